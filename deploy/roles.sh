@@ -13,7 +13,9 @@ sql <<'SQL'
 \getenv owner REDIAL_POSTGRES_OWNER_PASSWORD
 \getenv dispatcher REDIAL_POSTGRES_DISPATCHER_PASSWORD
 \getenv reader REDIAL_POSTGRES_READER_PASSWORD
+\getenv gateway REDIAL_POSTGRES_GATEWAY_PASSWORD
 ALTER ROLE redial_owner PASSWORD :'owner';
 ALTER ROLE redial_dispatcher PASSWORD :'dispatcher';
 ALTER ROLE redial_reader PASSWORD :'reader';
+ALTER ROLE redial_gateway PASSWORD :'gateway';
 SQL

@@ -3,21 +3,23 @@
 --
 --   redial_owner       redial migrate: owns the tables
 --   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables
---   redial_reader      operators and dashboards: read everything, write nothing
+--   redial_reader      operators and dashboards: read everything but the hashes of tokens, write nothing
+--   redial_gateway     gateways: read everything, write nothing but when tokens were used
 
 DO $$
 DECLARE
     name text;
     command text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['redial_owner', 'redial_dispatcher', 'redial_reader'] LOOP
+    FOREACH name IN ARRAY ARRAY['redial_owner', 'redial_dispatcher', 'redial_reader', 'redial_gateway'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
             EXECUTE format('CREATE ROLE %I LOGIN', name);
         END IF;
     END LOOP;
     -- Without temporary tables, which everyone may create by default.
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO redial_owner, redial_dispatcher, redial_reader', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO redial_owner, redial_dispatcher, redial_reader, redial_gateway',
+                   current_database());
     -- Tables, views and functions that another role created before.
     FOR command IN
         SELECT format('ALTER TABLE public.%I OWNER TO redial_owner', relname)
@@ -51,17 +53,30 @@ $$;
 
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT CREATE, USAGE ON SCHEMA public TO redial_owner;
-GRANT USAGE ON SCHEMA public TO redial_dispatcher, redial_reader;
+GRANT USAGE ON SCHEMA public TO redial_dispatcher, redial_reader, redial_gateway;
 
 -- Tables that are there, and those of later migrations.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO redial_dispatcher;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO redial_reader;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO redial_reader, redial_gateway;
 ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
     GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO redial_dispatcher;
 ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
-    GRANT SELECT ON TABLES TO redial_reader;
+    GRANT SELECT ON TABLES TO redial_reader, redial_gateway;
+
+-- The migration that creates the table does the same.
+DO $$
+BEGIN
+    IF to_regclass('public.tokens') IS NOT NULL THEN
+        REVOKE ALL ON tokens FROM redial_reader;
+        GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at)
+            ON tokens TO redial_reader;
+        GRANT UPDATE (last_used_at) ON tokens TO redial_gateway;
+    END IF;
+END
+$$;
 
 ALTER ROLE redial_owner SET lock_timeout = '10s';
 ALTER ROLE redial_reader SET default_transaction_read_only = on;
 ALTER ROLE redial_reader SET statement_timeout = '60s';
 ALTER ROLE redial_reader SET idle_in_transaction_session_timeout = '60s';
+ALTER ROLE redial_gateway SET idle_in_transaction_session_timeout = '60s';

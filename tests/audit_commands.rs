@@ -18,6 +18,8 @@ mod output;
 mod questions;
 #[path = "audit_commands/resending.rs"]
 mod resending;
+#[path = "audit_commands/tokens.rs"]
+mod tokens;
 #[path = "audit_commands/waiting.rs"]
 mod waiting;
 

@@ -5,7 +5,8 @@
 
 use std::{path::Path, process::Stdio};
 
-use redial_store::{Purpose, Store, StoreConfig};
+use redial_proto::TokenId;
+use redial_store::{Purpose, Store, StoreConfig, TokenFilter};
 use redial_testkit::{Process, Servers, until};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions, raw_sql};
 use tokio::{process::Command, sync::Mutex};
@@ -32,7 +33,7 @@ impl Database {
         for _ in 0..2 {
             raw_sql(ROLES).execute(&mut superuser).await.unwrap();
         }
-        for role in ["owner", "dispatcher", "reader"] {
+        for role in ["owner", "dispatcher", "reader", "gateway"] {
             let set = format!("ALTER ROLE redial_{role} PASSWORD 'secret'");
             raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut superuser).await.unwrap();
         }
@@ -130,6 +131,43 @@ async fn each_role_can_do_its_work_and_nothing_else() {
     let large = ["SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_creat(-1)"];
     database.refuses("reader", &large).await;
     database.refuses("dispatcher", &large).await;
+}
+
+/// Roles that were there before the table, and the table before the roles: the rights are the same.
+#[tokio::test]
+async fn only_gateways_and_dispatchers_learn_the_hashes_of_tokens() {
+    let database = Database::create().await;
+    database.redial("owner", &["migrate"]).await;
+    let id: TokenId = "aaaaaaaaaaaa".parse().unwrap();
+    for _ in 0..2 {
+        let mut owner = PgConnection::connect(&database.url("owner")).await.unwrap();
+        let insert = "INSERT INTO tokens (id, tenant, user_name, roles, sha256, created_by)
+                      VALUES ('aaaaaaaaaaaa', 'acme', 'alice', '{read}', decode(repeat('00', 32), 'hex'), 'acme.bob')
+                      ON CONFLICT DO NOTHING";
+        raw_sql(insert).execute(&mut owner).await.unwrap();
+        let listed = database.redial("reader", &["token", "list", "--json"]).await;
+        assert!(listed.contains("\"aaaaaaaaaaaa\"") && !listed.contains("sha256"), "{listed}");
+        database.refuses("reader", &["SELECT sha256 FROM tokens", "SELECT * FROM tokens", "DELETE FROM tokens"]).await;
+        database.refuses("reader", &["UPDATE tokens SET last_used_at = now()"]).await;
+        let config = StoreConfig { url: database.url("gateway"), connections: 2, purpose: Purpose::Audit };
+        let store = Store::connect(&config).await.unwrap();
+        assert_eq!(store.token(&id).await.unwrap().unwrap().user.as_str(), "alice");
+        store.mark_tokens_used(std::slice::from_ref(&id)).await.unwrap();
+        assert!(store.tokens(&TokenFilter::default(), 1).await.unwrap()[0].last_used_at.is_some());
+        let writes = [
+            "UPDATE tokens SET roles = '{admin}'",
+            "INSERT INTO tokens DEFAULT VALUES",
+            "DELETE FROM tokens",
+            "DELETE FROM calls",
+            "UPDATE calls SET state = 'ready'",
+            "INSERT INTO actions DEFAULT VALUES",
+            "CREATE TABLE mine (n int)",
+        ];
+        database.refuses("gateway", &writes).await;
+        let mut superuser = PgConnection::connect(database.servers.database_url()).await.unwrap();
+        let _applying = APPLYING.lock().await;
+        raw_sql(ROLES).execute(&mut superuser).await.unwrap();
+    }
 }
 
 /// When another login began its transaction, Postgres does not tell; so an erasure does not go on before it is gone.

@@ -115,12 +115,13 @@ fn networks_and_volumes_are_declared() {
 }
 
 #[test]
-fn only_the_documented_port_is_published_and_only_on_this_machine() {
+fn only_the_documented_ports_are_published_and_only_on_this_machine() {
     let compose = Compose::read();
     let ports = compose.services().values().flat_map(|service| strings(&service["ports"]));
     let ports: Vec<_> = ports.map(with_defaults).collect();
-    assert_eq!(ports, ["127.0.0.1:14222:4222"]);
-    assert!(text("docs/OPERATIONS.md").contains("127.0.0.1:14222"));
+    assert_eq!(ports, ["127.0.0.1:14222:4222", "127.0.0.1:8080:8080"]);
+    let documented = text("docs/OPERATIONS.md");
+    assert!(documented.contains("127.0.0.1:14222") && documented.contains("127.0.0.1:8080"));
 }
 
 #[test]
@@ -132,9 +133,13 @@ fn our_services_run_one_image_and_commands_that_exist() {
         assert_eq!(&service["image"], image, "{name}");
         commands.extend(strings(&service["command"]).first());
         let check = strings(&service["healthcheck"]["test"]);
-        assert!(is_one_shot(service) || check == ["CMD", "redial", "health"], "{name}: {check:?}");
+        let is_check = match name.as_str() {
+            "gateway" => check == ["CMD", "redial", "health", "--gateway", "http://127.0.0.1:8080"],
+            _ => check == ["CMD", "redial", "health"],
+        };
+        assert!(is_one_shot(service) || is_check, "{name}: {check:?}");
     }
-    assert_eq!(commands, BTreeSet::from(["dispatcher", "health", "migrate", "worker"]));
+    assert_eq!(commands, BTreeSet::from(["dispatcher", "gateway", "health", "migrate", "worker"]));
     for command in commands {
         let help = Command::new(env!("CARGO_BIN_EXE_redial")).args([command, "--help"]).output().unwrap();
         assert!(help.status.success(), "redial {command}: {}", String::from_utf8_lossy(&help.stderr));
@@ -158,6 +163,7 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
     let accounts = access.accounts();
     let users = [
         ("dispatcher", "dispatcher", "_INBOX_dispatcher"),
+        ("gateway", "gateway", "_INBOX_gateway"),
         ("worker", "worker.tools", "_INBOX_worker.tools"),
         ("models", "worker.models", "_INBOX_worker.models"),
         ("cli", "default.cli", "_INBOX_client.default.cli"),
@@ -216,7 +222,9 @@ fn nothing_has_a_default_password() {
 #[test]
 fn each_service_has_the_database_role_that_it_needs() {
     let compose = Compose::read();
-    for (service, role) in [("migrate", "owner"), ("dispatcher", "dispatcher"), ("cli", "reader")] {
+    for (service, role) in
+        [("migrate", "owner"), ("dispatcher", "dispatcher"), ("cli", "reader"), ("gateway", "gateway")]
+    {
         let url = compose.services()[service]["environment"]["REDIAL_DATABASE_URL"].as_str().unwrap();
         let password = needed(&format!("REDIAL_POSTGRES_{}_PASSWORD", role.to_uppercase()));
         assert_eq!(url, format!("postgres://redial_{role}:{password}@postgres:5432/redial"));
@@ -253,7 +261,7 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
     let first = make(&[]);
     let created = passwords(&first);
     let values: BTreeSet<&String> = created.iter().map(|(_, value)| value).collect();
-    assert!(created.len() == 9 && values.len() == created.len(), "{created:?}");
+    assert!(created.len() == 11 && values.len() == created.len(), "{created:?}");
     assert!(
         values.iter().all(|value| value.len() == 48 && value.chars().all(|c| c.is_ascii_alphanumeric())),
         "{values:?}"
@@ -264,9 +272,9 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
     fs::write(&old, format!("{kept}\nREDIAL_SLOTS=3\n")).unwrap();
     let second = make(&[old.to_str().unwrap()]);
     let again = passwords(&second);
-    assert_eq!(again[..6], created[..6]);
+    assert_eq!(again[..8], created[..8]);
     assert!(
-        again[6..].iter().zip(&created[6..]).all(|(new, old)| new.0 == old.0 && new.1 != old.1 && new.1.len() == 48)
+        again[8..].iter().zip(&created[8..]).all(|(new, old)| new.0 == old.0 && new.1 != old.1 && new.1.len() == 48)
     );
     assert!(second.contains("\nREDIAL_SLOTS=3\n"), "{second}");
 }
@@ -277,14 +285,14 @@ fn a_worker_cannot_reach_the_database_or_a_dispatcher() {
     for name in ["worker", "models"] {
         let worker = &compose.services()[name];
         assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null(), "{name}");
-        for other in ["postgres", "migrate", "dispatcher", "cli"] {
+        for other in ["postgres", "migrate", "dispatcher", "gateway", "cli"] {
             let others = strings(&compose.services()[other]["networks"]);
             let shared = strings(&worker["networks"]).into_iter().filter(|net| others.contains(net));
             assert_eq!(shared.collect::<Vec<_>>(), Vec::<&str>::new(), "{name} {other}");
         }
     }
     // Only workers have a network to the outside, each service one of its own.
-    let outside = |net: &&str| compose.0["networks"][net]["internal"] != true && *net != "host";
+    let outside = |net: &&str| compose.0["networks"][net]["internal"] != true && !["host", "http"].contains(net);
     for (name, service) in compose.services() {
         let found: Vec<&str> = strings(&service["networks"]).into_iter().filter(outside).collect();
         let expected: &[&str] = match name.as_str() {

@@ -55,3 +55,5 @@ mod statistics;
 mod submitting;
 #[path = "end_to_end/tenants.rs"]
 mod tenants;
+#[path = "end_to_end/tokens.rs"]
+mod tokens;

@@ -14,3 +14,5 @@ mod lists;
 mod tasks;
 #[path = "http/tokens.rs"]
 mod tokens;
+#[path = "http/webhooks.rs"]
+mod webhooks;

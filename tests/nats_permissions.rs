@@ -15,6 +15,7 @@ mod server;
 #[path = "nats_permissions/streams.rs"]
 mod streams;
 
+use redial_proto::subjects::Verb;
 use serde_json::json;
 
 use self::{client::Client, server::Server};
@@ -23,6 +24,8 @@ use self::{client::Client, server::Server};
 const ACCESS: &str = r#"
 [dispatcher]
 password = "$TEST_DISPATCHER"
+[gateway]
+password = "$TEST_PASSWORD"
 [tenants.acme.users]
 alice = { roles = ["submit", "read"], password = "$TEST_PASSWORD" }
 carl = { roles = ["inline"], password = "$TEST_PASSWORD" }
@@ -118,6 +121,35 @@ async fn users_with_the_role_read_hear_the_events_of_their_tenant() {
     }
 }
 
+/// It asks for users of all tenants in all roles, and hears the events of all.
+#[tokio::test]
+async fn gateways_can_do_their_work() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let (mut models, mut gateway) = (server.connect("worker.models").await, server.connect("gateway").await);
+    for &verb in Verb::ALL {
+        let role = verb.roles()[0];
+        for who in ["acme.alice", "globex.nobody"] {
+            let subject = format!("redial.api.{who}.{role}.{}", verb.name());
+            ask(&mut dispatcher, &mut gateway, "_INBOX_gateway", &subject).await;
+        }
+    }
+    gateway.subscribe("redial.events.>").await;
+    for tenant in ["acme", "globex"] {
+        let (call, delta) =
+            (format!("redial.events.{tenant}.calls.1"), format!("redial.events.{tenant}.tasks.1.delta"));
+        dispatcher.publish(&call, "", "", "end").await;
+        models.publish(&delta, "", "", "piece").await;
+        for (subject, body) in [(call, "end"), (delta, "piece")] {
+            let heard = gateway.wait_for(&subject, |message| message.subject == subject).await;
+            assert_eq!(heard.body, body);
+        }
+    }
+    for client in [&gateway, &models, &dispatcher] {
+        assert_eq!(client.refusals, Vec::<String>::new());
+    }
+}
+
 #[tokio::test]
 async fn workers_can_do_their_work() {
     let server = Server::start(ACCESS).await;
@@ -158,7 +190,7 @@ async fn workers_can_do_their_work() {
 }
 
 /// Subjects that a user must not publish to: those of others, of roles that it does not have, and ways into the streams.
-const NO_PUBLISH: [(&str, &[&str]); 5] = [
+const NO_PUBLISH: [(&str, &[&str]); 6] = [
     (
         "acme.alice",
         &[
@@ -180,6 +212,7 @@ const NO_PUBLISH: [(&str, &[&str]); 5] = [
             "redial.dispatchers.tools_changed",
             "_INBOX_client.acme.carl.1",
             "_INBOX_worker.tools.1",
+            "_INBOX_gateway.1",
             "_INBOX_dispatcher.1",
             "_R_.x.y",
             "$JS.API.INFO",
@@ -238,6 +271,25 @@ const NO_PUBLISH: [(&str, &[&str]); 5] = [
         ],
     ),
     (
+        "gateway",
+        &[
+            "redial.intake.acme.alice.submit.calls",
+            "redial.api.acme.alice.submit.calls.other",
+            "redial.api.acme.alice.submit.more.calls.submit",
+            "redial.events.acme.calls.1",
+            "redial.events.acme.tasks.1.delta",
+            "redial.ctl.tools.default+slow.claim",
+            "redial.results.tools",
+            "redial.jobs.default.echo",
+            "redial.worker.tools.w",
+            "redial.dispatchers.tools_changed",
+            "_INBOX_client.acme.alice.1",
+            "_R_.x.y",
+            "$JS.API.INFO",
+            "$JS.API.STREAM.PURGE.INTAKE",
+        ],
+    ),
+    (
         "dispatcher",
         &[
             "redial.results.tools",
@@ -257,7 +309,7 @@ const NO_PUBLISH: [(&str, &[&str]); 5] = [
 ];
 
 /// Subjects that a user must not subscribe to, above all those of others.
-const NO_SUBSCRIBE: [(&str, &[&str]); 4] = [
+const NO_SUBSCRIBE: [(&str, &[&str]); 5] = [
     (
         "acme.alice",
         &[
@@ -273,6 +325,7 @@ const NO_SUBSCRIBE: [(&str, &[&str]); 4] = [
             "_INBOX_client.>",
             "_INBOX_client.acme.>",
             "_INBOX_client.acme.carl.>",
+            "_INBOX_gateway.>",
             "_R_.>",
             "$JS.>",
         ],
@@ -291,6 +344,7 @@ const NO_SUBSCRIBE: [(&str, &[&str]); 4] = [
             "_R_.>",
         ],
     ),
+    ("gateway", &[">", "redial.>", "redial.api.>", "redial.worker.>", "_INBOX.>", "_INBOX_client.>", "_R_.>", "$JS.>"]),
     ("dispatcher", &[">", "redial.jobs.>", "redial.worker.>", "_INBOX_client.>", "_INBOX_worker.>", "_R_.>"]),
 ];
 

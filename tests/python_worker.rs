@@ -1,5 +1,5 @@
-//! The worker of `examples/python-worker`, which uses only Redial's wire contract, against real servers and a real
-//! dispatcher. It runs the example's tools; the test simulates what they connect to.
+//! The worker of the Python package `clients/python`, which uses only Redial's wire contract, against real servers and a real
+//! dispatcher. It runs the tools of `clients/python/tests/worker_of_tests.py`; the tests simulate what they connect to.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -14,19 +14,19 @@ use redial_proto::{
 use redial_testkit::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncBufReadExt as _, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
 
-const TOOLS: [&str; 3] = ["count_nights", "read_greeting", "add_note"];
+const TOOLS: [&str; 3] = ["count_nights", "read_greeting", "tell"];
 
-/// Starts `worker.py` on the servers of a stack.
+/// Starts the worker on the servers of a stack.
 async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, notes: &PathBuf) -> Process {
     let worker = Process::start(&python.program, |command| {
-        command.arg(python::folder().join("worker.py"));
+        python::Python::set_up(command);
+        command.arg(python::package().join("tests/worker_of_tests.py"));
         command.env("REDIAL_NATS_URL", stack.servers.nats_url()).env("NOTES", notes);
-        command.env("PYTHONDONTWRITEBYTECODE", "1");
-        command.env("REDIAL_DRAIN_GRACE_SECONDS", grace.as_secs_f64().to_string());
+        command.env("GRACE", grace.as_secs_f64().to_string());
     });
     worker.line("Worker started").await;
     stack.offered(&TOOLS).await;
@@ -70,16 +70,35 @@ async fn field_errors(stack: &Stack, call: CallId) -> Vec<FieldError> {
 }
 
 #[test]
-fn the_examples_own_tests_pass() {
+fn the_packages_own_tests_pass() {
     let Some(python) = python::find() else { return };
-    let tests = std::process::Command::new(&python.program)
-        .args(["-m", "unittest", "discover", "tests"])
-        .current_dir(python::folder())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&tests.stderr);
-    assert!(tests.status.success() && !said.contains("Ran 0 tests"), "{said}");
+    let said = python.run(&["-m", "unittest", "discover", "-s", "tests"]);
+    assert!(!said.contains("Ran 0 tests"), "{said}");
+}
+
+#[test]
+fn the_package_is_typed() {
+    let Some(python) = python::find() else { return };
+    let cache = unique_path("mypy").display().to_string();
+    python.run(&["-m", "mypy", "--cache-dir", &cache]);
+}
+
+#[tokio::test]
+async fn the_example_runs() {
+    let Some(python) = python::find() else { return };
+    let stack = Stack::start().await;
+    let worker = Process::start(&python.program, |command| {
+        python::Python::set_up(command);
+        command.arg(python::example().join("worker.py")).env("REDIAL_NATS_URL", stack.servers.nats_url());
+    });
+    worker.line("Worker started").await;
+    stack.offered(&["count_nights"]).await;
+    let call = stack.call("count_nights", json!({"first": "2030-02-01", "last": "2030-02-03"})).await;
+    assert_eq!(stack.output(call).await, r#"{"nights":3}"#);
+    let call = stack.call("count_nights", json!({"first": "2030-02-03", "last": "2030-02-01"})).await;
+    let message = stack.ended(call).await.message.unwrap();
+    assert_eq!(message, "/last: '2030-02-01' was sent; allowed: 2030-02-03 or later");
+    finish(stack, worker).await;
 }
 
 #[tokio::test]
@@ -226,4 +245,176 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     greet(slow.accept().await.unwrap().0).await;
     assert_eq!(stack.output(slow_call).await, r#"{"greeting":"220 hello","attempt":1}"#, "no attempt was burned");
     finish(stack, staying).await;
+}
+
+/// The lease of a call, as text: it changes with each renewal.
+async fn lease(stack: &Stack, call: CallId) -> Option<String> {
+    let lease = "SELECT lease_until::text FROM calls WHERE id = $1";
+    sqlx::query_scalar(lease).bind(call.0).fetch_one(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_coroutine_that_blocks_its_loop_costs_no_lease() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let (listener, port) = server().await;
+    let blocking = stack.call("block_the_loop", json!({"port": port})).await;
+    let (mut connection, _) = listener.accept().await.unwrap();
+    let mut leases = std::collections::BTreeSet::new();
+    until("the lease was renewed many times", async || {
+        leases.insert(lease(&stack, blocking).await.unwrap());
+        (leases.len() > 5).then_some(())
+    })
+    .await;
+    connection.write_all(b"go on\n").await.unwrap();
+    assert_eq!(stack.output(blocking).await, r#""go on""#);
+    let evidence = finish(stack, worker).await;
+    assert_eq!(evidence.attempts().count(), 1, "its lease was longer than the first one");
+}
+
+#[tokio::test]
+async fn a_function_in_a_thread_is_asked_to_stop() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let (listener, port) = server().await;
+    let call = stack.call("block_a_thread", json!({"port": port})).await;
+    let (mut connection, _) = listener.accept().await.unwrap();
+    stack.cancel(call).await;
+    let view = stack.ended(call).await;
+    assert_eq!(view.state, CallState::Cancelled);
+    assert_eq!(view.message.as_deref(), Some("cancelled while it ran; the tool may have done its work"));
+    let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
+    assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
+    finish(stack, worker).await;
+}
+
+/// The process that a call of `compute` runs in, and its connection.
+async fn computing(listener: &TcpListener) -> (u32, BufReader<TcpStream>) {
+    let mut connection = BufReader::new(listener.accept().await.unwrap().0);
+    let mut line = String::new();
+    connection.read_line(&mut line).await.unwrap();
+    (line.trim().parse().unwrap(), connection)
+}
+
+fn lives(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[tokio::test]
+async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
+    let Some(python) = python::find() else { return };
+    let (stack, killed) = with_worker(&python).await;
+    let (listener, port) = server().await;
+    let quick = stack.call("compute", json!({"port": port, "rounds": 10})).await;
+    let (process, _connection) = computing(&listener).await;
+    let output: Value = serde_json::from_str(&stack.output(quick).await).unwrap();
+    assert_eq!((&output["process"], process == killed.pid()), (&json!(process), false));
+
+    let endless = stack.call("compute", json!({"port": port, "rounds": 0})).await;
+    let (process, _connection) = computing(&listener).await;
+    stack.cancel(endless).await;
+    assert_eq!(stack.ended(endless).await.state, CallState::Cancelled);
+    assert!(!lives(process), "it computes on");
+
+    stack.workers_will_die();
+    let again = stack.call("compute", json!({"port": port, "rounds": 0})).await;
+    let (process, _connection) = computing(&listener).await;
+    killed.kill().await;
+    until("the process has ended with its worker", async || (!lives(process)).then_some(())).await;
+    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
+    let (_, _connection) = computing(&listener).await;
+    stack.cancel(again).await;
+    assert_eq!(stack.ended(again).await.state, CallState::Cancelled);
+    finish(stack, other).await;
+}
+
+#[tokio::test]
+async fn a_pool_runs_no_more_calls_than_it_has_slots() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    stack.offered(&["take_a_slot"]).await;
+    let (listener, port) = server().await;
+    let calls: Vec<_> =
+        (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
+    let calls = stack.call_all(&calls).await;
+    let (first, _) = listener.accept().await.unwrap();
+    let (second, _) = listener.accept().await.unwrap();
+    for mut connection in [first, second] {
+        connection.write_all(b"done\n").await.unwrap();
+    }
+    for _ in 2..calls.len() {
+        let (mut connection, _) = listener.accept().await.unwrap();
+        connection.write_all(b"done\n").await.unwrap();
+    }
+    let mut most = Vec::new();
+    for call in calls {
+        most.push(stack.output(call).await);
+    }
+    assert_eq!(most.iter().max().map(String::as_str), Some("2"), "{most:?}");
+    finish(stack, worker).await;
+}
+
+#[tokio::test]
+async fn nothing_secret_leaves_a_worker_and_bad_results_are_errors() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
+    let tell = |what: &str| Submission { retry, ..Submission::new("tell", arguments(json!({"what": what}))) };
+    let output = stack.output(stack.accepted(&tell("secret")).await).await;
+    assert_eq!(output, r#"{"key":"[secret]","of":["[secret]!"]}"#);
+    for (what, class, message) in [
+        ("exception", ErrorClass::ToolFailed, "the tool raised KeyError"),
+        ("exit", ErrorClass::ToolFailed, "the tool raised SystemExit"),
+        ("down", ErrorClass::Unavailable, "[secret]: [host] is down"),
+        ("nan", ErrorClass::OutputInvalid, "the result is not JSON: Out of range float values are not JSON compliant"),
+        ("large", ErrorClass::OutputTooLarge, "the result has 524290 bytes; allowed: 524288"),
+    ] {
+        let view = stack.ended(stack.accepted(&tell(what)).await).await;
+        assert_eq!((view.state, view.class), (CallState::Failed, Some(class)), "{what}");
+        let found = view.message.unwrap();
+        assert!(found.starts_with(message), "{what}: {found}");
+    }
+    finish(stack, worker).await;
+}
+
+#[tokio::test]
+async fn a_thread_that_ignores_its_deadline_ends_its_attempt_and_keeps_its_slot() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
+    let late = Submission::new("sleep_past_the_deadline", arguments(json!({"seconds": 4})));
+    let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..late }).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
+    let message = "the tool did not finish within 0.3 s; the tool could not be stopped, and may still be running \
+                   (attempt 1 of 1)";
+    assert_eq!(view.message.as_deref(), Some(message));
+    finish(stack, worker).await;
+}
+
+/// A call that is accepted as soon as a dispatcher can be reached.
+async fn submitted(stack: &Stack, submission: &Submission) -> CallId {
+    until("a call is accepted", async || {
+        let results = stack.try_submit_all(std::slice::from_ref(submission)).await.ok()?;
+        results.first()?.call
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_worker_survives_the_loss_of_every_server() {
+    let Some(python) = python::find() else { return };
+    let mut stack = Stack::start_own().await;
+    let worker = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
+    stack.workers_will_die();
+    let nights = || Submission::new("count_nights", arguments(json!({"first": "2030-02-01", "last": "2030-02-02"})));
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
+    stack.servers.kill_nats().await;
+    stack.servers.start_nats().await;
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
+    finish(stack, worker).await;
 }

@@ -22,8 +22,15 @@ use crate::{
 };
 
 /// A crate that only decides: nothing async, no server and no network may be in its tree.
-const DECIDES: [&str; 6] =
-    ["redial-proto", "redial-access", "redial-records", "redial-redaction", "redial-arguments", "redial-engine"];
+const DECIDES: [&str; 7] = [
+    "redial-proto",
+    "redial-access",
+    "redial-records",
+    "redial-redaction",
+    "redial-arguments",
+    "redial-engine",
+    "redial-webhooks",
+];
 const OUTSIDE_WORLD: [&str; 7] = ["tokio", "async-nats", "sqlx", "sqlx-core", "reqwest", "hyper", "redial-testkit"];
 
 /// The one feature of a crate of this workspace: wrong decisions for the simulation to catch.
@@ -32,7 +39,7 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 26] = [
+const MAY_USE: [(&str, &[&str]); 27] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
@@ -43,7 +50,8 @@ const MAY_USE: [(&str, &[&str]); 26] = [
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
     ("redial-redaction", &["redial-proto"]),
     ("redial-llm", &["redial-proto", "redial-redaction", "redial-files"]),
-    ("redial-tools", &["redial-proto", "redial-redaction", "redial-files"]),
+    ("redial-webhooks", &[]),
+    ("redial-tools", &["redial-proto", "redial-redaction", "redial-files", "redial-webhooks"]),
     ("redial-store", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &["redial-proto"]),
@@ -51,14 +59,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
     ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
     (
         "redial-gateway",
-        &[
-            "redial-proto",
-            "redial-store",
-            "redial-queue",
-            "redial-views",
-            "redial-telemetry",
-            "redial-loops",
-        ],
+        &["redial-proto", "redial-store", "redial-queue", "redial-views", "redial-telemetry", "redial-loops"],
     ),
     (
         "redial-dispatcher",
@@ -75,6 +76,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "redial-queue",
             "redial-telemetry",
             "redial-loops",
+            "redial-webhooks",
         ],
     ),
     (

@@ -33,6 +33,8 @@ pub enum Code {
     CallNotFound,
     /// No such task is on record.
     TaskNotFound,
+    /// No such webhook is on record.
+    WebhookNotFound,
     /// No such redrive is on record.
     RedriveNotFound,
     /// No such token is on record.

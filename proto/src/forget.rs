@@ -98,6 +98,9 @@ pub struct ForgetCounts {
     /// Rows of statistics, if a tenant is erased.
     #[serde(default)]
     pub statistics: u64,
+    /// Tokens for HTTP, if a tenant is erased.
+    #[serde(default)]
+    pub tokens: u64,
 }
 
 impl ForgetCounts {
@@ -113,6 +116,7 @@ impl ForgetCounts {
         self.dead_letters += other.dead_letters;
         self.keys += other.keys;
         self.statistics += other.statistics;
+        self.tokens += other.tokens;
     }
 }
 

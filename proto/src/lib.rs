@@ -35,6 +35,7 @@ pub mod tool;
 pub mod traceparent;
 pub mod turn;
 pub mod usage;
+pub mod webhook;
 
 pub use agent::{AgentSpec, Budgets, CutOff, Policy};
 pub use api::{
@@ -67,5 +68,11 @@ pub use token::{
     ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
-pub use turn::{Delta, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest};
+pub use turn::{
+    Delta, DeltaPosition, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, WholeText,
+};
 pub use usage::{TurnUsage, Usage};
+pub use webhook::{
+    CreateWebhook, DeleteWebhook, DeletedWebhook, DisabledReason, RotateWebhook, TestWebhook, TestedWebhook,
+    UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView,
+};

@@ -65,6 +65,7 @@ mod tests {
     use super::*;
     use crate::{
         CallState, Code, ErrorClass, Language, RepairKind, Role, SubmitStatus, TaskCode, TaskState, ToolEffect,
+        webhook::{DisabledReason, WebhookEvent, WebhookState},
     };
 
     fn names_match_the_wire<T>()
@@ -90,6 +91,9 @@ mod tests {
         names_match_the_wire::<SubmitStatus>();
         names_match_the_wire::<TaskCode>();
         names_match_the_wire::<TaskState>();
+        names_match_the_wire::<WebhookEvent>();
+        names_match_the_wire::<WebhookState>();
+        names_match_the_wire::<DisabledReason>();
     }
 
     #[test]

@@ -6,7 +6,14 @@
 use schemars::{Schema, schema_for};
 
 use crate::{
-    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive, CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply, Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply, TurnRequest,
+    AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
+    CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook,
+    DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
+    Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
+    TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TestWebhook,
+    TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply,
+    TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -66,6 +73,15 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("turn_reply", schema_for!(TurnReply)),
         ("turn_request", schema_for!(TurnRequest)),
         ("control_message", schema_for!(ControlMessage)),
+        ("create_webhook", schema_for!(CreateWebhook)),
+        ("update_webhook", schema_for!(UpdateWebhook)),
+        ("delete_webhook", schema_for!(DeleteWebhook)),
+        ("deleted_webhook", schema_for!(DeletedWebhook)),
+        ("rotate_webhook", schema_for!(RotateWebhook)),
+        ("test_webhook", schema_for!(TestWebhook)),
+        ("tested_webhook", schema_for!(TestedWebhook)),
+        ("webhook_secret", schema_for!(WebhookSecret)),
+        ("webhook_view", schema_for!(WebhookView)),
     ]
 }
 

@@ -36,6 +36,16 @@ pub enum Verb {
     TenantForget,
     /// A [`crate::AcceptTool`].
     ToolAccept,
+    /// A [`crate::CreateWebhook`].
+    WebhookCreate,
+    /// A [`crate::UpdateWebhook`].
+    WebhookUpdate,
+    /// A [`crate::DeleteWebhook`].
+    WebhookDelete,
+    /// A [`crate::RotateWebhook`].
+    WebhookRotate,
+    /// A [`crate::TestWebhook`].
+    WebhookTest,
     /// A [`crate::ListTools`].
     ToolList,
     /// A [`crate::ListAgents`].
@@ -69,6 +79,11 @@ impl Verb {
             Self::ConversationForget => "conversations.forget",
             Self::TenantForget => "tenants.forget",
             Self::ToolAccept => "tools.accept",
+            Self::WebhookCreate => "webhooks.create",
+            Self::WebhookUpdate => "webhooks.update",
+            Self::WebhookDelete => "webhooks.delete",
+            Self::WebhookRotate => "webhooks.rotate",
+            Self::WebhookTest => "webhooks.test",
             Self::ToolList => "tools.list",
             Self::AgentList => "agents.list",
             Self::RedriveCreate => "redrives.create",
@@ -89,6 +104,11 @@ impl Verb {
             | Self::ToolAccept
             | Self::ConversationForget
             | Self::TenantForget
+            | Self::WebhookCreate
+            | Self::WebhookUpdate
+            | Self::WebhookDelete
+            | Self::WebhookRotate
+            | Self::WebhookTest
             | Self::TokenCreate
             | Self::TokenRevoke => &[UserRole::Admin],
         }

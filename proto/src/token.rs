@@ -199,7 +199,7 @@ impl TokenExpiry {
 #[serde(deny_unknown_fields)]
 pub struct TokenCreate {
     /// Its id, which you make at random: 12 of the characters a to z and 2 to 7.
-    pub token: TokenId,
+    pub id: TokenId,
     /// The SHA-256 of its secret, which stays with you.
     pub sha256: TokenHash,
     /// The tenant that it is of. Only an admin of the tenant `default` may name another one than its own.
@@ -222,7 +222,7 @@ pub struct TokenCreate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenCreateReply {
     /// Its id.
-    pub token: TokenId,
+    pub id: TokenId,
     /// The tenant that it is of.
     pub tenant: Tenant,
     /// The user that it stands for.
@@ -241,7 +241,7 @@ pub struct TokenCreateReply {
 #[serde(deny_unknown_fields)]
 pub struct TokenRevoke {
     /// Its id. An admin of the tenant `default` may revoke the tokens of every tenant, others those of their own.
-    pub token: TokenId,
+    pub id: TokenId,
 }
 
 /// The answer to [`TokenRevoke`].

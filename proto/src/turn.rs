@@ -166,14 +166,48 @@ pub struct TurnReply {
 }
 
 /// A piece of an answer while it is being written, for watchers; published on `redial.events.<tenant>.tasks.<task>.delta`.
+/// Pieces may be lost: those that follow say so by their position, and every few seconds one has the whole text so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Delta {
     /// The turn.
     pub turn: u32,
+    /// The attempt that writes it, from 1: a later one begins again. 0 from a worker of an earlier version.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
     /// More of the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// More of the reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
+    /// What precedes it; absent from a worker of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DeltaPosition>,
+    /// Instead of a piece: all that was written so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeText>,
+}
+
+/// Bytes (UTF-8) of an answer that precede a piece of it, since the attempt began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeltaPosition {
+    /// Of the text.
+    pub text: u64,
+    /// Of the reasoning.
+    pub thought: u64,
+}
+
+/// An answer so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WholeText {
+    /// The text.
+    pub text: String,
+    /// The reasoning.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub thought: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

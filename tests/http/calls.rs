@@ -28,7 +28,10 @@ async fn a_call_is_submitted_waited_for_and_read() {
     let ended = Answer::of(request.send().await.unwrap()).await;
     assert_eq!(ended.headers["preference-applied"], "wait=30");
     let view = ended.must(200);
-    assert_eq!((&view["state"], &view["output"], &view["tool"]), (&"succeeded".into(), &json!({"n": 1}), &"echo".into()));
+    assert_eq!(
+        (&view["state"], &view["output"], &view["tool"]),
+        (&"succeeded".into(), &json!({"n": 1}), &"echo".into())
+    );
     assert_eq!(view["attempts_made"][0]["attempt"], 1);
 
     let again = http.post_with("/v1/calls", &body, &[("prefer", "wait=5")]).await;
@@ -91,7 +94,8 @@ async fn any_and_all_of_a_batch_are_waited_for() {
     assert_eq!(results[2]["status"], "rejected", "each is read on its own");
     assert!(results[2]["error"]["message"].as_str().unwrap().contains("argument"), "{results}");
     let calls: Vec<&Value> = vec![&results[0]["call"], &results[1]["call"]];
-    let any = http.post_with("/v1/calls/wait", &json!({"calls": calls, "until": "any"}), &[("prefer", "wait=30")]).await;
+    let any =
+        http.post_with("/v1/calls/wait", &json!({"calls": calls, "until": "any"}), &[("prefer", "wait=30")]).await;
     let any = any.must(200);
     assert_eq!((&any["calls"][0]["ended"], &any["calls"][1]["ended"]), (&true.into(), &false.into()));
     let all = json!({"calls": calls});

@@ -1,8 +1,8 @@
 //! Whom the gateway lets in, and what it says to those whom it cannot answer.
 
-use reqwest::{Method, StatusCode};
 use redial_testkit::Stack;
 use redial_tools::Tool;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::client::{Answer, Http};
@@ -26,12 +26,28 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
         (Method::POST, "/v1/calls", json, "{", 400, "invalid_message", "line 1"),
         (Method::POST, "/v1/calls", json, "17", 400, "invalid_message", "the body cannot be read"),
         (Method::POST, "/v1/calls", json, r#"{"tool": "echo"}"#, 400, "invalid_message", "arguments"),
-        (Method::POST, "/v1/calls", json, r#"{"tool": "echo", "arguments": {}, "retry": 3}"#, 400, "invalid_message", "retry"),
+        (
+            Method::POST,
+            "/v1/calls",
+            json,
+            r#"{"tool": "echo", "arguments": {}, "retry": 3}"#,
+            400,
+            "invalid_message",
+            "retry",
+        ),
         (Method::POST, "/v1/calls", json, r#"{"tool": "", "arguments": {}}"#, 422, "invalid_value", "tool"),
         (Method::POST, "/v1/calls", json, &deep, 413, "too_large", "allowed: 72"),
         (Method::POST, "/v1/calls", json, &long, 413, "too_large", "allowed: 1024000"),
         (Method::POST, "/v1/calls/wait", json, r#"{"calls": []}"#, 422, "invalid_value", "1 to 1000"),
-        (Method::GET, "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", json, "", 422, "invalid_value", "after_step"),
+        (
+            Method::GET,
+            "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3",
+            json,
+            "",
+            422,
+            "invalid_value",
+            "after_step",
+        ),
         (Method::GET, "/errors/none", json, "", 404, "not_found", "none"),
     ] {
         let request = http.request(method, path).header("content-type", media).body(body.to_owned());

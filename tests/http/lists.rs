@@ -86,6 +86,9 @@ async fn wrong_queries_say_what_is_allowed(http: &Http, token: &str) {
         (format!("contains=Paris&page_token={token}"), "page_token is not of this list"),
         (format!("page_token={token}"), "page_token is not of this list"),
         ("page_token=x".to_owned(), "page_token is not of this list"),
+        ("tool=a%00b".to_owned(), "U+0000"),
+        ("since=%2B200000-01-01T00:00:00Z".to_owned(), "allowed: 1970 to 9999"),
+        ("until=0001-01-01T00:00:00Z".to_owned(), "allowed: 1970 to 9999"),
         ("page_size=0".to_owned(), "allowed: 1 to 1000"),
         ("page_size=1001".to_owned(), "allowed: 1 to 1000"),
         ("argument=city".to_owned(), "allowed: POINTER=VALUE"),
@@ -167,6 +170,8 @@ async fn what_else_a_tenant_has_is_listed() {
     assert_eq!(http.get("/v1/workers").await.must(200)["workers"][0]["tools"], json!(["echo"]));
     assert_eq!(http.get("/v1/conversations").await.must(200)["conversations"], json!([]));
     http.get("/v1/conversations/none/messages").await.problem(StatusCode::NOT_FOUND, "not_found");
+    let wrong = http.get("/v1/conversations/a%00b/messages").await;
+    assert!(wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value").contains("without control characters"));
     assert_eq!(http.get("/v1/tasks").await.must(200)["tasks"], json!([]));
     let view = http.post_with("/v1/calls", &json!({"tool": "echo", "arguments": {}}), &[("prefer", "wait=30")]).await;
     view.must(200);

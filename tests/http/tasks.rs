@@ -1,7 +1,7 @@
 //! Tasks over HTTP.
 
-use reqwest::{Method, StatusCode};
 use redial_testkit::Stack;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::client::{Answer, Http};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use redial_access::{Access, server_configuration};
-use redial_proto::subjects::{DISPATCHER_INBOX, user_inbox, worker_inbox};
+use redial_proto::subjects::{DISPATCHER_INBOX, GATEWAY_INBOX, user_inbox, worker_inbox};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
@@ -86,6 +86,7 @@ impl Server {
     /// A user's password and inbox.
     pub(crate) fn credentials(user: &str) -> (&'static str, String) {
         match user.split_once('.') {
+            None if user == "gateway" => (PASSWORDS[1].1, GATEWAY_INBOX.to_owned()),
             None => (PASSWORDS[0].1, DISPATCHER_INBOX.to_owned()),
             Some(("worker", name)) => (PASSWORDS[1].1, worker_inbox(&name.parse().unwrap())),
             Some((tenant, user)) => (PASSWORDS[1].1, user_inbox(&tenant.parse().unwrap(), &user.parse().unwrap())),

@@ -7,6 +7,7 @@ use redial_proto::{
     ApiError, CallId, Caller, Code, ErrorClass, Failure, Submission, ToolEffect, ToolSpec, limits,
     tool::{check_timeout, default_pool},
     turn::model_name,
+    webhook,
 };
 use redial_records::{CallContent, CallRecord, NewCall, Redrive};
 use serde_json::{Value, value::RawValue};
@@ -35,6 +36,11 @@ pub fn accept(
             limits::shorten(&submission.tool, 100),
             limits::shorten(model, 100)
         );
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
+    if submission.tool == webhook::TOOL {
+        let message =
+            format!("{:?} delivers webhooks; its calls are made by Redial only: create a webhook", webhook::TOOL);
         return Err(ApiError::new(Code::Forbidden, message));
     }
     let checked = match resolve(&submission, tools) {
@@ -154,8 +160,8 @@ pub fn check_texts(texts: &[(&str, Option<&String>)]) -> Result<(), ApiError> {
 
 fn unknown_tool(name: &str, tools: &Tools) -> Failure {
     let mut message = format!("no worker has registered a tool {name:?}");
-    // A model is no tool that a call may name.
-    let known = tools.keys().map(String::as_str).filter(|name| model_name(name).is_none());
+    // Models and deliveries are no tools that a call may name.
+    let known = tools.keys().map(String::as_str).filter(|name| model_name(name).is_none() && *name != webhook::TOOL);
     match redial_arguments::closest(name, known, 3).as_slice() {
         [] if tools.is_empty() => message.push_str("; no tool is known at all: is a worker running?"),
         [] => message.push_str("; no known tool has a similar name, `redial tools` lists them"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use redial_arguments::{Schema, SchemaError};
-use redial_proto::{RetryBudget, RetryPolicy, ToolSpec, turn};
+use redial_proto::{RetryBudget, RetryPolicy, ToolSpec, turn, webhook};
 
 use crate::fingerprint::fingerprint;
 
@@ -37,6 +37,11 @@ impl RegisteredTool {
     /// It asks a model; agents cannot call it.
     pub fn is_model(&self) -> bool {
         self.spec.pool == turn::POOL
+    }
+
+    /// Agents may call it: it is no model, and does not deliver webhooks.
+    pub fn is_for_agents(&self) -> bool {
+        !self.is_model() && self.spec.name != webhook::TOOL
     }
 }
 

@@ -18,7 +18,8 @@ WITH written AS (
         late_reports = late_reports + $14,
         dead_letters = dead_letters + $15,
         keys = keys + $16,
-        statistics = statistics + $17
+        statistics = statistics + $17,
+        tokens = tokens + $18
     WHERE id = $1
     RETURNING *
 ), ended AS (
@@ -30,5 +31,6 @@ SELECT
     id AS "id!", tenant AS "tenant!", conversation, actor AS "actor!", cancels AS "cancels!", begun_at AS "begun_at!", until_at,
     erased_at, phase AS "phase!", after_text, after_id, after_letter, first_at, last_at, tasks AS "tasks!",
     messages AS "messages!", steps AS "steps!", calls AS "calls!", model_turns AS "model_turns!", attempts AS "attempts!",
-    late_reports AS "late_reports!", dead_letters AS "dead_letters!", keys AS "keys!", statistics AS "statistics!"
+    late_reports AS "late_reports!", dead_letters AS "dead_letters!", keys AS "keys!", statistics AS "statistics!",
+    tokens AS "tokens!"
 FROM written

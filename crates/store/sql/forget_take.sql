@@ -27,4 +27,4 @@ WHERE t.id = f.id
 RETURNING
     t.id, t.tenant, t.conversation, t.actor, t.cancels, t.begun_at, t.until_at, t.erased_at, t.phase, t.after_text, t.after_id,
     t.after_letter, t.first_at, t.last_at, t.tasks, t.messages, t.steps, t.calls, t.model_turns, t.attempts, t.late_reports,
-    t.dead_letters, t.keys, t.statistics
+    t.dead_letters, t.keys, t.statistics, t.tokens

@@ -8,4 +8,4 @@ WHERE id = ANY (ARRAY(
     FOR UPDATE SKIP LOCKED))
 RETURNING
     id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, after_text, after_id, after_letter, first_at,
-    last_at, tasks, messages, steps, calls, model_turns, attempts, late_reports, dead_letters, keys, statistics
+    last_at, tasks, messages, steps, calls, model_turns, attempts, late_reports, dead_letters, keys, statistics, tokens

@@ -8,6 +8,7 @@ use crate::{
 };
 
 mod ended;
+mod ended_since;
 mod history;
 mod ids;
 mod inside;
@@ -20,6 +21,7 @@ mod records;
 mod search;
 mod tasks;
 
+pub use ended_since::{EndedLine, EndedPosition};
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use inside::Inside;

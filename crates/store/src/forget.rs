@@ -18,6 +18,7 @@ mod scope;
 mod statistics;
 mod step;
 mod tasks;
+mod tokens;
 mod tombstone;
 
 pub use letters::CountedLetters;

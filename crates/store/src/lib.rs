@@ -29,6 +29,7 @@ pub mod stats;
 mod tasks;
 mod tenant;
 mod tokens;
+mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
@@ -47,6 +48,10 @@ pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
-pub use tasks::{LockedTasks, SubmittedTask, TaskOrigin};
+pub use tasks::{FunctionCall, LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
+pub use webhooks::{
+    DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
+    WebhookCreated, WebhookDelivery,
+};

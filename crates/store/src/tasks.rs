@@ -6,6 +6,7 @@
 
 mod commit;
 mod due;
+mod functions;
 mod inbox;
 mod lock;
 mod messages;
@@ -17,6 +18,7 @@ mod submit;
 mod view;
 mod write;
 
+pub use functions::FunctionCall;
 pub use lock::LockedTasks;
 pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;

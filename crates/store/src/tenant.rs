@@ -34,6 +34,11 @@ impl<'a> TenantStore<'a> {
     pub(crate) const fn tenant(&self) -> &'a Tenant {
         self.tenant
     }
+
+    /// The tenant's name.
+    pub(crate) fn name(&self) -> &'a str {
+        self.tenant.as_str()
+    }
 }
 
 impl TenantStore<'_> {
@@ -101,6 +106,11 @@ impl TenantStore<'_> {
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
         self.store.task_report(self.tenant, task, after, max_bytes).await
+    }
+
+    /// The same in pages of about `about` bytes, for who can take a step of any length: nothing is cut.
+    pub async fn task_page(&self, task: TaskId, after: u32, about: usize) -> Result<Option<TaskReport>, StoreError> {
+        self.store.task_page(self.tenant, task, after, about).await
     }
 
     /// Tokens of the tenant, newest first.

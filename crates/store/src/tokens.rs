@@ -84,7 +84,7 @@ impl TokenRecord {
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct TokenLine {
     /// Its id.
-    pub token: String,
+    pub id: String,
     /// `valid`, `expired` or `revoked`.
     pub state: String,
     /// The tenant that it is of.

@@ -1,4 +1,4 @@
-//! Runs tools: native Rust functions, HTTP requests, commands.
+//! Runs tools: native Rust functions, HTTP requests, commands; delivers webhooks.
 //!
 //! A [`Tool`] is a spec and a handler; [`Tool::run`] is one attempt. Dropping its future stops the attempt: deadlines,
 //! lost leases and cancels all work that way. Failures are classified by the closed set [`redial_proto::ErrorClass`].
@@ -17,6 +17,7 @@ mod output;
 mod structured;
 mod template;
 mod tool;
+mod webhook;
 
 pub use command::{Account, CommandUser, wait_for_kills};
 pub use context::{Context, Watchers};
@@ -25,4 +26,5 @@ pub use handler::{Handler, ToolResult};
 pub use manifest::{ManifestError, ManifestErrors, load, load_with};
 pub use native::{IntoToolResult, NativeTool};
 pub use redial_redaction::{Secrets, is_public_variable};
+pub use redial_webhooks::{Allowed, AllowedError, KeyError, WebhookKey};
 pub use tool::{COMMANDS_POOL, Tool, ToolConflict, check_compatible, check_reserved};

@@ -12,7 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     CallId, ErrorClass, Failure, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool,
-    turn,
+    turn, webhook,
 };
 use redial_redaction::{Secrets, hosts};
 use serde_json::value::RawValue;
@@ -246,8 +246,11 @@ fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(ErrorClass::Internal, limits::shorten(&message, limits::MAX_ERROR_MESSAGE))
 }
 
-/// Refuses a tool whose name or pool is reserved for models; the error says which.
+/// Refuses a tool whose name or pool is reserved for models, or whose name is that of deliveries; the error says which.
 pub fn check_reserved(spec: &ToolSpec) -> Result<(), String> {
+    if spec.name == webhook::TOOL {
+        return Err("this is the name of a built-in tool; choose another".to_owned());
+    }
     if spec.pool == turn::POOL {
         return Err(format!("pool {:?} is reserved for models; choose another name", turn::POOL));
     }

@@ -72,19 +72,21 @@ pub fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
 }
 
 fn attempts(made: &[AttemptRecord]) -> Result<Vec<AttemptView>, StoreError> {
-    let view = |one: &AttemptRecord| {
-        Ok(AttemptView {
-            attempt: u32::try_from(one.attempt).unwrap_or(0),
-            worker: one.worker.clone(),
-            started_at: one.started_at,
-            ended_at: one.ended_at,
-            duration_ms: one.duration_ms.and_then(|ms| u64::try_from(ms).ok()),
-            class: one.class.as_deref().map(read::<ErrorClass>).transpose()?,
-            message: one.message.clone(),
-            retry_at: one.retry_at,
-        })
-    };
-    made[made.len().saturating_sub(ATTEMPTS)..].iter().map(view).collect()
+    made[made.len().saturating_sub(ATTEMPTS)..].iter().map(attempt_view).collect()
+}
+
+/// One attempt as users see it.
+pub fn attempt_view(one: &AttemptRecord) -> Result<AttemptView, StoreError> {
+    Ok(AttemptView {
+        attempt: u32::try_from(one.attempt).unwrap_or(0),
+        worker: one.worker.clone(),
+        started_at: one.started_at,
+        ended_at: one.ended_at,
+        duration_ms: one.duration_ms.and_then(|ms| u64::try_from(ms).ok()),
+        class: one.class.as_deref().map(read::<ErrorClass>).transpose()?,
+        message: one.message.clone(),
+        retry_at: one.retry_at,
+    })
 }
 
 fn read<T: FromStr<Err = String>>(name: &str) -> Result<T, StoreError> {

@@ -3,5 +3,5 @@
 mod call;
 mod figures;
 
-pub use call::{call_view, feedback};
+pub use call::{attempt_view, call_view, feedback};
 pub use figures::{Counts, Figures, sort_groups};

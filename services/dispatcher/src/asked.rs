@@ -11,6 +11,7 @@ use redial_proto::{
 use redial_queue::Request;
 use redial_records::{Effect, NewCall};
 use redial_store::{Store, TenantStore};
+use redial_webhooks::WebhookKey;
 
 use crate::{
     agents::Declared,
@@ -87,6 +88,11 @@ impl Asked {
 
     pub(crate) fn tools(&self) -> Arc<Tools> {
         self.context.registry.tools()
+    }
+
+    /// What the secrets of webhooks are derived from.
+    pub(crate) fn webhook_key(&self) -> Option<&WebhookKey> {
+        self.context.config.webhook_key.as_ref()
     }
 
     /// What the access file says now.

@@ -8,6 +8,7 @@ use std::{
 
 use redial_queue::QueueConfig;
 use redial_store::{Purpose, StoreConfig};
+use redial_webhooks::WebhookKey;
 
 use crate::error::DispatcherError;
 
@@ -31,6 +32,8 @@ pub struct DispatcherConfig {
     /// Tools that other worker identities register, and changes that weaken a tool, wait for nobody. Default: they wait for
     /// `redial tools accept`.
     pub accept_tools: bool,
+    /// What the secrets of webhooks are derived from. Default: none, and no webhook can be created.
+    pub webhook_key: Option<WebhookKey>,
 }
 
 impl DispatcherConfig {
@@ -52,6 +55,7 @@ impl DispatcherConfig {
             agents: None,
             access: None,
             accept_tools: false,
+            webhook_key: None,
         }
     }
 

@@ -5,13 +5,14 @@
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention` prunes what ended long ago,
 //! `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says what a tenant may use,
-//! `conversations` erases, `tokens` are for programs that come over HTTP.
+//! `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what ended.
 
 mod actions;
 mod agents;
 mod aside;
 mod asked;
 mod batcher;
+mod bounds;
 mod calls;
 mod config;
 mod context;
@@ -40,6 +41,7 @@ mod unreadable;
 mod wait;
 mod wake_set;
 mod watch;
+mod webhooks;
 mod workers;
 
 use std::time::Duration;
@@ -155,6 +157,11 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::users(running, Verb::AgentList, lists::agents).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
+    serve::actions(running, Verb::WebhookCreate, webhooks::create::create).await?;
+    serve::actions(running, Verb::WebhookUpdate, webhooks::update::update).await?;
+    serve::actions(running, Verb::WebhookDelete, webhooks::delete::delete).await?;
+    serve::actions(running, Verb::WebhookRotate, webhooks::rotate::rotate).await?;
+    serve::actions(running, Verb::WebhookTest, webhooks::test::test).await?;
     serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
     serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
     serve::users(running, Verb::TaskGet, tasks::get::get).await?;
@@ -177,6 +184,7 @@ fn start_loops(running: &Running) {
     running.spawn("roll up the statistics", roll_up::run);
     running.spawn("carry out redrives", redrives::run);
     running.spawn("finish erasures", conversations::finish::run);
+    running.spawn("follow ends for webhooks", webhooks::follow::run);
 }
 
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.

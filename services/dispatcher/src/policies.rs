@@ -119,7 +119,7 @@ pub(crate) fn within(
         } else if policy.allows_pattern(pattern) {
             allowed.push(pattern.clone());
         } else {
-            let meant = tools.values().filter(|tool| !tool.is_model()).map(|tool| &tool.spec.name);
+            let meant = tools.values().filter(|tool| tool.is_for_agents()).map(|tool| &tool.spec.name);
             let meant = meant.filter(|name| redial_proto::agent::matches(pattern, name) && policy.allows_tool(name));
             allowed.extend(meant.cloned());
         }

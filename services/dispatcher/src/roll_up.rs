@@ -8,14 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_store::{
-    Store, StoreError, Time,
-    stats::{Fence, RolledUp},
-};
+use redial_store::{Store, StoreError, Time, stats::RolledUp};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, wait::until};
+use crate::{bounds::Bounds, context::Context, wait::until};
 
 /// Between two passes.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -23,16 +20,11 @@ const INTERVAL: Duration = Duration::from_secs(15);
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 /// Calls of one step.
 const CALLS: u32 = 5_000;
-/// A statement takes the time of an end when it begins, and enters the transactions that a fence sees when it first writes.
-/// Postgres ends a dispatcher's statement after 8 s.
-const STATEMENT: Duration = Duration::from_secs(15);
-/// A transaction that runs for longer is worth a warning: until it ends, nothing new is added.
-const HELD_UP: Duration = Duration::from_mins(10);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let mut bounds = Bounds::default();
+    let mut bounds = Bounds::new("the statistics");
     loop {
-        let is_first = bounds.waiting.is_none();
+        let is_first = bounds.is_new();
         match next(&context.store, &mut bounds).await {
             Ok(Some(bound)) => add(&context.store, &shutdown, bound).await,
             Ok(None) => {}
@@ -86,36 +78,4 @@ async fn leave_out(store: &Store, bound: Time, why: &StoreError) -> Result<(), S
         tracing::warn!(error = %why, %ended_at, "Left calls out of the statistics: reading them takes too long");
     }
     Ok(())
-}
-
-/// Finds times before which no end of a call can appear any more.
-#[derive(Default)]
-struct Bounds {
-    /// The last fence that was not passed when it was compared.
-    waiting: Option<Fence>,
-    warned: bool,
-}
-
-impl Bounds {
-    /// The latest such time that is known, once a fence was passed.
-    fn next(&mut self, now: Fence) -> Option<Time> {
-        let Some(waiting) = self.waiting else {
-            self.waiting = Some(now);
-            return None;
-        };
-        if now.is_before(&waiting) {
-            (self.waiting, self.warned) = (Some(now), false);
-            return None;
-        }
-        if waiting.is_passed_by(&now) {
-            (self.waiting, self.warned) = (Some(now), false);
-            return Some(waiting.at - STATEMENT);
-        }
-        let held_up = (now.at - waiting.at).to_std().is_ok_and(|held_up| held_up > HELD_UP);
-        if held_up && !self.warned {
-            tracing::warn!(since = %waiting.at, "A long transaction holds the statistics up; see pg_stat_activity");
-            self.warned = true;
-        }
-        None
-    }
 }

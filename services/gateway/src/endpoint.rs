@@ -63,6 +63,9 @@ pub(crate) const PREFER: Header = Header {
     name: "Prefer",
     description: "`wait=20` waits so many seconds for the end, at most 60 (RFC 7240). Default: no wait.",
 };
+/// The header of streams that go on.
+pub(crate) const LAST_EVENT_ID: Header =
+    Header { name: "Last-Event-ID", description: "The id of the last event that you have; it comes before `after`." };
 /// The header of idempotent submissions.
 pub(crate) const IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
@@ -78,6 +81,10 @@ impl Endpoint {
 
     pub(crate) fn post<T: 'static>(path: &'static str, handler: impl Handler<T, Shared>) -> Self {
         Self::new(Method::POST, MethodFilter::POST, path, handler)
+    }
+
+    pub(crate) fn patch<T: 'static>(path: &'static str, handler: impl Handler<T, Shared>) -> Self {
+        Self::new(Method::PATCH, MethodFilter::PATCH, path, handler)
     }
 
     pub(crate) fn delete<T: 'static>(path: &'static str, handler: impl Handler<T, Shared>) -> Self {

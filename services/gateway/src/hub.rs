@@ -114,6 +114,11 @@ impl Inner {
 }
 
 impl Waiter {
+    /// Of what it hears.
+    pub(crate) const fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
     /// The next news. Can be cancelled without loss.
     pub(crate) async fn next(&mut self) -> News {
         // The sender lives as long as there is a waiter.

@@ -8,6 +8,7 @@ mod auth;
 mod config;
 mod endpoint;
 mod error;
+mod events;
 mod extract;
 mod gateway;
 mod hub;
@@ -15,6 +16,7 @@ mod idempotency;
 mod identity;
 mod layers;
 mod limits;
+mod openai;
 mod openai_error;
 mod openapi;
 mod page;
@@ -23,6 +25,7 @@ mod problem;
 mod router;
 mod routes;
 mod server;
+mod stall;
 mod stats;
 mod watch;
 
@@ -81,11 +84,8 @@ pub fn openapi() -> String {
 }
 
 async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<Gateway, GatewayError> {
-    let store = StoreConfig {
-        url: config.database_url.clone(),
-        connections: config.connections,
-        purpose: Purpose::Audit,
-    };
+    let store =
+        StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
     let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     Ok(Gateway {
         queue: Queue::connect(&queue).await?,
@@ -93,6 +93,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
+        events: events::Events::default(),
         page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,

@@ -3,14 +3,19 @@
 mod actions;
 mod agents;
 mod calls;
+mod chat;
 mod conversations;
+mod events;
 mod health;
+mod models;
 mod pages;
 mod redrives;
 mod rejected;
+mod responses;
 mod statistics;
 mod tasks;
 mod tools;
+mod webhooks;
 mod workers;
 
 use crate::endpoint::Endpoint;
@@ -21,13 +26,18 @@ pub(crate) fn all() -> Vec<Endpoint> {
         calls::endpoints(),
         tasks::endpoints(),
         conversations::endpoints(),
+        events::endpoints(),
         tools::endpoints(),
         agents::endpoints(),
         workers::endpoints(),
         redrives::endpoints(),
         rejected::endpoints(),
         statistics::endpoints(),
+        webhooks::endpoints(),
         actions::endpoints(),
+        responses::endpoints(),
+        chat::endpoints(),
+        models::endpoints(),
         health::endpoints(),
         pages::endpoints(),
     ]

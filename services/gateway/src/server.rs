@@ -15,10 +15,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::stall::Stall;
+
 /// Who has not sent the head of a request by then is cut off.
 const HEAD: Duration = Duration::from_secs(10);
 /// Bytes of the head of a request, and of what is read ahead of its body.
 const BUFFER: usize = 64 * 1024;
+/// Who takes nothing of an answer for so long is cut off.
+const STALL: Duration = Duration::from_secs(60);
 /// Connections at a time.
 const CONNECTIONS: usize = 100_000;
 /// After an error that another connection would meet, too: no file descriptor is left.
@@ -59,7 +63,7 @@ fn start(stream: TcpStream, router: &Router, graceful: &GracefulShutdown, permit
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Stall::new(stream, STALL)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         let _permit = permit;

@@ -2,6 +2,7 @@
 
 mod forget;
 mod questions;
+mod token;
 pub(crate) mod values;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::{
 pub(crate) use self::{
     forget::ForgetArgs,
     questions::{FilterArgs, HistoryArgs, StatsArgs, StatsBy},
+    token::{TokenCommand, TokenCreateArgs, TokenListArgs},
 };
 
 /// Durable tool calls for LLM agents.
@@ -56,7 +58,11 @@ pub(crate) enum Command {
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
     ///
     /// Exit code 2 if a setting is wrong: an address, a user, a password.
-    Health,
+    Health {
+        /// Ask only this gateway whether it is ready
+        #[arg(long, value_name = "URL")]
+        gateway: Option<String>,
+    },
     /// Submit one tool call
     Call(CallArgs),
     /// Submit the tool calls of a file; a second run submits nothing twice
@@ -142,6 +148,12 @@ pub(crate) enum Command {
     ///
     /// Prints what would be erased, and asks first. Nothing brings it back; docs/OPERATIONS.md says what it does not reach.
     Forget(ForgetArgs),
+    /// Create, list and revoke tokens, by which programs come over HTTP
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Write the users and permissions of nats-server from the access file
     ///
     /// Every user and every worker gets an account of its own. All mistakes of the file are told at once.

@@ -23,6 +23,7 @@ mod stats;
 mod submit;
 mod task;
 mod tasks;
+mod token;
 mod tools;
 mod watch;
 mod workers;
@@ -55,7 +56,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Worker(flags) => roles::worker(settings, &flags).await,
         Command::Gateway(flags) => roles::gateway(settings, &flags).await,
         Command::Migrate => migrate::run(settings).await,
-        Command::Health => health::run(settings).await,
+        Command::Health { gateway } => health::run(settings, gateway.as_deref()).await,
         Command::Call(args) => call::run(settings, args).await,
         Command::Submit(args) => submit::run(settings, &args).await,
         Command::History(args) => history::run(settings, args).await,
@@ -77,6 +78,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Check(args) => check::run(settings, &args),
         Command::Redrive(args) => redrive::run(settings, args).await,
         Command::Forget(args) => forget::run(settings, args).await,
+        Command::Token { command } => token::run(settings, command).await,
         Command::NatsConfig(args) => nats_config::run(&args),
         Command::Env(args) => env::run(settings, &args),
         Command::Settings => settings::run(settings),

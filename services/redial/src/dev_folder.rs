@@ -13,12 +13,15 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use redial_worker::WebhookKey;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The folder unless another one is given.
 pub(crate) const DEV_FOLDER: &str = ".redial";
 const FILE: &str = "dev.json";
 const LOCK: &str = "dev.lock";
+const WEBHOOK_KEY: &str = "webhook.key";
 
 /// A command looks at the lock for a moment; a `redial dev` that starts just then tries again for so long.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -110,6 +113,18 @@ pub(crate) fn take(folder: &Path) -> io::Result<Option<DevLock>> {
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
+}
+
+/// The key that the secrets of webhooks are derived from: made once, and only this user may read it.
+pub(crate) fn webhook_key(folder: &Path) -> anyhow::Result<WebhookKey> {
+    use io::Write;
+    let path = folder.join(WEBHOOK_KEY);
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+        Ok(mut file) => write!(file, "{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(WebhookKey::new(&fs::read_to_string(&path)?)?)
 }
 
 /// An address without user and password, to be shown.

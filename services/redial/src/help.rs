@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 26] = [
+const EXAMPLES: [(&str, &[&str]); 27] = [
     (
         "dev",
         &[
@@ -48,15 +48,9 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "redial worker --models models.toml --worker-name models --worker-pools models",
         ],
     ),
-    (
-        "gateway",
-        &[
-            "redial gateway",
-            "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com",
-        ],
-    ),
+    ("gateway", &["redial gateway", "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com"]),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
-    ("health", &["redial health", "redial health --json"]),
+    ("health", &["redial health", "redial health --json", "redial health --gateway http://127.0.0.1:8700"]),
     (
         "call",
         &[
@@ -119,6 +113,15 @@ const EXAMPLES: [(&str, &[&str]); 26] = [
             "redial forget --conversation trip-9 --tenant acme --cancel --yes",
             "redial forget --tenant acme",
             "redial forget --list",
+        ],
+    ),
+    (
+        "token",
+        &[
+            "redial token create --roles submit,read --label ci      prints the token, once",
+            "redial token create --for acme.alice --expires 30days",
+            "redial token list --all",
+            "redial token revoke c4e7x2ksh5qa",
         ],
     ),
     (

@@ -12,7 +12,7 @@ use redial_worker::CommandUser;
 use crate::{
     cli::Command,
     environment,
-    settings::{Settings, WorkerFlags},
+    settings::{Settings, WEBHOOK_KEY, WorkerFlags},
 };
 
 /// Settings that hold passwords, if they have an `@`.
@@ -70,7 +70,7 @@ fn variable_of(setting: &str) -> String {
     format!("REDIAL_{}", setting.to_uppercase())
 }
 
-/// The variables that hold secrets: URLs with passwords, and whatever the files of a worker name, except what the process
+/// The variables that hold secrets: URLs with passwords, the key of webhooks, and whatever the files of a worker name, except what the process
 /// itself needs there. Mistakes in the files are told later.
 fn names(settings: &Settings, worker: Option<&WorkerFlags>) -> BTreeSet<String> {
     let urls = URLS.map(variable_of).into_iter().filter(|name| std::env::var(name).is_ok_and(|url| url.contains('@')));
@@ -89,7 +89,7 @@ fn names(settings: &Settings, worker: Option<&WorkerFlags>) -> BTreeSet<String> 
         }
     }
     let named = named.into_inner().into_iter().filter(|name| !is_needed(name));
-    named.chain(urls).collect()
+    named.chain(urls).chain([WEBHOOK_KEY.to_owned()]).collect()
 }
 
 /// Whether libraries of this process read the variable, so that it has to stay.

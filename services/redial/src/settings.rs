@@ -19,7 +19,7 @@ use redial_dispatcher::DispatcherConfig;
 use redial_proto::{ApiError, Code, Door, Tenant, User};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
-use redial_worker::{CommandUser, WorkerConfig};
+use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig};
 
 use self::file::SettingsFile;
 pub(crate) use self::{
@@ -30,6 +30,9 @@ use crate::{
     dev_folder::{self, DEV_FOLDER, DevAddresses, DevState},
     environment,
 };
+
+/// The variable with the key that the secrets of webhooks are derived from.
+pub(crate) const WEBHOOK_KEY: &str = "REDIAL_WEBHOOK_KEY";
 
 /// Settings and their sources.
 pub(crate) struct Settings {
@@ -198,7 +201,24 @@ impl Settings {
             duration(text).filter(|age| within.contains(age))
         });
         config.retention = problems.keep(retention).flatten();
+        config.webhook_key = problems.keep(self.webhook_key()).flatten();
         problems.into_result().map(|()| config)
+    }
+
+    /// What the secrets of webhooks are derived from. It is a secret itself, so only the environment has it.
+    pub(crate) fn webhook_key(&self) -> Result<Option<WebhookKey>, ApiError> {
+        let text = environment::variable(WEBHOOK_KEY).filter(|text| !text.is_empty());
+        let wrong = |error| invalid(format!("environment variable {WEBHOOK_KEY}: {error}"));
+        text.map(|text| WebhookKey::new(&text).map_err(wrong)).transpose()
+    }
+
+    /// Where webhooks may be delivered besides the public internet.
+    pub(crate) fn webhook_allow(&self, flags: &WorkerFlags) -> Result<Option<Allowed>, ApiError> {
+        let Some(Found { value, source }) = self.find("webhook_allow", flags.webhook_allow.as_ref()) else {
+            return Ok(None);
+        };
+        let wrong = |why: AllowedError| invalid(format!("webhook_allow: {why} ({source})"));
+        value.parse().map(Some).map_err(wrong)
     }
 
     pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
@@ -223,6 +243,8 @@ impl Settings {
         let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
         config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
         config.pools = problems.keep(self.pools(flags)).unwrap_or_default();
+        problems.keep(self.webhook_key());
+        problems.keep(self.webhook_allow(flags));
         problems.into_result().map(|()| config)
     }
 

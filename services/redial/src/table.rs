@@ -76,9 +76,9 @@ impl From<&str> for Cell {
 /// A state in its colour.
 pub(crate) fn state(state: &str) -> Cell {
     let ink = match state {
-        "succeeded" | "alive" | "served" => Ink::Green,
-        "failed" | "unknown" | "refused" | "dead" | "failing" | "no worker" => Ink::Red,
-        "cancelled" | "retry_wait" | "draining" | "recovering" => Ink::Yellow,
+        "succeeded" | "alive" | "served" | "valid" => Ink::Green,
+        "failed" | "unknown" | "refused" | "dead" | "failing" | "no worker" | "revoked" => Ink::Red,
+        "cancelled" | "retry_wait" | "draining" | "recovering" | "expired" => Ink::Yellow,
         _ => Ink::Cyan,
     };
     Cell::new(state.to_owned(), ink)

@@ -59,8 +59,8 @@ pub use redial_proto::{
 };
 pub use redial_queue::QueueConfig;
 pub use redial_tools::{
-    CommandUser, Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool, Rules, Tool,
-    ToolConflict, ToolError, ToolResult, Watchers,
+    Allowed, AllowedError, CommandUser, Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool,
+    Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, WebhookKey,
 };
 pub use tokio_util::sync::CancellationToken;
 

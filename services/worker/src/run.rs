@@ -65,7 +65,8 @@ async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
     let limit = context.timeout;
     let run = |context| tokio::time::timeout(limit, tool.run(context, grant.arguments));
     let end = if let Some(task) = watched {
-        let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, task, tool.secrets().clone());
+        let of = (task, grant.attempt);
+        let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, of, tool.secrets().clone());
         publisher.publish_during(run(Context { watchers, ..context })).await
     } else {
         run(context).await

@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use redial_loops::Loops;
-use redial_proto::{WorkerId, WorkerIdentity};
+use redial_proto::{WorkerId, WorkerIdentity, webhook};
 use redial_queue::{Queue, QueueError};
-use redial_tools::{NativeTool, Secrets, Tool, check_compatible, check_reserved};
+use redial_tools::{Allowed, NativeTool, Secrets, Tool, WebhookKey, check_compatible, check_reserved};
 use secrecy::SecretString;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -45,6 +45,7 @@ pub struct Worker {
     id: WorkerId,
     tools: Vec<Tool>,
     models: Vec<Tool>,
+    webhooks: Vec<Tool>,
     ready: Box<dyn FnOnce() + Send>,
 }
 
@@ -52,7 +53,7 @@ impl Worker {
     /// A worker without tools. Its id is the configured name and a random suffix.
     pub fn new(config: WorkerConfig) -> Self {
         let id = WorkerId::generate(&WorkerIdentity::of_name(&config.name));
-        Self { config, id, tools: Vec::new(), models: Vec::new(), ready: Box::new(|| ()) }
+        Self { config, id, tools: Vec::new(), models: Vec::new(), webhooks: Vec::new(), ready: Box::new(|| ()) }
     }
 
     /// The id under which attempts of this worker are on record.
@@ -100,6 +101,15 @@ impl Worker {
         self
     }
 
+    /// Delivers webhooks, with secrets derived from this key: to the public internet, and to what is allowed besides. The tool
+    /// has a pool of its own, `webhooks`.
+    pub fn webhooks(mut self, key: WebhookKey, allowed: Allowed) -> Result<Self, WorkerError> {
+        let built = Tool::webhooks(key, allowed);
+        let tool = built.map_err(|reason| WorkerError::Tool { tool: webhook::TOOL.to_owned(), reason })?;
+        self.webhooks = vec![tool];
+        Ok(self)
+    }
+
     /// Adds the models of a file (`models.toml`). Their keys are read from the environment.
     pub fn models(self, path: impl AsRef<Path>) -> Result<Self, WorkerError> {
         self.models_with(path, &|name| std::env::var(name).ok())
@@ -138,6 +148,7 @@ impl Worker {
     ) -> Result<(), WorkerError> {
         self.check()?;
         self.tools.append(&mut self.models);
+        self.tools.append(&mut self.webhooks);
         self.share_secrets();
         let Some(queue) = shutdown.run_until_cancelled(Queue::connect(&self.config.nats)).await else {
             return Ok(());
@@ -196,13 +207,13 @@ impl Worker {
     }
 
     fn check(&self) -> Result<(), WorkerError> {
-        if self.tools.is_empty() && self.models.is_empty() {
+        if self.tools.is_empty() && self.models.is_empty() && self.webhooks.is_empty() {
             return Err(WorkerError::NoTools);
         }
         for tool in &self.tools {
             check_reserved(&tool.spec).map_err(|reason| invalid(tool, reason))?;
         }
-        let all = [self.tools.as_slice(), &self.models].concat();
+        let all = [self.tools.as_slice(), &self.models, &self.webhooks].concat();
         for tool in &all {
             tool.spec.check().map_err(|reason| invalid(tool, reason))?;
             if let Some(limit) = tool.concurrency
@@ -280,6 +291,9 @@ mod tests {
             error(empty().add(named("model-small"))),
             r#"tool "model-small": names that start with "model-" are reserved for models; choose another"#
         );
+        assert!(error(empty().add(named("redial_webhook"))).contains("the name of a built-in tool"));
+        let key = WebhookKey::new(&"k".repeat(32)).unwrap();
+        assert!(empty().webhooks(key, Allowed::default()).unwrap().check().is_ok());
         assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" is reserved for models"#));
         assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is declared twice"#));
         assert!(error(empty().model(named("a.b"))).contains("model-a.b"));

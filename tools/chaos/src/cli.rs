@@ -43,6 +43,12 @@ pub(crate) struct RunArgs {
     /// Maximum duration of the run; the report names what was left out to keep it
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) minutes: u32,
+    /// An interpreter for the workers in Python; without it all workers are in Rust
+    #[arg(long, value_name = "FILE", env = "REDIAL_PYTHON")]
+    pub(crate) python: Option<PathBuf>,
+    /// Workers in Python, of the three that have tools
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=2))]
+    pub(crate) python_workers: u32,
     /// Print the report as one line of JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     clock: Option<WrongClock>,
     /// What it can run from its next start on.
     pub(crate) tools: ToolSet,
+    /// True if its program is in Python.
+    python: bool,
 }
 
 /// See the module.
@@ -85,7 +87,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     /// Starts everything.
-    pub(crate) async fn start(lease: Duration, clock_error: i64) -> anyhow::Result<Self> {
+    pub(crate) async fn start(lease: Duration, clock_error: i64, python: Option<Python>) -> anyhow::Result<Self> {
         let disk = Disk::make()?;
         let servers = Servers::start_own_on(Some(disk.store()), Some(access::accounts()?)).await;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
@@ -120,7 +122,7 @@ impl Fixture {
             outputs: Vec::new(),
             wrong_clocks: 0,
             models,
-            programs: Programs::pin()?,
+            programs: Programs::pin(python)?,
         };
         fixture.start_roles(clock_error).await?;
         let (mallory, rogue) = Self::strangers()?;
@@ -150,8 +152,10 @@ impl Fixture {
             let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
             let clock = if n + 1 == TOOL_WORKERS { clock.take() } else { None };
             let tools = if n < TOOL_WORKERS { ToolSet::Whole } else { ToolSet::Models };
-            let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools).await?;
-            self.workers.push(Worker { process, id, nats, nats_url, clock, tools });
+            let python = self.programs.python.as_ref().is_some_and(|python| n < python.workers);
+            let python = python && tools == ToolSet::Whole;
+            let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools, python).await?;
+            self.workers.push(Worker { process, id, nats, nats_url, clock, tools, python });
         }
         let model = redial_proto::turn::tool_name(load::MODEL);
         let tools: Vec<String> = load::tools().into_iter().map(|(name, _)| name).chain([model]).collect();
@@ -177,10 +181,17 @@ impl Fixture {
         nats_url: &str,
         clock: Option<&WrongClock>,
         tools: ToolSet,
+        in_python: bool,
     ) -> anyhow::Result<(Process, String)> {
-        let process = Process::start(&self.programs.own, |command| {
-            command.args(["worker", "--nats-url", nats_url]);
-            command.arg("--ledger").arg(self.ledger.path()).arg("--models").arg(&self.models);
+        let python = self.programs.python.as_ref().filter(|_| in_python);
+        let process = Process::start(python.map_or(&self.programs.own, |python| &python.program), |command| {
+            if let Some(python) = python {
+                let login = Login::worker(tools.identity().0);
+                command.arg(&python.script).args(["--nats-url", &login.url(nats_url), "--inbox", &login.inbox]);
+            } else {
+                command.args(["worker", "--nats-url", nats_url]).arg("--models").arg(&self.models);
+            }
+            command.arg("--ledger").arg(self.ledger.path());
             command.args(["--secret", &self.secret, "--tools", tools.as_str()]);
             if let Some(clock) = clock {
                 clock.give(command);
@@ -202,9 +213,9 @@ impl Fixture {
 
     /// Replaces a worker that has ended.
     pub(crate) async fn replace_worker(&mut self, n: usize) -> anyhow::Result<()> {
-        let Worker { nats_url, clock, tools, .. } = &self.workers[n];
-        let (nats_url, clock, tools) = (nats_url.clone(), clock.clone(), *tools);
-        let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools).await?;
+        let Worker { nats_url, clock, tools, python, .. } = &self.workers[n];
+        let (nats_url, clock, tools, python) = (nats_url.clone(), clock.clone(), *tools, *python);
+        let (process, id) = self.worker_process(&nats_url, clock.as_ref(), tools, python).await?;
         let worker = &mut self.workers[n];
         let old = std::mem::replace(&mut worker.process, process);
         let old_id = std::mem::replace(&mut worker.id, id);
@@ -215,7 +226,7 @@ impl Fixture {
     /// Starts a worker of the second pool, which has none otherwise.
     pub(crate) async fn start_aside(&mut self) -> anyhow::Result<(Process, String)> {
         let url = self.servers.nats_url().to_owned();
-        self.worker_process(&url, None, ToolSet::Aside).await
+        self.worker_process(&url, None, ToolSet::Aside, false).await
     }
 
     /// Asks the worker of the second pool to end, and waits for it.
@@ -339,14 +350,25 @@ async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
 struct Programs {
     redial: PathBuf,
     own: PathBuf,
+    python: Option<Python>,
+}
+
+/// What runs workers in Python.
+pub(crate) struct Python {
+    /// An interpreter that has what the package in `clients/python` needs.
+    pub(crate) program: PathBuf,
+    /// The worker.
+    pub(crate) script: PathBuf,
+    /// So many workers of the main pool. The last one has a wrong clock, by which a ledger would be wrong: it is in Rust.
+    pub(crate) workers: usize,
 }
 
 impl Programs {
-    fn pin() -> anyhow::Result<Self> {
+    fn pin(python: Option<Python>) -> anyhow::Result<Self> {
         let own = std::env::current_exe()?;
         let redial = own.with_file_name("redial");
         anyhow::ensure!(redial.exists(), "{} is missing; build it: cargo build -p redial", redial.display());
-        Ok(Self { redial: pinned(&redial)?, own: pinned(&own)? })
+        Ok(Self { redial: pinned(&redial)?, own: pinned(&own)?, python })
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     client::{Clients, Customer},
     ended::{Ended, LEASE, Over},
     faults::{Injector, Outcome, Recovery, Target},
-    fixture::Fixture,
+    fixture::{Fixture, Python},
     load::{self, PlannedCall},
     report::{self, Report},
     schedule::{self, Step},
@@ -47,7 +47,8 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     anyhow::ensure!(!plan.is_empty(), "no fault has {:?} in its name; the report of a usual run lists all", args.only);
     say(&format!("seed {seed}: {} calls, {} tasks, {} faults", args.calls, args.tasks, plan.len()));
     let watchdog = Watchdog::start();
-    let fixture = Fixture::start(LEASE, clock_error(seed)).await.context("the fixture could not be set")?;
+    let python = python(args)?;
+    let fixture = Fixture::start(LEASE, clock_error(seed), python).await.context("the fixture could not be set")?;
     let nats = nats_version(fixture.servers.nats_url()).await?;
     say(&format!("everything runs on nats-server {nats}; {}", limits(&fixture)));
     let whole = Duration::from_mins(1) * args.minutes;
@@ -66,6 +67,17 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let (injector, clients, machine) = (&injector, &clients, &watchdog.seen());
     drop(watchdog);
     report_of(&Over { seed, args, nats, took, planned, steps: &steps, injector, clients, machine }).await
+}
+
+/// What the workers in Python are, if there are any.
+fn python(args: &RunArgs) -> anyhow::Result<Option<Python>> {
+    let Some(program) = args.python.clone() else {
+        say("no worker is in Python: neither --python nor REDIAL_PYTHON names an interpreter");
+        return Ok(None);
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/worker.py");
+    say(&format!("{} of the workers is in Python", args.python_workers));
+    Ok(Some(Python { program, script, workers: usize::try_from(args.python_workers)? }))
 }
 
 /// Waits until everything is acknowledged, or is not any more, which is a surprise.

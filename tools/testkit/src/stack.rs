@@ -14,6 +14,7 @@ use chrono::DateTime;
 use redial_proto::CallId;
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
+use redial_tools::WebhookKey;
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
@@ -30,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a connection may take on a machine that does not answer for seconds now and then.
 const CONNECTION: Duration = Duration::from_secs(20);
 
+/// What the secrets of webhooks are derived from, unless a test sets another key.
+pub const WEBHOOK_KEY: &str = "a-canary-key-of-tests-for-webhooks-0123456789";
+
 /// See the module.
 pub struct Stack {
     /// Postgres and NATS.
@@ -44,6 +48,8 @@ pub struct Stack {
     pub access: Option<std::path::PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,
+    /// What dispatchers and workers that are started later derive the secrets of webhooks from.
+    pub webhook_key: Option<WebhookKey>,
     queue: Queue,
     db: PgPool,
     claims: Mutex<Claims>,
@@ -96,6 +102,7 @@ impl Stack {
             agents: None,
             access: None,
             accept_tools: true,
+            webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
             queue,
             db,
             claims: Mutex::default(),

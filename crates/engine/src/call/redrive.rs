@@ -1,6 +1,6 @@
 //! Running an ended call again, as a new call.
 
-use redial_proto::{ApiError, CallId, CallState, Code, CreateRedrive, RedriveFilter, RetryPolicy};
+use redial_proto::{ApiError, CallId, CallState, Code, CreateRedrive, RedriveFilter, RetryPolicy, limits};
 use redial_records::{CallContent, CallRecord, NewCall, Redrive};
 
 use crate::accept::check_texts;
@@ -26,7 +26,7 @@ pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
 /// Checks which calls are to run again, and how fast. An error says what is allowed.
 pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
     let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
-    let RedriveFilter { tool, state, conversation, key, .. } = &request.filter;
+    let RedriveFilter { tool, state, conversation, key, since, until, .. } = &request.filter;
     if request.filter.is_empty() {
         return wrong(
             "filter is empty; one of these is needed: tool, state (failed, cancelled, unknown), class, since, until, \
@@ -40,6 +40,8 @@ pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
     if let Some(rate) = request.rate.filter(|rate| !(1..=CreateRedrive::MAX_RATE).contains(rate)) {
         return wrong(format!("rate is {rate}; allowed: 1 to {}", CreateRedrive::MAX_RATE));
     }
+    limits::check_time("filter.since", *since).or_else(wrong)?;
+    limits::check_time("filter.until", *until).or_else(wrong)?;
     check_texts(&[
         ("filter.tool", tool.as_ref()),
         ("filter.conversation", conversation.as_ref()),
@@ -94,6 +96,7 @@ mod tests {
         for (filter, rate, allowed) in [
             ("{}", None, "one of these is needed"),
             (r#"{"state":"succeeded"}"#, None, "allowed: failed, cancelled, unknown"),
+            (r#"{"since":"+100000-01-01T00:00:00Z"}"#, None, "allowed: 1970 to 9999"),
             (r#"{"tool":""}"#, None, "allowed: 1 to 200 bytes"),
             (r#"{"tool":"echo"}"#, Some(0), "allowed: 1 to 10000"),
         ] {

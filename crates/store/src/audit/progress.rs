@@ -57,4 +57,23 @@ impl TenantStore<'_> {
     pub async fn task(&self, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         self.store().task_view(self.tenant(), task).await
     }
+
+    /// The newest turn of a task, and whether its model has not answered yet; `None` before the first turn.
+    pub async fn newest_turn(&self, task: TaskId) -> Result<Option<(u32, bool)>, StoreError> {
+        let row = self
+            .store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let row = sqlx::query!(
+                    r#"SELECT turn AS "turn!", finished_at IS NULL AS "open!" FROM calls
+                       WHERE task_id = $1 AND tenant = $2 AND call_index = 0 ORDER BY turn DESC LIMIT 1"#,
+                    task.0,
+                    self.tenant().as_str()
+                );
+                let row = row.fetch_optional(&mut *db).await?;
+                Ok(db.done(row))
+            })
+            .await?;
+        Ok(row.map(|row| (crate::uint(row.turn), row.open)))
+    }
 }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{
     progress::Progress,
     scope::Scope,
+    tokens,
     tombstone::{Phase, Tombstone},
 };
 use crate::{
@@ -98,6 +99,10 @@ pub(super) async fn erase(
     let since = is_last.then_some(tombstone.begun_at - chrono::TimeDelta::minutes(1));
     let letters = read(&mut *db, &tombstone.scope, tombstone.after_letter, i64::MAX, since).await?;
     if letters.last.is_none() {
+        if is_last {
+            // At the very end: whoever asked with one of them could not ask how far it is.
+            progress.erased.tokens = tokens::erase(db, tombstone).await?;
+        }
         progress.go_on_with(if is_last { Phase::Done } else { Phase::Tasks });
         return Ok(());
     }

@@ -61,6 +61,7 @@ impl Progress {
             bigint(erased.dead_letters),
             bigint(erased.keys),
             bigint(erased.statistics),
+            bigint(erased.tokens),
         )
         .fetch_one(db)
         .await

@@ -134,6 +134,7 @@ pub(super) struct RawTombstone {
     pub(super) dead_letters: i64,
     pub(super) keys: i64,
     pub(super) statistics: i64,
+    pub(super) tokens: i64,
 }
 
 impl TryFrom<RawTombstone> for Tombstone {
@@ -164,6 +165,7 @@ impl TryFrom<RawTombstone> for Tombstone {
                 dead_letters: unsigned(raw.dead_letters),
                 keys: unsigned(raw.keys),
                 statistics: unsigned(raw.statistics),
+                tokens: unsigned(raw.tokens),
             },
         })
     }

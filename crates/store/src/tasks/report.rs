@@ -1,6 +1,6 @@
 //! What happened in a task, in pieces that fit a message.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redial_proto::{StoredMessage, TaskDecision, TaskId, TaskInput, TaskReport, TaskStep, TaskView, Tenant, limits};
 use serde_json::Value;
@@ -11,6 +11,8 @@ use crate::{Store, StoreError, Time, int, uint};
 
 /// Steps read at once. A watcher gets a notice of each step, so it seldom asks for more than one.
 const STEPS: i64 = 100;
+/// So few messages are read whatever their lengths.
+const FEW: usize = 4;
 /// Bytes of JSON that one byte of text can take, as `\u0000` does.
 const WORST: usize = 6;
 
@@ -23,6 +25,22 @@ impl Store {
         after: u32,
         max_bytes: usize,
     ) -> Result<Option<TaskReport>, StoreError> {
+        let Some(mut report) = self.task_page(tenant, task, after, max_bytes).await? else { return Ok(None) };
+        let room = room(&report.task, max_bytes);
+        if report.steps.len() == 1 && size(&report.steps) + size(&report.messages) > room {
+            cut(&mut report, room);
+        }
+        Ok(Some(report))
+    }
+
+    /// See [`crate::TenantStore::task_page`].
+    pub(crate) async fn task_page(
+        &self,
+        tenant: &Tenant,
+        task: TaskId,
+        after: u32,
+        about: usize,
+    ) -> Result<Option<TaskReport>, StoreError> {
         // The task is read first: steps written in between are then newer than its state, never older.
         let Some(view) = self.task_view(tenant, task).await? else { return Ok(None) };
         let mut steps = self.steps(task, after).await?;
@@ -30,30 +48,36 @@ impl Store {
         if more {
             steps.pop();
         }
+        let room = room(&view, about);
+        let likely = self.likely_to_fit(tenant, &view.conversation, &steps, room).await?;
+        more |= likely < steps.len();
+        steps.truncate(likely);
         let messages = self.messages_of(tenant, &view.conversation, &steps).await?;
-        let room = max_bytes.saturating_sub(size(&view) + ENVELOPE);
         let fitting = fitting(&steps, &messages, room);
         more |= fitting < steps.len();
         steps.truncate(fitting);
         let written = written_by(&steps);
         let messages = messages.into_iter().filter(|message| written.contains(&message.seq)).collect();
-        let mut report = TaskReport { task: view, steps, messages, more };
-        if fitting == 1 && size(&report.steps) + size(&report.messages) > room {
-            cut(&mut report, room);
-        }
-        Ok(Some(report))
+        Ok(Some(TaskReport { task: view, steps, messages, more }))
     }
 
     /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
-        let found = self
+        let found = self.task_views(&[task]).await?.pop();
+        Ok(found.filter(|(of, _)| of == tenant.as_str()).map(|(_, view)| view))
+    }
+
+    /// These tasks as far as they are on record, each with its tenant.
+    pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
+        let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let found = sqlx::query_file_as!(RawView, "sql/task_view.sql", task.0).fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
+                let rows = sqlx::query_file_as!(RawView, "sql/task_view.sql", &ids).fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
             })
             .await?;
-        found.filter(|row| row.tenant == tenant.as_str()).map(TaskView::try_from).transpose()
+        rows.into_iter().map(|row| Ok((row.tenant.clone(), TaskView::try_from(row)?))).collect()
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {
@@ -73,6 +97,45 @@ impl Store {
             })
             .await?;
         rows.into_iter().map(|row| step(task.0, row.step, row.at, &row.input, &row.decisions)).collect()
+    }
+
+    /// How many of the steps may fit, by the lengths of the texts that they wrote, which cost little to ask for: a hundred of
+    /// them may be 50 MB long.
+    async fn likely_to_fit(
+        &self,
+        tenant: &Tenant,
+        conversation: &str,
+        steps: &[TaskStep],
+        room: usize,
+    ) -> Result<usize, StoreError> {
+        let seqs: Vec<i32> = written_by(steps).into_iter().map(int).collect();
+        if seqs.len() < FEW {
+            return Ok(steps.len());
+        }
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let done = sqlx::query!(
+                    r#"SELECT seq, octet_length(content) AS "bytes!" FROM messages
+                       WHERE tenant = $1 AND conversation = $2 AND seq = ANY ($3)"#,
+                    tenant.as_str(),
+                    conversation,
+                    &seqs,
+                )
+                .fetch_all(&mut *db)
+                .await?;
+                Ok(db.done(done))
+            })
+            .await?;
+        let bytes: BTreeMap<u32, usize> =
+            rows.into_iter().map(|row| (uint(row.seq), usize::try_from(row.bytes).unwrap_or(0))).collect();
+        let mut taken = 0;
+        let fits = |step: &&TaskStep| {
+            let written = written_by(std::slice::from_ref(*step));
+            taken += written.iter().filter_map(|seq| bytes.get(seq)).sum::<usize>();
+            taken <= room
+        };
+        Ok(steps.iter().take_while(fits).count().max(1).min(steps.len()))
     }
 
     async fn messages_of(
@@ -96,6 +159,11 @@ impl Store {
             .await?;
         rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
     }
+}
+
+/// What is left for the steps.
+fn room(view: &TaskView, max_bytes: usize) -> usize {
+    max_bytes.saturating_sub(size(view) + ENVELOPE)
 }
 
 /// The brackets and names around the parts of a report.

@@ -240,8 +240,8 @@ mod tests {
     use super::*;
 
     fn check(output: Option<Value>, error: Option<FunctionError>) -> Result<Answer, ApiError> {
-        let (tenant, user) = (Tenant::default(), User::default());
-        let caller = Caller { tenant, user, role: UserRole::Submit, door: Door::default() };
+        let caller =
+            Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Submit, door: Door::Nats };
         let output = output.map(|output| to_raw_value(&output).unwrap());
         checked(&caller, AnswerRequest { call: CallId::generate(), output, error })
     }

@@ -49,6 +49,9 @@ async fn step(context: &Context, scope: &Scope, reply: &mut ForgetReply) -> Resu
         Some(ForgetCursor::DeadLetters { dead_letter }) => {
             let counted = store.count_letters(scope, dead_letter).await?;
             reply.counts.dead_letters += counted.dead_letters;
+            if counted.up_to.is_none() {
+                reply.counts.tokens += store.count_tokens(scope).await?;
+            }
             counted.up_to.map(|dead_letter| ForgetCursor::DeadLetters { dead_letter })
         }
         tasks => {

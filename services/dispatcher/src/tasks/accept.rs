@@ -132,8 +132,14 @@ fn check_models(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) 
 fn check_tools(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) -> Result<(), String> {
     for name in spec.tools.iter().filter(|pattern| !pattern.contains('*')) {
         match tools.get(name) {
-            Some(tool) if !tool.is_model() => {}
-            found => return Err(not_offered(name, found.is_some(), &policies::visible(policy, tools))),
+            Some(tool) if tool.is_for_agents() => {}
+            found => {
+                return Err(not_offered(
+                    name,
+                    found.is_some_and(|tool| tool.is_model()),
+                    &policies::visible(policy, tools),
+                ));
+            }
         }
     }
     Ok(())
@@ -157,7 +163,7 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
     if is_model {
         return format!("tools: {shown:?} is a model, and no tool that it may use");
     }
-    let known = tools.values().filter(|tool| !tool.is_model()).map(|tool| tool.spec.name.as_str());
+    let known = tools.values().filter(|tool| tool.is_for_agents()).map(|tool| tool.spec.name.as_str());
     let what = match closest(name, known) {
         Some(names) => format!("did you mean {names}?"),
         None => "`redial tools` lists the known ones; a pattern with * may match nothing yet".to_owned(),

@@ -20,7 +20,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
     let roles: BTreeSet<UserRole> = request.roles.iter().copied().collect();
     policies::check_roles(&asked.access().await, &tenant, &user, &roles)?;
     let new = NewToken {
-        id: &request.token,
+        id: &request.id,
         hash: request.sha256,
         tenant: &tenant,
         user: &user,
@@ -29,7 +29,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
         expiry: request.expiry,
         by: &asked.caller,
     };
-    let id = &request.token;
+    let id = &request.id;
     let (created_at, expires_at, is_new) = match asked
         .for_tokens()
         .create_token(&new)
@@ -38,7 +38,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
     {
         CreatedToken::Done { created_at, expires_at, is_new } => (created_at, expires_at, is_new),
         CreatedToken::IdIsTaken => {
-            let message = format!("token: another token has the id {id}; allowed: a random id for each token");
+            let message = format!("id: another token has the id {id}; allowed: a random id for each token");
             return Err(ApiError::new(Code::IdempotencyConflict, message));
         }
         CreatedToken::TooMany(most) => {
@@ -54,7 +54,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
         tracing::info!(token = %id, %tenant, %user, by, "Created a token");
     }
     let roles = roles.into_iter().collect();
-    let reply = TokenCreateReply { token: request.token, tenant, user, roles, created_at, expires_at };
+    let reply = TokenCreateReply { id: request.id, tenant, user, roles, created_at, expires_at };
     Ok(Done { reply, changed: u64::from(is_new) })
 }
 
@@ -84,7 +84,7 @@ impl Action for TokenCreate {
     type Reply = TokenCreateReply;
 
     fn targets(&self) -> Vec<String> {
-        vec![self.token.to_string()]
+        vec![self.id.to_string()]
     }
 
     async fn check(&self, _: &Asked) -> Result<(), ApiError> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 pub(crate) async fn revoke(asked: Asked, request: TokenRevoke) -> Result<Done<TokenRevokeReply>, ApiError> {
-    let (id, caller) = (&request.token, &asked.caller);
+    let (id, caller) = (&request.id, &asked.caller);
     let tenant = (!asked.is_operator()).then_some(&caller.tenant);
     let revoked = asked.for_tokens().revoke_token(id, tenant, caller).await.map_err(|error| store_failed(&error))?;
     let Some((revoked_at, changed)) = revoked else {
@@ -25,6 +25,6 @@ impl Action for TokenRevoke {
     type Reply = TokenRevokeReply;
 
     fn targets(&self) -> Vec<String> {
-        vec![self.token.to_string()]
+        vec![self.id.to_string()]
     }
 }

@@ -9,7 +9,9 @@ use std::{
 use chrono::Datelike as _;
 use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, pinning::judge, tools::MAX_SCHEMAS, view::READ_RESULT};
-use redial_proto::{ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn};
+use redial_proto::{
+    ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn, webhook,
+};
 use redial_queue::QueueError;
 use redial_store::{FullPool, StoreError};
 use tokio::{sync::Semaphore, time::timeout};
@@ -192,6 +194,9 @@ fn check_kind(name: &str, of: &str) -> Result<(), String> {
         (Some(""), true) => Err(format!("{prefix:?} is not the name of a model; a name must follow it")),
         (None, true) => Err(format!("pool {pool:?} is for models; a name with the prefix {prefix:?} is needed")),
         (Some(_), false) => Err(format!("names with the prefix {prefix:?} are for models, in pool {pool:?}")),
+        (None, false) if name == webhook::TOOL && of != webhook::POOL => {
+            Err(format!("this is the tool that delivers webhooks, in pool {:?}; use another name", webhook::POOL))
+        }
         (None, false) if name == READ_RESULT => Err("this is the name of a built-in tool; use another".to_owned()),
         _ => Ok(()),
     }
@@ -240,9 +245,14 @@ mod tests {
         assert_eq!(check_kind("model-small", turn::POOL), Ok(()));
         assert_eq!(check_kind("get_weather", "default"), Ok(()));
         assert_eq!(check_kind("modelling", "default"), Ok(()));
-        for (name, pool) in
-            [("model-small", "default"), ("get_weather", turn::POOL), ("model-", turn::POOL), (READ_RESULT, "default")]
-        {
+        assert_eq!(check_kind(webhook::TOOL, webhook::POOL), Ok(()));
+        for (name, pool) in [
+            ("model-small", "default"),
+            ("get_weather", turn::POOL),
+            ("model-", turn::POOL),
+            (READ_RESULT, "default"),
+            (webhook::TOOL, "default"),
+        ] {
             assert!(check_kind(name, pool).is_err(), "{name} in {pool}");
         }
     }

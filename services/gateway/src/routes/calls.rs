@@ -1,5 +1,6 @@
 //! `/v1/calls`.
 
+mod events;
 mod get;
 mod list;
 mod many;
@@ -11,7 +12,10 @@ mod wait;
 use redial_proto::{CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole};
 use schemars::JsonSchema;
 
-use crate::endpoint::{Endpoint, IDEMPOTENCY_KEY, PREFER};
+use crate::{
+    endpoint::{Endpoint, IDEMPOTENCY_KEY, LAST_EVENT_ID, PREFER},
+    events::{After, MEDIA},
+};
 
 pub(crate) use wait::{Ended, ended_within};
 
@@ -79,6 +83,17 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header(PREFER)
             .answer::<CallView>(200, "The call. With `Prefer: wait`: it has ended.")
             .answer::<CallView>(202, "With `Prefer: wait`: it has not ended yet."),
+        Endpoint::get("/v1/calls/{id}/events", events::events)
+            .about(TAG, "follow_call", "The events of a call as they happen")
+            .description(
+                "Server-sent events: `attempt` for each attempt that ended, with an id to go on after; `state` when it stands \
+                 elsewhere, without one; `end` with the call, then nothing.",
+            )
+            .roles(READ)
+            .query::<After>()
+            .header(LAST_EVENT_ID)
+            .answer_as::<String>(200, "The events.", MEDIA)
+            .empty_answer(204, "You have its end."),
         Endpoint::post("/v1/calls/wait", many::wait)
             .about(TAG, "wait_for_calls", "Wait until any or all of up to 1,000 calls have ended")
             .roles(READ)

@@ -45,6 +45,7 @@ pages![
     "unknown_model",
     "unknown_tool",
     "unsupported_media_type",
+    "webhook_not_found",
     "wrong_state",
 ];
 

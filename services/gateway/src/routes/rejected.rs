@@ -25,7 +25,9 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get("/v1/rejected", list)
             .about(TAG, "list_rejected", "Submissions of the intake stream that were rejected, newest first")
-            .description("Whoever puts a submission on the NATS stream `INTAKE` gets no reply: this is where rejections are.")
+            .description(
+                "Whoever puts a submission on the NATS stream `INTAKE` gets no reply: this is where rejections are.",
+            )
             .roles(READ)
             .query::<RejectedQuery>()
             .answer::<RejectedList>(200, "Rejected messages."),

@@ -1,13 +1,17 @@
 //! `/v1/tasks`.
 
 mod cancel;
+mod events;
 mod get;
 mod list;
 mod submit;
 
 use redial_proto::{TaskCancelReply, TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
 
-use crate::endpoint::{Endpoint, IDEMPOTENCY_KEY, PREFER};
+use crate::{
+    endpoint::{Endpoint, IDEMPOTENCY_KEY, LAST_EVENT_ID, PREFER},
+    events::{After, MEDIA},
+};
 
 const TAG: &str = "tasks";
 const READ: &[UserRole] = &[UserRole::Read];
@@ -43,5 +47,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<get::StepsQuery>()
             .answer::<TaskReport>(200, "The task, and its steps."),
+        Endpoint::get("/v1/tasks/{id}/events", events::events)
+            .about(TAG, "follow_task", "The events of a task as they happen")
+            .description(
+                "Server-sent events: what happened and what was decided, with ids to go on after, and each `message`; what the \
+                 model writes as `text` and `delta`, without ids; `end` with the task, then nothing.",
+            )
+            .roles(READ)
+            .query::<After>()
+            .header(LAST_EVENT_ID)
+            .answer_as::<String>(200, "The events.", MEDIA)
+            .empty_answer(204, "You have its end."),
     ]
 }

@@ -8,7 +8,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use redial_engine::call::may_redrive;
-use redial_proto::{CallState, ErrorClass, TaskState};
+use redial_proto::{CallState, ErrorClass, TaskState, UserRole};
 
 /// What a time may be.
 const TIMES: &str = "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z";
@@ -64,6 +64,11 @@ pub(crate) fn number(within: RangeInclusive<u32>) -> impl TypedValueParser<Value
 /// A state of a task.
 pub(crate) fn task_state() -> impl TypedValueParser<Value = TaskState> {
     PossibleValuesParser::new(TaskState::ALL.map(TaskState::as_str)).try_map(|name| name.parse::<TaskState>())
+}
+
+/// A role of a user.
+pub(crate) fn user_role() -> impl TypedValueParser<Value = UserRole> {
+    PossibleValuesParser::new(UserRole::ALL.map(UserRole::as_str)).try_map(|name| name.parse::<UserRole>())
 }
 
 /// A class of an error.

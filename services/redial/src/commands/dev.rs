@@ -10,10 +10,12 @@ use std::{
     time::Instant,
 };
 
+use anyhow::Context as _;
 use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueConfig;
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
+use redial_worker::WebhookKey;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +32,8 @@ use crate::{
     settings::Settings,
 };
 
+/// Where webhooks may be delivered besides the public internet, unless set: whoever tries them has a receiver here.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 /// The log, in the folder.
 const LOG: &str = "redial.log";
 
@@ -225,6 +229,7 @@ impl Stack<'_> {
         let mut config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
         // Whoever develops tools changes them all the time; the dispatcher's log says what it accepted.
         config.accept_tools = true;
+        config.webhook_key = Some(self.webhook_key()?);
         Ok(redial_dispatcher::run(config, stop.clone(), ready).await?)
     }
 
@@ -246,7 +251,19 @@ impl Stack<'_> {
             return Ok(());
         }
         let config = self.settings.worker(&self.args.worker, self.queue())?;
-        roles::run_worker(self.settings, &self.args.worker, config, stop.clone(), || greeting.print()).await
+        let allowed = self.settings.webhook_allow(&self.args.worker)?;
+        let allowed = allowed.map_or_else(|| LOOPBACK.parse(), Ok).context("the addresses of this machine")?;
+        let built_in = roles::BuiltIn { webhooks: Some((self.webhook_key()?, allowed)) };
+        let flags = &self.args.worker;
+        roles::run_worker(self.settings, flags, (config, built_in), stop.clone(), || greeting.print()).await
+    }
+
+    /// The key of webhooks: as set, else one that stays in the folder.
+    fn webhook_key(&self) -> anyhow::Result<WebhookKey> {
+        match self.settings.webhook_key()? {
+            Some(key) => Ok(key),
+            None => dev_folder::webhook_key(&self.folder).context("the key of webhooks, in the folder of redial dev"),
+        }
     }
 
     fn queue(&self) -> QueueConfig {

@@ -109,6 +109,7 @@ fn sentence(counts: &ForgetCounts) -> String {
         (counts.late_reports, "late report"),
         (counts.dead_letters, "dead letter"),
         (counts.keys, "key"),
+        (counts.tokens, "token"),
     ];
     let mut parts: Vec<String> =
         parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| totals::count(n, what)).collect();

@@ -1,5 +1,7 @@
 //! `redial health`: checks that NATS, a dispatcher and, if a database is configured, Postgres answer.
 
+mod gateway;
+
 use std::{process::ExitCode, time::Duration};
 
 use crate::{connect, exit, output, settings::Settings};
@@ -10,7 +12,10 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// Begins the verdict about what could not be checked.
 const NOT_ASKED: &str = "unknown";
 
-pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(settings: &Settings, gateway: Option<&str>) -> anyhow::Result<ExitCode> {
+    if let Some(address) = gateway {
+        return told(settings, vec![("gateway", gateway::verdict(address, LIMIT).await?)]);
+    }
     let mut checks = Vec::new();
     match connect::queue_within(settings, LIMIT).await {
         Ok(queue) => {
@@ -34,6 +39,10 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<ExitCode> {
             done => checks.push(("postgres", verdict(done))),
         }
     }
+    told(settings, checks)
+}
+
+fn told(settings: &Settings, checks: Vec<(&'static str, String)>) -> anyhow::Result<ExitCode> {
     // A user who may not send requests cannot ask a dispatcher, which says nothing about it.
     let healthy = checks.iter().all(|(_, verdict)| verdict == "ok" || verdict.starts_with(NOT_ASKED));
     if settings.json() {

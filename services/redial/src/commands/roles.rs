@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use redial_worker::{Worker, WorkerConfig};
+use redial_proto::webhook;
+use redial_worker::{Allowed, WebhookKey, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -22,7 +23,9 @@ pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> 
 pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::Result<ExitCode> {
     start_files::check_worker(settings, flags)?;
     let config = settings.worker(flags, settings.queue("redial-worker")?)?;
-    run_worker(settings, flags, config, shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
+    let allowed = settings.webhook_allow(flags)?.unwrap_or_default();
+    let built_in = BuiltIn { webhooks: settings.webhook_key()?.map(|key| (key, allowed)) };
+    run_worker(settings, flags, (config, built_in), shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -36,23 +39,33 @@ pub(crate) async fn gateway(settings: &Settings, flags: &GatewayFlags) -> anyhow
 /// The pool of the built-in tool.
 const ECHO: &str = "echo";
 
-/// A worker with the manifest's tools, the models, and the built-in tool `echo`. `echo` has its own pool, so that a worker
-/// without other tools pulls no job that it cannot run. Credentials for other pools only are not for `echo`.
+/// What a worker needs for the built-in tools.
+pub(crate) struct BuiltIn {
+    /// The key of webhooks, and where they may be delivered besides the public internet; without it none are delivered.
+    pub(crate) webhooks: Option<(WebhookKey, Allowed)>,
+}
+
+/// A worker with the manifest's tools, the models, and the built-in tools `echo` and `redial_webhook`. `echo` has its own pool, so that a worker
+/// without other tools pulls no job that it cannot run. Credentials for other pools only are for neither.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
-    config: WorkerConfig,
+    (config, built_in): (WorkerConfig, BuiltIn),
     shutdown: CancellationToken,
     ready: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
-    let has_echo = config.pools.is_empty() || config.pools.iter().any(|pool| pool == ECHO);
+    let has = |pool: &str| config.pools.is_empty() || config.pools.iter().any(|one| one == pool);
+    let (has_echo, has_webhooks) = (has(ECHO), has(webhook::POOL));
     let mut worker = Worker::new(config).on_ready(ready);
     if has_echo {
         worker = worker.add(redial_tools::Tool::echo().pool(ECHO));
     }
+    if let Some((key, allowed)) = built_in.webhooks.filter(|_| has_webhooks) {
+        worker = worker.webhooks(key, allowed)?;
+    }
     let (manifest, models) = (settings.manifest(flags), settings.models(flags));
     if manifest.is_none() && models.is_none() {
-        tracing::info!("Found no tools.toml and no models.toml; this worker has only the tool echo");
+        tracing::info!("Found no tools.toml and no models.toml; this worker has only built-in tools");
     }
     if let Some(manifest) = manifest {
         worker = worker.manifest_with(manifest, &environment::variable)?;

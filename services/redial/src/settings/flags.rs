@@ -87,6 +87,9 @@ pub(crate) struct WorkerFlags {
     /// The pools of the worker's credentials, separated by commas [default: none named; only a NATS server without permissions accepts that]
     #[arg(long, value_name = "POOLS")]
     pub(crate) worker_pools: Option<String>,
+    /// Hosts, addresses and networks that webhooks may be delivered to besides the public internet, separated by commas; only a worker with REDIAL_WEBHOOK_KEY delivers [default: none]
+    #[arg(long, value_name = "LIST")]
+    pub(crate) webhook_allow: Option<String>,
     /// How long running calls may continue after SIGTERM or Ctrl-C, such as 30s [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) drain_grace: Option<String>,

@@ -40,12 +40,7 @@ impl Settings {
         self.text("listen", flags.listen.as_ref()).is_some()
     }
 
-    fn number(
-        &self,
-        name: &str,
-        flag: Option<&String>,
-        within: &RangeInclusive<u32>,
-    ) -> Result<Option<u32>, ApiError> {
+    fn number(&self, name: &str, flag: Option<&String>, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
         let allowed = format!("{} to {}", within.start(), within.end());
         self.parse(name, flag, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
     }

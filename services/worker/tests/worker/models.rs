@@ -1,6 +1,8 @@
 //! Models: watchers see their deltas, and each model has its own limit.
 
-use redial_proto::{Delta, ErrorClass, Language, Message, Role, TaskId, Trimmed, subjects};
+use redial_proto::{
+    Delta, DeltaPosition, ErrorClass, Language, Message, Role, TaskId, Trimmed, WholeText, subjects,
+};
 use redial_queue::Subscription;
 use redial_worker::{Context, Tool, TurnReply, TurnRequest, Worker};
 use serde_json::{Map, Value};
@@ -48,14 +50,27 @@ async fn watchers_see_a_models_deltas_in_few_messages() {
     dispatcher.report().await;
     let job = dispatcher.submit_many("models", "model-small", 1, 2).await[0];
     // Published while the model still writes, and merged. The tool's delta is not published.
-    assert_eq!(next(&mut deltas).await, Delta { turn: 3, text: "na ".repeat(100), thought: String::new() });
+    let first = next(&mut deltas).await;
+    let after = Some(DeltaPosition::default());
+    assert_eq!(first, Delta { turn: 3, attempt: 1, text: "na ".repeat(100), after, ..Delta::default() });
+    // Who begins to watch now gets the text so far, although the model writes nothing.
+    let mut late = dispatcher.queue.subscribe(&subjects::task_deltas("default", task)).await.unwrap();
+    let whole = WholeText { text: "na ".repeat(100), thought: String::new() };
+    let so_far = Delta { turn: 3, attempt: 1, whole: Some(whole), ..Delta::default() };
+    assert_eq!((next(&mut late).await, next(&mut deltas).await), (so_far.clone(), so_far));
     gate.open(1);
     let report = dispatcher.report().await;
     assert_eq!(report.job_ref(), job);
     let reply: TurnReply = serde_json::from_str(report.output.unwrap().get()).unwrap();
     assert_eq!(reply.text.as_deref(), Some("whole"));
     // The last delta is published before the report.
-    assert_eq!(next(&mut deltas).await.text, "batman");
+    let last = loop {
+        let delta = next(&mut deltas).await;
+        if delta.whole.is_none() {
+            break delta;
+        }
+    };
+    assert_eq!((last.text.as_str(), last.after), ("batman", Some(DeltaPosition { text: 300, thought: 0 })));
     worker.stop().await;
 }
 

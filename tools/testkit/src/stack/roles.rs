@@ -38,6 +38,7 @@ impl Stack {
             agents: self.agents.clone(),
             access: self.access.clone(),
             accept_tools: self.accept_tools,
+            webhook_key: self.webhook_key.clone(),
             ..DispatcherConfig::new(queue, database_url)
         };
         let shutdown = CancellationToken::new();
@@ -71,6 +72,13 @@ impl Stack {
     pub async fn play_models(&mut self, models: Vec<Tool>) -> WorkerId {
         let nats_url = self.servers.nats_url().to_owned();
         self.start_worker(nats_url, |worker| models.into_iter().fold(worker, Worker::model)).await
+    }
+
+    /// Starts one more worker that delivers webhooks, also to these hosts and networks, and waits until it is registered.
+    pub async fn deliver_webhooks(&mut self, allowed: &str) -> WorkerId {
+        let (nats_url, key) = (self.servers.nats_url().to_owned(), self.webhook_key.clone().expect("a key"));
+        let allowed = allowed.parse().expect("hosts and networks");
+        self.start_worker(nats_url, |worker| worker.webhooks(key, allowed).unwrap()).await
     }
 
     async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {

@@ -83,7 +83,7 @@ fn turn_request(
 fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
     let agent = &run.agent;
     let may_use = |name: &str| name != READ_RESULT && agent.offers(name) && agent.function(name).is_none();
-    let tools = tools.values().filter(|tool| !tool.is_model() && may_use(&tool.spec.name));
+    let tools = tools.values().filter(|tool| tool.is_for_agents() && may_use(&tool.spec.name));
     let mut offered: Vec<ToolOffer> =
         tools.map(|tool| offer(tool)).chain(agent.functions.iter().map(of_client)).collect();
     offered.sort_unstable_by(|a, b| a.name.cmp(&b.name));

@@ -25,7 +25,7 @@ const NARROW: [Column; 6] = [
     Column::whole("calls"),
 ];
 
-const WIDE: [Column; 18] = [
+const WIDE: [Column; 19] = [
     Column::whole("erasure"),
     Column::whole("begun"),
     Column::whole("erased"),
@@ -44,6 +44,7 @@ const WIDE: [Column; 18] = [
     Column::whole("dead letters"),
     Column::whole("keys"),
     Column::whole("statistics"),
+    Column::whole("tokens"),
 ];
 
 /// A line of `--json`.
@@ -123,6 +124,7 @@ fn wide_row(of: &Tombstone) -> Vec<Cell> {
         counts.dead_letters,
         counts.keys,
         counts.statistics,
+        counts.tokens,
     ];
     let texts = [
         of.id.to_string(),

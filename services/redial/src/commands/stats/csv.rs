@@ -3,8 +3,8 @@
 use redial_store::stats::By;
 use serde_json::Value;
 
-use redial_views::Figures;
 use crate::csv::cell;
+use redial_views::Figures;
 
 const CALLS: &[&str] = &[
     "calls",

@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn piece(turn: u32, text: &str) -> Delta {
-        Delta { turn, text: text.to_owned(), thought: String::new() }
+        Delta { turn, text: text.to_owned(), ..Delta::default() }
     }
 
     #[test]

@@ -1,0 +1,102 @@
+"""Redial makes the tool calls of LLM agents durable. This package is its client and its worker for Python."""
+
+from redial._link import Refused as WorkerRefused
+from redial._version import VERSION as __version__
+from redial.async_client import AsyncCall, AsyncClient, AsyncTask, Submission
+from redial.client import Call, Client, Redrive, Task
+from redial.context import Context
+from redial.errors import (
+    ApiError,
+    CallCancelled,
+    CallError,
+    CallFailed,
+    CallRefused,
+    CallUnknown,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    RedialError,
+    ServerError,
+    TaskCancelled,
+    TaskError,
+    TaskFailed,
+    Timeout,
+    TooManyRequests,
+    Unauthenticated,
+)
+from redial.fields import Field
+from redial.redrives import AsyncRedrive, RedriveView
+from redial.tool import InvalidTool, Retry, RetryBudget
+from redial.tool_errors import (
+    NOT_SENT,
+    BusinessRule,
+    InvalidArgument,
+    InvalidArguments,
+    Misconfigured,
+    NotAuthorized,
+    RateLimited,
+    Stopped,
+    ToolError,
+    ToolFailed,
+    Unavailable,
+    Violation,
+)
+from redial.views import CallView, Event, TaskView
+from redial.worker import Worker
+
+__all__ = [
+    "NOT_SENT",
+    "ApiError",
+    "AsyncCall",
+    "AsyncClient",
+    "AsyncRedrive",
+    "AsyncTask",
+    "BusinessRule",
+    "Call",
+    "CallCancelled",
+    "CallError",
+    "CallFailed",
+    "CallRefused",
+    "CallUnknown",
+    "CallView",
+    "Client",
+    "Conflict",
+    "ConnectionFailed",
+    "Context",
+    "Event",
+    "Field",
+    "Forbidden",
+    "InvalidArgument",
+    "InvalidArguments",
+    "InvalidRequest",
+    "InvalidTool",
+    "Misconfigured",
+    "NotAuthorized",
+    "NotFound",
+    "RateLimited",
+    "RedialError",
+    "Redrive",
+    "RedriveView",
+    "Retry",
+    "RetryBudget",
+    "ServerError",
+    "Stopped",
+    "Submission",
+    "Task",
+    "TaskCancelled",
+    "TaskError",
+    "TaskFailed",
+    "TaskView",
+    "Timeout",
+    "TooManyRequests",
+    "ToolError",
+    "ToolFailed",
+    "Unauthenticated",
+    "Unavailable",
+    "Violation",
+    "Worker",
+    "WorkerRefused",
+    "__version__",
+]

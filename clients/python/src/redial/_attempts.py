@@ -1,0 +1,217 @@
+"""The attempts of this worker, from the grant until the report is on record.
+
+Several events can end an attempt: its function ends, its deadline passes, its lease expires or is lost, its call is cancelled,
+the worker ends. The first of them counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from redial._core import Core, Ref, log
+from redial._outcome import Outcome, report_of
+from redial._report import Reporter
+from redial._resend import Key
+from redial._run import Execution, Runner
+from redial.context import Context
+from redial.tool import Tool
+
+Reason = Literal["timeout", "lease", "lost", "cancelled", "shutdown"]
+"""What ended an attempt before its function did."""
+
+STOP = 2.0
+"""Seconds that a function which was stopped may take to end."""
+
+
+@dataclass
+class Attempt:
+    """An active attempt."""
+
+    ref: Ref
+    claim: str
+    effect: str
+    context: Context
+    lease_ends: float
+    stopped: asyncio.Future[Reason]
+    running: bool = True
+
+    @property
+    def key(self) -> Key:
+        """What it is known by."""
+        return self.ref["call"], self.ref["attempt"]
+
+    def stop(self, reason: Reason) -> None:
+        """Ends it, unless something else has."""
+        if not self.stopped.done():
+            self.stopped.set_result(reason)
+
+
+class Attempts:
+    """Runs granted attempts, and reports or releases them."""
+
+    def __init__(self, core: Core, runner: Runner, reporter: Reporter) -> None:
+        self._core = core
+        self._runner = runner
+        self._reporter = reporter
+        self._active: dict[Key, Attempt] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, tool: Tool, grant: dict[str, Any], claim: str, lease_ends: float, done: Callable[[], None]) -> None:
+        """Starts a granted attempt. `done` is called when its function has ended, or if it is active already."""
+        ref: Ref = {"call": grant["call"], "attempt": grant["attempt"]}
+        if (ref["call"], ref["attempt"]) in self._active:
+            log.error("Ignored a second grant of an active attempt call=%s attempt=%s", ref["call"], ref["attempt"])
+            done()
+            return
+        stopped: asyncio.Future[Reason] = asyncio.get_running_loop().create_future()
+        attempt = Attempt(ref, claim, grant["effect"], _context(grant), lease_ends, stopped)
+        self._active[attempt.key] = attempt
+        execution = self._runner.start(tool, grant["arguments"], attempt.context)
+        execution.ended.add_done_callback(lambda _: done())
+        task = asyncio.create_task(self._run(attempt, execution))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def refs(self) -> list[Ref]:
+        """The active attempts, ended ones included: their leases are renewed until they are on record."""
+        return [attempt.ref for attempt in self._active.values()]
+
+    def find(self, refs: Iterable[Ref] | None) -> list[Attempt]:
+        """Those of these attempts that are active."""
+        found = [self._active.get((ref["call"], ref["attempt"])) for ref in refs or ()]
+        return [attempt for attempt in found if attempt is not None]
+
+    def renew(self, refs: Iterable[Ref], lease_ends: float) -> None:
+        """Extends leases; never shortens one."""
+        for attempt in self.find(refs):
+            attempt.lease_ends = max(attempt.lease_ends, lease_ends)
+
+    def forget(self, refs: Iterable[Ref] | None) -> None:
+        """They are on record, or another worker's."""
+        for ref in refs or ():
+            key = (ref["call"], ref["attempt"])
+            self._active.pop(key, None)
+            self._reporter.forget(key)
+
+    def lose(self, refs: Iterable[Ref] | None) -> None:
+        """They are no longer this worker's: stops them, and reports nothing."""
+        for attempt in self.find(refs):
+            if attempt.running:
+                log.warning("Lost a lease; stopping its tool call=%s attempt=%s", *attempt.key)
+            attempt.stop("lost")
+        self.forget(refs)
+
+    def cancel(self, refs: Iterable[Ref] | None) -> None:
+        """Their calls are cancelled."""
+        for attempt in self.find(refs):
+            attempt.stop("cancelled")
+
+    def stop_all(self) -> int:
+        """Stops what still runs, because the worker ends; says how many."""
+        running = [attempt for attempt in self._active.values() if attempt.running]
+        for attempt in running:
+            attempt.stop("shutdown")
+        return len(running)
+
+    async def idle(self) -> None:
+        """Waits until no attempt runs, and those that were stopped are reported or released."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _run(self, attempt: Attempt, execution: Execution) -> None:
+        started = time.monotonic()
+        reason = await self._first_end(attempt, execution)
+        if reason is not None:
+            execution.stop()
+            await asyncio.wait({execution.ended}, timeout=STOP)
+        attempt.running = False
+        outcome = _outcome(reason, attempt, execution)
+        if outcome is not None:
+            report = report_of({**attempt.ref}, attempt.claim, time.monotonic() - started, outcome)
+            self._reporter.send(attempt.key, report)
+            return
+        # Before the release, because a dispatcher may grant the same attempt to this worker again.
+        if self._active.get(attempt.key) is attempt:
+            del self._active[attempt.key]
+        if reason != "lost":
+            await release(self._core, [{**attempt.ref, "claim": attempt.claim}])
+
+    async def _first_end(self, attempt: Attempt, execution: Execution) -> Reason | None:
+        """What ends the attempt; nothing if its function does."""
+        while not (execution.ended.done() or attempt.stopped.done()):
+            now = time.monotonic()
+            if now >= attempt.context.deadline:
+                attempt.stop("timeout")
+            elif now >= attempt.lease_ends:
+                log.error("Stopped a tool because its lease expired call=%s attempt=%s", *attempt.key)
+                attempt.stop("lease")
+            else:
+                wait = min(attempt.context.deadline, attempt.lease_ends) - now
+                futures: set[asyncio.Future[Any]] = {execution.ended, attempt.stopped}
+                await asyncio.wait(futures, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+        # An attempt that is another worker's is not reported, even if its function has ended meanwhile.
+        if attempt.stopped.done() and (attempt.stopped.result() == "lost" or not execution.ended.done()):
+            return attempt.stopped.result()
+        return None
+
+
+def _context(grant: dict[str, Any]) -> Context:
+    timeout = grant["timeout_ms"] / 1000
+    return Context(
+        call=grant["call"],
+        tool=grant["tool"],
+        attempt=grant["attempt"],
+        idempotency_key=grant["idempotency_key"],
+        tenant=grant["tenant"],
+        timeout=timeout,
+        conversation=grant.get("conversation"),
+        task=grant.get("task"),
+        traceparent=grant.get("traceparent"),
+        deadline=time.monotonic() + timeout,
+    )
+
+
+def _outcome(reason: Reason | None, attempt: Attempt, execution: Execution) -> Outcome | None:
+    """What is reported; nothing if the attempt is lost, or is released instead. An unsafe tool may have had its effect, so its
+    attempt is never released."""
+    ended = execution.ended.result() if execution.ended.done() else None
+    if reason is None:
+        return ended
+    if reason == "lost":
+        return None
+    if ended is not None and ended.output is not None and not execution.can_be_stopped:
+        # It could not be stopped, and has done all of its work.
+        return ended
+    how = "the tool was stopped" if ended is not None else "the tool could not be stopped, and may still be running"
+    if reason == "timeout":
+        return Outcome.failed("timeout", f"the tool did not finish within {attempt.context.timeout:g} s; {how}")
+    if reason == "cancelled":
+        return Outcome.failed("cancelled", f"the call was cancelled while the tool ran; {how}")
+    if attempt.effect != "unsafe":
+        return None
+    what = "the worker was shut down" if reason == "shutdown" else "the lease expired"
+    return Outcome.failed("lost", f"{what} while the tool ran; {how}")
+
+
+RELEASE, RELEASE_DRAINING = 3600.0, 10.0
+"""Seconds after which the worker gives up a release; the attempt then counts as lost."""
+
+
+async def release(core: Core, grants: list[dict[str, Any]]) -> None:
+    """Gives attempts back, so that they do not count. Repeats the request until a dispatcher answers."""
+    began, failures = time.monotonic(), 0
+    while grants:
+        try:
+            reply = await core.request("release", {"worker": core.id, "jobs": grants}, failures)
+            log.info("Released attempts requested=%d released=%s", len(grants), reply.get("released"))
+            return
+        except Exception as error:
+            failures += 1
+            log.warning("Failed to release attempts attempts=%d error=%s", len(grants), error)
+        if time.monotonic() - began >= (RELEASE_DRAINING if core.draining.is_set() else RELEASE):
+            return
+        await asyncio.sleep(core.pause(failures))

@@ -1,0 +1,226 @@
+"""Pulls jobs for free permits, asks for the right to run them, and starts what is granted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from redial._attempts import Attempts, release
+from redial._core import Core, log, until
+from redial._limits import MAX_CLAIM, parts
+from redial._link import Link, Outage, Refused, backoff
+from redial._pull import Puller
+from redial._register import Registration
+from redial._report import Reporter
+from redial.tool import Tool
+
+GIVE_UP = 20.0
+"""Seconds after which a claim that nobody answers is given up. NATS delivers its jobs again 30 s after the first time."""
+
+
+class Permits:
+    """How many calls of a pool may still start."""
+
+    def __init__(self, limit: int) -> None:
+        self.free = limit
+        self._released = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Waits until there is a free one."""
+        while self.free <= 0:
+            self._released.clear()
+            await self._released.wait()
+
+    def release(self) -> None:
+        """One call has ended."""
+        self.free += 1
+        self._released.set()
+
+
+@dataclass
+class Job:
+    """A job that was pulled, and holds a permit."""
+
+    message: Msg
+    call: str
+    attempt: int
+    tool: str
+    bytes: int
+
+    @property
+    def ref(self) -> dict[str, Any]:
+        """As a claim names it."""
+        return {"call": self.call, "attempt": self.attempt, "tool": self.tool}
+
+
+class Pool:
+    """The jobs of one pool."""
+
+    def __init__(
+        self,
+        name: str,
+        limit: int,
+        tools: dict[str, Tool],
+        core: Core,
+        attempts: Attempts,
+        registration: Registration,
+        reporter: Reporter,
+    ) -> None:
+        self.name, self._tools, self._core, self._attempts = name, tools, core, attempts
+        self._registration, self._reporter = registration, reporter
+        self._change = registration.change_of(name)
+        self._permits = Permits(limit)
+        self._claims: set[asyncio.Task[None]] = set()
+        self._missing: set[str] = set()
+
+    async def run(self) -> None:
+        """Pulls until the worker drains, and until the claims of what was pulled are answered."""
+        puller: Puller | None = None
+        failures = 0
+        while not self._core.draining.is_set():
+            consumer = self._registration.consumers.get(self.name)
+            if puller is not None and puller.consumer != consumer:
+                self._spawn(self._end(puller))
+                puller = None
+            if consumer is None:
+                # No tool of the pool is accepted yet.
+                await until(self._change, 1.0)
+                self._change.clear()
+                continue
+            puller = puller or Puller(self._core.link, consumer)
+            try:
+                await self._pull(puller)
+                failures = 0
+            except Outage as error:
+                failures += 1
+                wait = backoff(failures, 0.1, 1.0)
+                log.warning("Failed to pull jobs pool=%s wait_s=%.1f error=%s", self.name, wait, error)
+                await until(self._core.draining, wait)
+        if puller is not None:
+            await self._end(puller)
+        while self._claims:
+            await asyncio.wait(self._claims)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._claims.add(task)
+        task.add_done_callback(self._claims.discard)
+
+    async def _pull(self, puller: Puller) -> None:
+        """Waits for permits and jobs, and claims what came. Returns when the worker drains, or has another consumer."""
+        self._change.clear()
+        pulling = asyncio.create_task(self._next(puller))
+        others = {asyncio.create_task(event.wait()) for event in (self._core.draining, self._change)}
+        try:
+            await asyncio.wait({pulling, *others}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for other in others:
+                other.cancel()
+            if not pulling.done():
+                # It holds no job while it waits.
+                pulling.cancel()
+                await asyncio.wait({pulling})
+        messages = [] if pulling.cancelled() else pulling.result()
+        if self._core.draining.is_set():
+            for message in messages:
+                await answer(self._core.link, message, b"-NAK")
+            return
+        jobs = [job for message in messages if (job := await self._take(message)) is not None]
+        for part in parts([job.bytes for job in jobs]):
+            self._spawn(self._claim(jobs[part]))
+
+    async def _next(self, puller: Puller) -> list[Msg]:
+        await self._reporter.wait_for_capacity()
+        await self._permits.wait()
+        return await puller.next(min(self._permits.free, MAX_CLAIM))
+
+    async def _end(self, puller: Puller) -> None:
+        """Gives back what still arrives."""
+        for message in await puller.end():
+            await answer(self._core.link, message, b"-NAK")
+
+    async def _take(self, message: Msg) -> Job | None:
+        """Reads a job and takes a permit for it. One that cannot run here is discarded, or given back."""
+        try:
+            body = json.loads(message.data)
+            job = Job(message, body["call"], body["attempt"], body["tool"], int(body.get("bytes") or 0))
+        except (ValueError, KeyError, TypeError) as error:
+            log.error("Discarded a job that could not be parsed error=%r", error)
+            await answer(self._core.link, message, b"+TERM")
+            return None
+        if job.tool not in self._tools:
+            # Left over from workers with other tools. It is only a hint: it is published again where the tool is.
+            await answer(self._core.link, message, b"+ACK")
+            if job.tool not in self._missing:
+                self._missing.add(job.tool)
+                log.warning("Discarded a job whose tool this worker does not have tool=%s", job.tool)
+            return None
+        if self._permits.free <= 0:
+            await answer(self._core.link, message, b"-NAK")
+            return None
+        self._permits.free -= 1
+        return job
+
+    async def _claim(self, jobs: list[Job]) -> None:
+        claim, sent = str(uuid.uuid4()), time.monotonic()
+        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs]}
+        reply = await self._granted(request, sent)
+        if reply is None:
+            await self._give_up(jobs, claim)
+            return
+        self._core.set_lease(reply["lease_ms"])
+        # The lease may have begun with the first request, whose reply was lost.
+        lease_ends = self._core.lease_from(sent)
+        waiting = {(job.call, job.attempt): job for job in jobs}
+        late = []
+        for grant in reply["grants"]:
+            job = waiting.pop((grant["call"], grant["attempt"]), None)
+            if job is not None and time.monotonic() < lease_ends and not self._core.draining.is_set():
+                tool = self._tools[job.tool]
+                self._attempts.start(tool, grant, claim, lease_ends, self._permits.release)
+            else:
+                late.append({"call": grant["call"], "attempt": grant["attempt"], "claim": claim})
+                if job is not None:
+                    self._permits.release()
+        for _ in waiting:
+            self._permits.release()
+        for job in jobs:
+            # From here on the leases guard the calls.
+            await answer(self._core.link, job.message, b"+ACK")
+        await release(self._core, late)
+
+    async def _granted(self, request: dict[str, Any], sent: float) -> dict[str, Any] | None:
+        """Repeats a claim until a dispatcher answers. Its id stays the same, so a dispatcher that granted it grants it again."""
+        failures = 0
+        while True:
+            try:
+                return await self._core.request("claim", request, failures)
+            except (Outage, Refused) as error:
+                failures += 1
+                log.warning("Failed to claim jobs jobs=%d failures=%d error=%s", len(request["jobs"]), failures, error)
+                late = time.monotonic() - sent >= GIVE_UP
+                if isinstance(error, Refused) or late or self._core.draining.is_set():
+                    return None
+            await asyncio.sleep(self._core.pause(failures))
+
+    async def _give_up(self, jobs: list[Job], claim: str) -> None:
+        """No dispatcher answered. One may have granted the claim nevertheless; nothing was started."""
+        for job in jobs:
+            self._permits.release()
+            if self._core.draining.is_set():
+                await answer(self._core.link, job.message, b"-NAK")
+        log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))
+        await release(self._core, [{"call": job.call, "attempt": job.attempt, "claim": claim} for job in jobs])
+
+
+async def answer(link: Link, message: Msg, word: bytes) -> None:
+    """Answers a delivery. If that is lost, the job is delivered again, and not granted again."""
+    with suppress(Outage):
+        await link.publish(message.reply, word)

@@ -1,0 +1,126 @@
+"""Requests to a gateway: with the token, tried again while it cannot be reached, and with typed errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from redial import _version
+from redial.errors import ConnectionFailed, of_problem
+
+AGAIN = frozenset({429, 502, 503, 504})
+"""The statuses of requests that may succeed later."""
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+"""Seconds before the second try, and at most between two."""
+SILENCE = 45.0
+"""Seconds without a byte after which a stream counts as lost; gateways send a comment every 15 s."""
+
+
+class Transport:
+    """The connections to a gateway. `patience` is how many seconds a request is tried again while no gateway answers."""
+
+    def __init__(self, url: str, token: str | None, timeout: float, patience: float) -> None:
+        headers = {"user-agent": f"redial-python/{_version.VERSION}"}
+        if token:
+            headers["authorization"] = f"Bearer {token}"
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
+        self._http = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits)
+        self._url, self._timeout, self._patience = url, timeout, patience
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._http.aclose()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, Any] | None = None,
+        wait: float | None = None,
+        again: bool = True,
+    ) -> httpx.Response:
+        """Sends a request. `wait` is how many seconds the gateway may wait before it answers. `again` says that the request may
+        be sent twice; requests that submit something have a key for that. Raises a `RedialError`."""
+        sent = dict(headers or {})
+        timeout = self._timeout
+        if wait is not None:
+            # Rather several waits than one that is too long.
+            seconds = max(0, int(wait))
+            sent["prefer"] = f"wait={seconds}"
+            timeout += seconds
+        if body is not None:
+            content, sent["content-type"] = json.dumps(body).encode(), "application/json"
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        until, failures = time.monotonic() + self._patience, 0
+        while True:
+            pause: float | None = None
+            try:
+                response = await self._http.request(
+                    method, path, content=content, headers=sent, params=params or None, timeout=timeout
+                )
+                if response.status_code < 400:
+                    return response
+                error: Exception = of_problem(response.status_code, problem_of(response))
+                pause = _seconds(response.headers.get("retry-after"))
+                may_help = again and response.status_code in AGAIN
+            except httpx.TransportError as failure:
+                error = ConnectionFailed(f"{self._url} cannot be reached: {failure or type(failure).__name__}")
+                error.__cause__ = failure
+                # Nothing was sent if there is no connection.
+                may_help = again or isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout))
+            failures += 1
+            wait_now = pause_after(failures) if pause is None else max(pause, pause_after(failures))
+            if not may_help or time.monotonic() + wait_now > until:
+                raise error
+            await asyncio.sleep(wait_now)
+
+    async def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        """The JSON of an answer."""
+        return (await self.send(method, path, body, **options)).json()
+
+    @asynccontextmanager
+    async def stream(self, path: str, headers: Mapping[str, str], query: Mapping[str, Any]) -> AsyncIterator[httpx.Response]:
+        """A stream of events. Raises a `RedialError` for a refusal."""
+        timeout = httpx.Timeout(self._timeout, read=SILENCE)
+        params = {name: value for name, value in query.items() if value is not None}
+        accept = {"accept": "text/event-stream", **headers}
+        async with self._http.stream("GET", path, headers=accept, params=params or None, timeout=timeout) as response:
+            if response.status_code >= 400:
+                await response.aread()
+                raise of_problem(response.status_code, problem_of(response))
+            yield response
+
+
+def problem_of(response: httpx.Response) -> dict[str, Any]:
+    """The problem document of an answer, or what can be said without one."""
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    return problem if isinstance(problem, dict) else {"detail": f"HTTP {response.status_code}: {response.text[:200]}"}
+
+
+def pause_after(failures: int) -> float:
+    """Seconds to wait after so many failures, counted from 1: doubled each time, with jitter."""
+    return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(failures - 1, 20)) * random.uniform(0.5, 1.0))
+
+
+def path_of(*parts: str) -> str:
+    """A path of the API."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdigit() else None

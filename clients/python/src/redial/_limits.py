@@ -1,0 +1,85 @@
+"""Limits of the protocol (`proto/src/limits.rs`), and how values become JSON within them. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator, Set
+from typing import Any
+
+MAX_OUTPUT = 512 * 1024
+"""Bytes of the output of one attempt."""
+MAX_DEPTH = 64
+"""Nesting of arrays and objects in an output."""
+MAX_ERROR_MESSAGE = 4096
+"""Bytes of the message of an error, and of its diagnostics."""
+MAX_DETAILS = 100
+"""Violations in one error."""
+MAX_CLAIM = 256
+"""Jobs in one claim, and reports in one message."""
+MAX_BYTES = 700 * 1024
+"""Bytes of arguments that one claim may ask for, and of reports in one message: NATS takes 1 MiB."""
+MAX_REPORT = 900 * 1024
+"""Bytes above which a report loses the details of its error."""
+
+
+def encode(value: Any) -> bytes:
+    """JSON in UTF-8, without `\\u` escapes, which cost models more tokens. Raises ValueError or TypeError for what has no
+    JSON, such as NaN."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain).encode()
+
+
+def plain(value: Any) -> Any:
+    """A value of one of the types that are common in results, as what JSON knows."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, (Set, Iterator)):
+        return list(value)
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON")
+
+
+def depth(text: str) -> int:
+    """The nesting depth of a JSON text. Does not recurse."""
+    level = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def shorten(text: str, most: int) -> str:
+    """The start of a text, at most so many bytes of UTF-8, with a mark if it was cut."""
+    whole, mark = text.encode(errors="replace"), "… (cut)"
+    if len(whole) <= most:
+        return whole.decode()
+    return whole[: most - len(mark.encode())].decode(errors="ignore") + mark
+
+
+def parts(sizes: list[int], most: int = MAX_BYTES, count: int = MAX_CLAIM) -> list[slice]:
+    """Consecutive parts of so many bytes and elements at most; an element that is larger is a part of its own."""
+    found, start, size = [], 0, 0
+    for n, more in enumerate(sizes):
+        if n > start and (n - start == count or size + more > most):
+            found.append(slice(start, n))
+            start, size = n, 0
+        size += more
+    if sizes:
+        found.append(slice(start, len(sizes)))
+    return found
+
+
+Convert = Callable[[Any, str], Any]
+"""Turns a JSON value, found at a JSON pointer, into what a function takes."""

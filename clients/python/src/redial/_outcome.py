@@ -1,0 +1,114 @@
+"""Turns the end of a tool's function into what a report says: a result within the limits, or an error with its class. Pure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from redial._limits import MAX_DEPTH, MAX_OUTPUT, MAX_REPORT, depth, encode
+from redial._redact import Redactor
+from redial.tool_errors import Stopped, ToolError, failure
+
+log = logging.getLogger("redial.worker")
+
+PREVIEW = 500
+"""Bytes of a result that its error shows."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a function ended: either the JSON of its result, or a `Failure` of the protocol."""
+
+    output: bytes | None = None
+    error: dict[str, Any] | None = None
+
+    @staticmethod
+    def failed(error_class: str, message: str, effect_possible: bool = True) -> Outcome:
+        """An error."""
+        return Outcome(error=failure(error_class, message, effect_possible))
+
+
+def of_result(result: Any, redactor: Redactor) -> Outcome:
+    """A result, or an error if it breaks a limit."""
+    try:
+        text = encode(result)
+        if redactor.finds(text.decode()):
+            text = encode(redactor.value(json.loads(text)))
+    except (TypeError, ValueError, RecursionError) as error:
+        return Outcome.failed("output_invalid", redactor.text(f"the result is not JSON: {error}"))
+    start = text[:PREVIEW].decode(errors="ignore")
+    if len(text) > MAX_OUTPUT:
+        message = f"the result has {len(text)} bytes; allowed: {MAX_OUTPUT}; it starts: {start}"
+        return Outcome.failed("output_too_large", message)
+    if depth(text.decode()) > MAX_DEPTH:
+        message = f"the result nests deeper than {MAX_DEPTH} levels; it starts: {start}"
+        return Outcome.failed("output_invalid", message)
+    return Outcome(output=text)
+
+
+def of_exception(error: BaseException, redactor: Redactor) -> Outcome:
+    """The error of an exception. The text of an unknown exception goes to the log only: a report is stored, and models
+    read its message."""
+    return Outcome(error=redactor.error(_classified(error)))
+
+
+def _classified(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, ToolError):
+        return error.to_json()
+    if isinstance(error, (asyncio.CancelledError, Stopped)):
+        return failure("internal", "the tool stopped itself")
+    if isinstance(error, httpx.HTTPStatusError):
+        return _of_status(error.response)
+    if isinstance(error, (ConnectionRefusedError, httpx.ConnectError, httpx.ConnectTimeout)):
+        return failure("unavailable", "the connection could not be made", effect_possible=False)
+    if isinstance(error, (ConnectionError, TimeoutError, asyncio.TimeoutError, httpx.TransportError)):
+        return failure("unavailable", "the connection failed")
+    log.error("Tool raised an exception", exc_info=error)
+    return failure("tool_failed", f"the tool raised {type(error).__name__}")
+
+
+def _of_status(response: httpx.Response) -> dict[str, Any]:
+    """The error of an HTTP status, as HTTP tools of the manifest have it."""
+    status = response.status_code
+    message = f"the service answered HTTP {status}"
+    if status == 429:
+        error = failure("rate_limited", message, effect_possible=False)
+    elif status in (401, 403):
+        error = failure("auth", message)
+    elif status == 501:
+        error = failure("configuration", message)
+    elif status in (408, 425) or status >= 500:
+        error = failure("unavailable", message)
+    else:
+        error = failure("invalid_arguments" if status in (400, 422) else "business_rule", message)
+    seconds = response.headers.get("retry-after", "")
+    if seconds.isdigit() and error["class"] in ("rate_limited", "unavailable"):
+        error["retry_after_ms"] = min(int(seconds[:9]), 86_400) * 1000
+    return error
+
+
+def report_of(ref: dict[str, Any], claim: str, seconds: float, outcome: Outcome) -> bytes:
+    """The JSON of a `Report` of the protocol. If it would not fit into a message, the details of its error are left out."""
+    head = {**ref, "claim": claim, "duration_ms": int(seconds * 1000)}
+    if outcome.output is not None:
+        return encode(head)[:-1] + b',"output":' + outcome.output + b"}"
+    error = outcome.error or failure("internal", "the outcome has neither a result nor an error")
+    try:
+        text = encode({**head, "error": error})
+    except (TypeError, ValueError, RecursionError):
+        # What was sent, as the tool told it, has no JSON.
+        text = b""
+    if text and len(text) <= MAX_REPORT:
+        return text
+    bare = {name: value for name, value in error.items() if name != "details"}
+    return encode({**head, "error": bare})
+
+
+def message_of(worker: str, reports: list[bytes]) -> bytes:
+    """The JSON of a `ReportBatch` of the protocol."""
+    return b'{"worker":' + encode(worker) + b',"reports":[' + b",".join(reports) + b"]}"

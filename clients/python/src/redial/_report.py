@@ -1,0 +1,83 @@
+"""Sends the reports of attempts, and repeats each one until a dispatcher has put it on record.
+
+The first report leaves at once; those that arrive while it is being sent form the next message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+from redial._core import Core, log, until
+from redial._link import Outage
+from redial._outcome import message_of
+from redial._resend import Key, ResendQueue
+
+MAX_PENDING = 32 * 1024 * 1024
+"""Bytes of reports that are not on record, above which the worker takes no more jobs."""
+TICK = 0.25
+"""Seconds between two looks for reports that are due again."""
+
+
+class Reporter:
+    """See the module."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._queue = ResendQueue()
+        self._added = asyncio.Event()
+        self._removed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def send(self, key: Key, report: bytes) -> None:
+        """Sends a report until it is on record."""
+        self._queue.add(key, report)
+        self._added.set()
+
+    def forget(self, key: Key) -> None:
+        """It is on record, or no dispatcher would accept it any more."""
+        self._queue.remove(key)
+        self._removed.set()
+
+    async def wait_for_capacity(self) -> None:
+        """Waits until the reports are small enough for the worker to take more jobs."""
+        while self._queue.bytes >= MAX_PENDING:
+            self._removed.clear()
+            await self._removed.wait()
+
+    async def wait_until_recorded(self) -> None:
+        """Waits until all reports are on record."""
+        while len(self._queue):
+            self._removed.clear()
+            await self._removed.wait()
+
+    async def run(self) -> None:
+        """Sends what is due, for as long as the worker runs."""
+        while True:
+            await until(self._added, TICK)
+            self._added.clear()
+            if self._core.resend_now.is_set():
+                self._core.resend_now.clear()
+                self._queue.resend()
+            self._queue.resend(time.monotonic())
+            while batch := self._queue.batch():
+                stored = await self._put(list(batch.values()))
+                self._queue.sent(list(batch), stored, time.monotonic())
+                if not stored:
+                    break
+
+    async def _put(self, reports: list[bytes]) -> bool:
+        """Puts a message on the stream; says whether the stream has confirmed it."""
+        subject = f"redial.results.{self._core.settings.name}"
+        try:
+            reply = await self._core.link.request(subject, message_of(self._core.id, reports))
+            answer = json.loads(reply.data)
+            if not isinstance(answer, dict) or answer.get("error") or not answer.get("stream"):
+                raise Outage(f"{subject}: {answer}")
+        except (Outage, ValueError) as error:
+            log.warning("Failed to send reports reports=%d error=%s", len(reports), error)
+            return False
+        return True

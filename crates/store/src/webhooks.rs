@@ -1,0 +1,11 @@
+//! Webhooks: subscriptions, the events of ends, and their deliveries.
+//!
+//! `subscriptions.rs` is what users change, `follow.rs` finds what ended, `deliver.rs` writes deliveries.
+
+mod deliver;
+mod follow;
+mod subscriptions;
+
+pub use deliver::{DeliverOutcome, PendingEvent, WebhookDelivery};
+pub use follow::{Gone, Lead, Span};
+pub use subscriptions::{DeletedSubscription, NewWebhook, Rotated, WebhookChange, WebhookCreated};

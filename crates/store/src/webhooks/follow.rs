@@ -1,0 +1,217 @@
+//! Finds what ended, and writes its events.
+
+use redial_proto::{CallId, DisabledReason, ErrorClass, FieldError, turn, webhook};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::{StoreError, Time, columns::bigint, connect::Store};
+
+/// A time in which things ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// From then on.
+    pub from: Time,
+    /// Before.
+    pub until: Time,
+}
+
+/// What the dispatcher that leads has to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Lead {
+    /// All ends before this have their events; `None` if nothing was followed.
+    pub followed_until: Option<Time>,
+    /// The database's clock.
+    pub now: Time,
+    /// Since when the oldest active webhook wants events; `None` if none is active.
+    pub first_since: Option<Time>,
+}
+
+/// A receiver that does not want any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Whose webhook it is.
+    pub tenant: String,
+    /// The webhook.
+    pub webhook: Uuid,
+    /// When the delivery ended that it answered so.
+    pub at: Time,
+}
+
+impl Store {
+    /// Whether there is anything to follow, to deliver or to tidy up.
+    pub async fn has_webhook_work(&self) -> Result<bool, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let any = sqlx::query_file_scalar!("sql/webhooks_work.sql").fetch_one(&mut *db).await?;
+            Ok(db.done(any))
+        })
+        .await
+    }
+
+    /// Takes or keeps the lead for so many ms; `None` if another dispatcher has it.
+    pub async fn lead_webhooks(&self, me: Uuid, lease_ms: u64) -> Result<Option<Lead>, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let lead = sqlx::query_file_as!(Lead, "sql/webhooks_lead.sql", me, bigint(lease_ms));
+            let lead = lead.fetch_optional(&mut *db).await?;
+            Ok(db.done(lead))
+        })
+        .await
+    }
+
+    /// Writes how far ends are followed, if it is still as the caller knows it.
+    pub async fn set_webhook_progress(&self, was: Option<Time>, until: Option<Time>) -> Result<(), StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            set_progress(&mut db, was, until).await?;
+            db.done(());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Writes the events of about the first `limit` ends of a span, which must be over: no end of it may appear later. The
+    /// progress moves with them, from the span's start; returns how far.
+    pub async fn follow_webhooks(&self, span: Span, limit: u32) -> Result<Time, StoreError> {
+        self.run(async {
+            let mut transaction = self.begin().await?;
+            let until = end_of_slice(&mut transaction, span, limit).await?;
+            write_events(&mut transaction, Span { until, ..span }).await?;
+            set_progress(&mut transaction, Some(span.from), Some(until)).await?;
+            transaction.commit().await?;
+            Ok(until)
+        })
+        .await
+    }
+
+    /// Writes the events of the ends of a span that are visible by now, unless they are more than `limit`. Others may appear
+    /// later, so the progress stays.
+    pub async fn notice_webhooks(&self, span: Span, limit: u32) -> Result<(), StoreError> {
+        self.run(async {
+            let mut transaction = self.begin().await?;
+            let until = end_of_slice(&mut transaction, span, limit).await?;
+            write_events(&mut transaction, Span { until, ..span }).await?;
+            transaction.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The receivers that said in a span that they do not want any more.
+    pub async fn gone_receivers(&self, span: Span) -> Result<Vec<Gone>, StoreError> {
+        let class = ErrorClass::BusinessRule.as_str();
+        let rows = self
+            .run(async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file!("sql/webhooks_failures.sql", span.from, span.until, webhook::TOOL, class);
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let gone = rows.into_iter().filter_map(|row| {
+            let details: Vec<FieldError> = serde_json::from_str(&row.details).ok()?;
+            let of = details.into_iter().find(|detail| detail.rule == webhook::GONE)?;
+            let webhook = of.sent?.as_str()?.parse().ok()?;
+            Some(Gone { tenant: row.tenant, webhook, at: row.at })
+        });
+        Ok(gone.collect())
+    }
+
+    /// Disables a webhook that was active at that time; returns its open deliveries if that changed anything.
+    pub async fn disable_webhook(&self, of: &Gone, reason: DisabledReason) -> Result<Option<Vec<CallId>>, StoreError> {
+        let disabled = self
+            .run(async {
+                let mut db = self.checkout().await?;
+                let update =
+                    sqlx::query_file_scalar!("sql/webhooks_disable.sql", of.tenant, of.webhook, reason.as_str(), of.at);
+                let disabled = update.fetch_optional(&mut *db).await?;
+                Ok(db.done(disabled))
+            })
+            .await?;
+        if disabled.is_none() {
+            return Ok(None);
+        }
+        let tenant = redial_proto::Tenant::on_record(&of.tenant);
+        self.of(&tenant).open_deliveries(of.webhook, u32::MAX).await.map(Some)
+    }
+
+    /// Marks events whose deliveries are not open and did not raise an end that was found.
+    pub async fn settle_events(&self) -> Result<(), StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            sqlx::query_file!("sql/webhooks_settle.sql").execute(&mut *db).await?;
+            db.done(());
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes up to `limit` events whose deliveries have ended and that no look at the ends can find again.
+    pub async fn delete_ended_events(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let delete = sqlx::query!(
+                "DELETE FROM webhook_events WHERE (tenant, webhook, subject) IN (
+                     SELECT tenant, webhook, subject FROM webhook_events WHERE ended AND at < $1 LIMIT $2)",
+                before,
+                i64::from(limit)
+            );
+            let done = delete.execute(&mut *db).await?;
+            Ok(db.done(done.rows_affected()))
+        })
+        .await
+    }
+
+    /// Active webhooks for which more than `most` events wait, with the database's time.
+    pub async fn overfull_webhooks(&self, most: u32) -> Result<Vec<Gone>, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let rows = sqlx::query_as!(
+                Gone,
+                r#"SELECT tenant, webhook, clock_timestamp() AS "at!" FROM webhook_events WHERE delivery IS NULL
+                   GROUP BY tenant, webhook HAVING count(*) > $1"#,
+                i64::from(most)
+            );
+            let rows = rows.fetch_all(&mut *db).await?;
+            Ok(db.done(rows))
+        })
+        .await
+    }
+}
+
+/// Where a slice of about `limit` ends ends. More that ended in the same microsecond as the last one are of it.
+async fn end_of_slice(db: &mut PgConnection, span: Span, limit: u32) -> Result<Time, sqlx::Error> {
+    let limit = i64::from(limit);
+    let last = sqlx::query_scalar!(
+        r#"SELECT min(at) FROM (
+               (SELECT finished_at AS at FROM calls WHERE finished_at >= $1 AND finished_at < $2
+                ORDER BY finished_at OFFSET $3 LIMIT 1)
+               UNION ALL
+               (SELECT finished_at FROM tasks WHERE finished_at >= $1 AND finished_at < $2
+                ORDER BY finished_at OFFSET $3 LIMIT 1)) ends"#,
+        span.from,
+        span.until,
+        limit
+    );
+    let last = last.fetch_one(db).await?;
+    Ok(last.map_or(span.until, |last| (last + chrono::TimeDelta::microseconds(1)).min(span.until)))
+}
+
+async fn write_events(db: &mut PgConnection, span: Span) -> Result<(), sqlx::Error> {
+    let models = turn::tool_name("");
+    sqlx::query_file!("sql/webhooks_follow.sql", span.from, span.until, webhook::TOOL, models)
+        .execute(&mut *db)
+        .await?;
+    sqlx::query_file!("sql/webhooks_end.sql", span.from, span.until, webhook::TOOL).execute(db).await.map(|_| ())
+}
+
+async fn set_progress(db: &mut PgConnection, was: Option<Time>, until: Option<Time>) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE webhook_progress SET followed_until = $2 WHERE followed_until IS NOT DISTINCT FROM $1",
+        was,
+        until
+    )
+    .execute(db)
+    .await
+    .map(|_| ())
+}

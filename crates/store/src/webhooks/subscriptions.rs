@@ -1,0 +1,267 @@
+//! What users do with webhooks. Every statement names the tenant.
+
+use redial_proto::{CallId, DisabledReason, WebhookEvent, WebhookState, WebhookView, webhook};
+use uuid::Uuid;
+
+use crate::{
+    StoreError, TenantStore, Time,
+    columns::{int, uint},
+};
+
+/// A webhook to write.
+#[derive(Clone, Debug)]
+pub struct NewWebhook<'a> {
+    /// Its id.
+    pub id: Uuid,
+    /// Who creates it.
+    pub user: &'a str,
+    /// Fingerprint of what was asked for.
+    pub content: Uuid,
+    /// Where events are posted.
+    pub url: &'a str,
+    /// Which events.
+    pub events: &'a [WebhookEvent],
+    /// Only calls of these tools, if there are any.
+    pub tools: &'a [String],
+    /// Only tasks of these agents, if there are any.
+    pub agents: &'a [String],
+    /// Which key its secrets are derived from.
+    pub key: &'a str,
+}
+
+/// What became of a new webhook.
+#[derive(Clone, Debug)]
+pub enum WebhookCreated {
+    /// It is on record, now or since the same request came before; `true` if now.
+    Created(WebhookView, bool),
+    /// Another one has its id.
+    Conflict,
+    /// The tenant has too many.
+    TooMany,
+}
+
+/// What changes in a webhook; `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChange {
+    /// Where events are posted.
+    pub url: Option<String>,
+    /// Which events.
+    pub events: Option<Vec<WebhookEvent>>,
+    /// Only calls of these tools.
+    pub tools: Option<Vec<String>>,
+    /// Only tasks of these agents.
+    pub agents: Option<Vec<String>>,
+    /// Whether events are delivered.
+    pub state: Option<WebhookState>,
+}
+
+/// What became of a rotation.
+#[derive(Clone, Debug)]
+pub enum Rotated {
+    /// It has the next version now.
+    Now(WebhookView),
+    /// It has another version than the one that was to be replaced.
+    Other(WebhookView),
+    /// The tenant has no such webhook.
+    NotFound,
+}
+
+/// A webhook that is deleted.
+#[derive(Clone, Debug)]
+pub struct DeletedSubscription {
+    /// Its deliveries that have not ended.
+    pub open: Vec<CallId>,
+}
+
+/// What every statement returns of a webhook.
+struct Row {
+    id: Uuid,
+    url: String,
+    events: Vec<String>,
+    tools: Vec<String>,
+    agents: Vec<String>,
+    state: String,
+    reason: Option<String>,
+    #[expect(dead_code, reason = "deliveries read it by their own statement")]
+    key_id: String,
+    secret_version: i32,
+    previous_until: Option<Time>,
+    created_at: Time,
+    created_by: String,
+    changed_at: Time,
+    content: Uuid,
+}
+
+impl TryFrom<Row> for WebhookView {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        let bad = |error: String| StoreError::BadData(format!("webhook {}: {error}", row.id));
+        let events: Result<Vec<WebhookEvent>, String> = row.events.iter().map(|event| event.parse()).collect();
+        let reason: Option<Result<DisabledReason, String>> = row.reason.as_ref().map(|reason| reason.parse());
+        Ok(Self {
+            webhook: row.id,
+            events: events.map_err(bad)?,
+            state: row.state.parse().map_err(bad)?,
+            reason: reason.transpose().map_err(bad)?,
+            url: row.url,
+            tools: row.tools,
+            agents: row.agents,
+            secret_version: uint(row.secret_version),
+            previous_until: row.previous_until,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            changed_at: row.changed_at,
+        })
+    }
+}
+
+fn names(events: &[WebhookEvent]) -> Vec<String> {
+    events.iter().map(ToString::to_string).collect()
+}
+
+impl TenantStore<'_> {
+    /// The tenant's webhooks, in the order of their ids.
+    pub async fn webhooks(&self) -> Result<Vec<WebhookView>, StoreError> {
+        self.read_webhooks(None).await?.into_iter().map(|(view, _)| Ok(view)).collect()
+    }
+
+    /// One webhook of the tenant.
+    pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookView>, StoreError> {
+        Ok(self.read_webhooks(Some(id)).await?.pop().map(|(view, _)| view))
+    }
+
+    /// The webhooks, each with the fingerprint of its creation.
+    async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<(WebhookView, Uuid)>, StoreError> {
+        let most = i64::from(webhook::MAX_WEBHOOKS) * 2;
+        let store = self.store();
+        let rows = store
+            .run_again(|| async {
+                let mut db = store.checkout().await?;
+                let rows = sqlx::query_file_as!(Row, "sql/webhooks_read.sql", self.tenant().as_str(), id, most);
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let view = |row: Row| {
+            let content = row.content;
+            Ok((WebhookView::try_from(row)?, content))
+        };
+        rows.into_iter().map(view).collect()
+    }
+
+    /// Writes a webhook. Safe to repeat.
+    pub async fn create_webhook(&self, new: &NewWebhook<'_>) -> Result<WebhookCreated, StoreError> {
+        let store = self.store();
+        let written = store
+            .run_again(|| async {
+                let mut db = store.checkout().await?;
+                let insert = sqlx::query_file!(
+                    "sql/webhooks_create.sql",
+                    self.tenant().as_str(),
+                    new.id,
+                    new.user,
+                    new.content,
+                    new.url,
+                    &names(new.events),
+                    new.tools,
+                    new.agents,
+                    new.key,
+                    i64::from(webhook::MAX_WEBHOOKS)
+                );
+                let done = insert.execute(&mut *db).await?;
+                Ok(db.done(done.rows_affected()))
+            })
+            .await?;
+        match self.read_webhooks(Some(new.id)).await?.pop() {
+            Some((view, content)) if content == new.content => Ok(WebhookCreated::Created(view, written > 0)),
+            Some(_) => Ok(WebhookCreated::Conflict),
+            None => Ok(WebhookCreated::TooMany),
+        }
+    }
+
+    /// Changes a webhook; `None` if the tenant has no such webhook.
+    pub async fn update_webhook(&self, id: Uuid, change: &WebhookChange) -> Result<Option<WebhookView>, StoreError> {
+        let events = change.events.as_deref().map(names);
+        let store = self.store();
+        let row = store
+            .run_again(|| async {
+                let mut db = store.checkout().await?;
+                let update = sqlx::query_file_as!(
+                    Row,
+                    "sql/webhooks_update.sql",
+                    self.tenant().as_str(),
+                    id,
+                    change.url.as_deref(),
+                    events.as_deref(),
+                    change.tools.as_deref(),
+                    change.agents.as_deref(),
+                    change.state.map(WebhookState::as_str),
+                    DisabledReason::User.as_str()
+                );
+                let row = update.fetch_optional(&mut *db).await?;
+                Ok(db.done(row))
+            })
+            .await?;
+        row.map(WebhookView::try_from).transpose()
+    }
+
+    /// Gives a webhook its next secret, derived from the key of this id, if `version` is its current one.
+    pub async fn rotate_webhook(&self, id: Uuid, version: u32, key: &str) -> Result<Rotated, StoreError> {
+        let store = self.store();
+        let row = store
+            .run(async {
+                let mut db = store.checkout().await?;
+                let overlap = webhook::OVERLAP_SECONDS;
+                let update = sqlx::query_file_as!(
+                    Row,
+                    "sql/webhooks_rotate.sql",
+                    self.tenant().as_str(),
+                    id,
+                    int(version),
+                    overlap,
+                    key
+                );
+                let row = update.fetch_optional(&mut *db).await?;
+                Ok(db.done(row))
+            })
+            .await?;
+        match row {
+            Some(row) => Ok(Rotated::Now(row.try_into()?)),
+            None => Ok(self.webhook(id).await?.map_or(Rotated::NotFound, Rotated::Other)),
+        }
+    }
+
+    /// Deletes a webhook and what waits for it; `None` if the tenant has no such webhook.
+    pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<DeletedSubscription>, StoreError> {
+        let store = self.store();
+        let open = store
+            .run(async {
+                let mut db = store.checkout().await?;
+                let delete = sqlx::query_file_scalar!("sql/webhooks_delete.sql", self.tenant().as_str(), id);
+                let open = delete.fetch_optional(&mut *db).await?;
+                Ok(db.done(open))
+            })
+            .await?;
+        Ok(open.map(|open| DeletedSubscription { open: open.into_iter().map(CallId).collect() }))
+    }
+
+    /// The deliveries of a webhook that have not ended, as far as events are followed: up to `limit`.
+    pub async fn open_deliveries(&self, id: Uuid, limit: u32) -> Result<Vec<CallId>, StoreError> {
+        let store = self.store();
+        store
+            .run_again(|| async {
+                let mut db = store.checkout().await?;
+                let open = sqlx::query_scalar!(
+                    r#"SELECT delivery AS "delivery!" FROM webhook_events
+                       WHERE tenant = $1 AND webhook = $2 AND delivery IS NOT NULL AND NOT ended LIMIT $3"#,
+                    self.tenant().as_str(),
+                    id,
+                    i64::from(limit)
+                );
+                let open = open.fetch_all(&mut *db).await?;
+                Ok(db.done(open.into_iter().map(CallId).collect()))
+            })
+            .await
+    }
+}

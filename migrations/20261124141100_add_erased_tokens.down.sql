@@ -1,0 +1,1 @@
+ALTER TABLE tombstones DROP COLUMN tokens;

@@ -1,0 +1,2 @@
+DROP INDEX tasks_finished;
+DROP INDEX calls_tenant_finished;

@@ -1,0 +1,165 @@
+//! Follows the ends of calls and tasks, writes the events that webhooks want, and their deliveries.
+//!
+//! Ends are found by their time, twice: a moment after they are visible, so that a delivery is not late; and behind a fence,
+//! when no end of an earlier time can appear any more, so that none is missed. An event that is found twice is written once.
+//! While there is no webhook, nothing is followed.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use redial_proto::DisabledReason;
+use redial_store::{Gone, Lead, Span, StoreError, Time};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::deliver::deliver;
+use crate::{bounds::Bounds, context::Context, transitions, wait::until};
+
+/// Between two passes.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A dispatcher that leads and dies is followed by another one after so many ms.
+const LEASE_MS: u64 = 5_000;
+/// How far back a look goes at what is visible by now: some passes.
+const RECENT: TimeDelta = TimeDelta::seconds(5);
+/// Ends of one step.
+const ENDS: u32 = 1_000;
+/// Steps behind the fence in one pass, when there is much to catch up with.
+const STEPS: u32 = 20;
+/// A fence takes a transaction number, so one is made in so many passes.
+const FENCED: u32 = 3;
+/// Passes between two looks at what is left over.
+const TIDIED: u32 = 60;
+/// More events than these do not wait for a webhook: it is disabled.
+const MOST_WAITING: u32 = 100_000;
+/// Events of ended deliveries that are deleted at once.
+const ROWS: u32 = 5_000;
+/// A clock that was set back: ends of so long ago are looked at again.
+const SET_BACK: TimeDelta = TimeDelta::hours(1);
+
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let mut follower = Follower {
+        context,
+        shutdown: shutdown.clone(),
+        me: Uuid::new_v4(),
+        bounds: Bounds::new("the events of webhooks"),
+        bound: None,
+        passes: 0,
+    };
+    loop {
+        match follower.pass().await {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => {
+                tracing::debug!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+            }
+            Err(error) => tracing::warn!(%error, "Failed to follow ends for webhooks; the next pass goes on there"),
+        }
+        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+            return;
+        }
+    }
+}
+
+struct Follower {
+    context: Arc<Context>,
+    shutdown: CancellationToken,
+    me: Uuid,
+    bounds: Bounds,
+    /// No end before this can appear any more.
+    bound: Option<Time>,
+    passes: u32,
+}
+
+impl Follower {
+    async fn pass(&mut self) -> Result<(), StoreError> {
+        let store = &self.context.store;
+        if !store.has_webhook_work().await? {
+            return Ok(());
+        }
+        let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(()) };
+        self.passes = self.passes.wrapping_add(1);
+        if let Some(from) = self.start(lead).await? {
+            let from = self.follow_all(from).await?;
+            let recent = Span { from: from.max(lead.now - RECENT), until: lead.now + RECENT };
+            self.disable_gone(recent).await?;
+            self.context.store.notice_webhooks(recent, ENDS * STEPS).await?;
+            deliver(&self.context, &self.shutdown).await?;
+        }
+        if self.passes.is_multiple_of(TIDIED) || lead.first_since.is_none() {
+            self.tidy(lead).await?;
+        }
+        Ok(())
+    }
+
+    /// From where ends are followed; `None` while no webhook is active.
+    async fn start(&mut self, lead: Lead) -> Result<Option<Time>, StoreError> {
+        let store = &self.context.store;
+        let Some(since) = lead.first_since else {
+            if lead.followed_until.is_some() {
+                store.set_webhook_progress(lead.followed_until, None).await?;
+            }
+            return Ok(None);
+        };
+        let from = match lead.followed_until {
+            None => since,
+            Some(until) if until > lead.now + TimeDelta::seconds(1) => {
+                tracing::warn!(%until, "The database's clock was set back; looking again at what ended within an hour");
+                self.bound = None;
+                lead.now - SET_BACK
+            }
+            Some(until) => return Ok(Some(until)),
+        };
+        store.set_webhook_progress(lead.followed_until, Some(from)).await?;
+        Ok(Some(from))
+    }
+
+    /// Follows all ends before the bound, or as many as a pass takes; returns how far.
+    async fn follow_all(&mut self, mut from: Time) -> Result<Time, StoreError> {
+        if self.passes % FENCED == 1 {
+            let fence = self.context.store.fence().await?;
+            self.bound = self.bounds.next(fence).or(self.bound);
+        }
+        let Some(bound) = self.bound.filter(|bound| *bound > from) else { return Ok(from) };
+        // Before the progress moves: what dies in between is looked at again.
+        self.disable_gone(Span { from, until: bound }).await?;
+        for _ in 0..STEPS {
+            if from >= bound || self.shutdown.is_cancelled() {
+                break;
+            }
+            from = self.context.store.follow_webhooks(Span { from, until: bound }, ENDS).await?;
+        }
+        Ok(from)
+    }
+
+    async fn disable_gone(&self, span: Span) -> Result<(), StoreError> {
+        for gone in self.context.store.gone_receivers(span).await? {
+            self.disable(&gone, DisabledReason::Gone).await?;
+        }
+        Ok(())
+    }
+
+    async fn disable(&self, gone: &Gone, reason: DisabledReason) -> Result<(), StoreError> {
+        let Some(open) = self.context.store.disable_webhook(gone, reason).await? else { return Ok(()) };
+        let (tenant, webhook) = (&gone.tenant, gone.webhook);
+        tracing::warn!(tenant, %webhook, %reason, cancelled = open.len(), "Disabled a webhook");
+        for call in open {
+            match transitions::cancel(&self.context, call).await {
+                Ok(cancelled) => crate::effects::carry_out(&self.context, cancelled.effects).await,
+                Err(error) => tracing::warn!(%error, %call, "Failed to cancel a delivery of a disabled webhook"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what is over, and disables webhooks for which too much waits.
+    async fn tidy(&self, lead: Lead) -> Result<(), StoreError> {
+        let store = &self.context.store;
+        store.settle_events().await?;
+        let before = lead.followed_until.unwrap_or(lead.now);
+        while store.delete_ended_events(before, ROWS).await? >= u64::from(ROWS) && !self.shutdown.is_cancelled() {}
+        for overfull in store.overfull_webhooks(MOST_WAITING).await? {
+            self.disable(&overfull, DisabledReason::Backlog).await?;
+        }
+        Ok(())
+    }
+}

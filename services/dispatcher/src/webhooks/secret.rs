@@ -1,0 +1,24 @@
+//! The secret of a webhook, derived when it is answered: it is never on record.
+
+use redial_proto::{ApiError, Code, Tenant, WebhookSecret, WebhookView};
+use redial_webhooks::WebhookKey;
+use secrecy::ExposeSecret;
+use uuid::Uuid;
+
+/// The error of a dispatcher without a key.
+pub(super) fn no_key() -> ApiError {
+    let message = "this dispatcher has no key for the secrets of webhooks: set REDIAL_WEBHOOK_KEY to 32 bytes or more, such as the \
+                   output of `openssl rand -base64 32`, the same at all dispatchers and at the workers that deliver";
+    ApiError::new(Code::InvalidConfiguration, message)
+}
+
+/// The answer with the secret of the webhook's current version.
+pub(super) fn with_secret(key: &WebhookKey, tenant: &Tenant, webhook: WebhookView) -> WebhookSecret {
+    let secret = key.secret(tenant.as_str(), webhook.webhook, webhook.secret_version);
+    WebhookSecret { secret: secret.expose_secret().to_owned(), webhook }
+}
+
+/// The error for a webhook that the tenant does not have.
+pub(super) fn not_found(webhook: Uuid) -> ApiError {
+    ApiError::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"))
+}

@@ -1,0 +1,37 @@
+//! Where a stream goes on: the id of the last event that the client has.
+
+use axum::http::HeaderMap;
+use redial_proto::limits::shorten;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{extract, problem::Problem};
+
+/// Where to begin.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct After {
+    /// The id of the last event that you have. The header `Last-Event-ID`, which browsers send when they connect again, comes
+    /// first. Default: from the beginning.
+    #[serde(default)]
+    after: Option<String>,
+}
+
+impl After {
+    /// The id that the request names, if any.
+    pub(super) fn id<'a>(&'a self, headers: &'a HeaderMap) -> Option<&'a str> {
+        extract::text(headers, "last-event-id").or(self.after.as_deref()).map(str::trim).filter(|id| !id.is_empty())
+    }
+}
+
+/// Fails for an id that is none of the stream.
+pub(super) fn wrong(id: &str, allowed: &str) -> Problem {
+    let id = shorten(id, 100);
+    Problem::invalid(format!("the id of the last event is {id:?}; allowed: {allowed}, or no id for all from the beginning"))
+}
+
+/// A number as ids have it: digits, without leading zeros.
+pub(super) fn number(text: &str) -> Option<u32> {
+    let number: u32 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}

@@ -1,0 +1,117 @@
+//! Submits a task for a question, in its conversation.
+
+use std::collections::BTreeMap;
+
+use redial_proto::{
+    AgentRef, ApiError, Code, FunctionSpec, TaskId, TaskResult, TaskSubmission, UserRole,
+    subjects::{TRACEPARENT, Verb},
+};
+
+use super::{
+    answer::{not_newest, pending, waiting},
+    follow::{Segments, task_of},
+    ids::ResponseId,
+    input::Input,
+    wrong,
+};
+use crate::{extract::text, gateway::Shared, identity::Identity, problem::Problem};
+use axum::http::HeaderMap;
+
+/// A question.
+pub(crate) struct Question {
+    pub(crate) agent: String,
+    pub(crate) input: Input,
+    pub(crate) instructions: Option<String>,
+    pub(crate) functions: Vec<FunctionSpec>,
+    pub(crate) notes: BTreeMap<String, String>,
+    pub(crate) key: Option<String>,
+    pub(crate) place: Place,
+    /// Where the question is in the request.
+    pub(crate) param: &'static str,
+}
+
+/// The conversation of a question.
+pub(crate) enum Place {
+    /// One that the client names.
+    Conversation(String),
+    /// That of a response, which must be its newest.
+    After(ResponseId),
+    /// That of an earlier item, or a new one.
+    Any,
+}
+
+/// Submits it; returns its first response.
+pub(crate) async fn begin(
+    gateway: &Shared,
+    who: &Identity,
+    question: Question,
+    headers: &HeaderMap,
+) -> Result<ResponseId, Problem> {
+    let conversation = conversation(gateway, who, &question).await?;
+    let input = if conversation.is_some() { question.input.question() } else { question.input.whole() };
+    let instructions = [question.instructions, question.input.instructions.clone()];
+    let instructions: Vec<String> = instructions.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    let submission = TaskSubmission {
+        conversation,
+        key: question.key,
+        functions: question.functions,
+        instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        metadata: question.notes,
+        ..TaskSubmission::new(input, AgentRef::Name(question.agent))
+    };
+    let caller = who.in_role(&[UserRole::Submit])?;
+    let traceparent = text(headers, TRACEPARENT);
+    // Without a key a second request would be a second task.
+    let result: TaskResult = if submission.key.is_some() {
+        gateway.ask_twice(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+    } else {
+        gateway.ask_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+    };
+    match (result.task, result.error) {
+        (Some(task), _) => Ok(ResponseId { task, segment: 0 }),
+        (None, Some(error)) if error.code == Code::UnknownAgent => Err(wrong("model", error.message)),
+        (None, Some(error)) if error.code == Code::InvalidAgent => Err(wrong("tools", error.message)),
+        (None, Some(error)) => Err(error.into()),
+        (None, None) => Err(ApiError::new(Code::Internal, "a dispatcher gave no reason").into()),
+    }
+}
+
+async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> Result<Option<String>, Problem> {
+    let store = gateway.store.of(&who.tenant);
+    // The question was asked before under its key: whatever is newer follows it.
+    let is_known = match &question.key {
+        Some(key) => store.task_with_key(key).await?.is_some(),
+        None => false,
+    };
+    let (conversation, newest) = match &question.place {
+        Place::Conversation(name) => (name.clone(), store.newest_task(name).await?),
+        Place::After(before) => {
+            let task = task_of(gateway, who, *before).await?;
+            let newest = store.newest_task(&task.conversation).await?.unwrap_or(before.task);
+            if !is_known {
+                check_newest(gateway, who, *before, newest).await?;
+            }
+            (task.conversation, Some(newest))
+        }
+        Place::Any => {
+            let Some(task) = question.input.task else { return Ok(None) };
+            let Some(task) = store.task(task).await? else { return Ok(None) };
+            let newest = store.newest_task(&task.conversation).await?;
+            (task.conversation, newest)
+        }
+    };
+    // A task that waits for its client would keep this one waiting.
+    if let Some(newest) = newest.filter(|_| !is_known) {
+        let waiting = waiting(gateway, who, newest).await?;
+        if !waiting.is_empty() {
+            return Err(pending(question.param, &waiting));
+        }
+    }
+    Ok(Some(conversation))
+}
+
+async fn check_newest(gateway: &Shared, who: &Identity, before: ResponseId, newest: TaskId) -> Result<(), Problem> {
+    let functions = gateway.store.of(&who.tenant).functions_of(newest).await?;
+    let newest = ResponseId { task: newest, segment: Segments::of(&functions).last() };
+    if newest == before { Ok(()) } else { Err(not_newest(before, newest)) }
+}

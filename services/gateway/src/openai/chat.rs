@@ -1,0 +1,162 @@
+//! A response in the form of a chat completion: the last text, or the function calls.
+
+use std::convert::Infallible;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use futures_util::{Stream, stream};
+use redial_proto::Code;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    follow::Follow,
+    ids::ResponseId,
+    record::{Record, usage},
+    stream::QUIET,
+};
+use crate::{gateway::Shared, problem::Problem};
+
+/// The completion of a response that is over.
+pub(crate) fn completion(record: &Record, id: ResponseId) -> Result<Value, Problem> {
+    let Choice { text, calls, finish } = choice(record)?;
+    let mut message = json!({"role": "assistant", "content": text, "refusal": null});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    let choices = json!([{"index": 0, "message": message, "finish_reason": finish, "logprobs": null}]);
+    let mut body = envelope(record, id, "chat.completion", choices);
+    body["usage"] = cost(record);
+    Ok(body)
+}
+
+struct Choice {
+    text: Option<String>,
+    calls: Vec<Value>,
+    finish: &'static str,
+}
+
+/// What the client gets of a response that is over.
+fn choice(record: &Record) -> Result<Choice, Problem> {
+    let of = |kind: &'static str| record.output().iter().filter(move |item| item["type"] == kind);
+    let calls: Vec<Value> = of("function_call")
+        .map(|item| {
+            let function = json!({"name": item["name"], "arguments": item["arguments"]});
+            json!({"id": item["call_id"], "type": "function", "function": function})
+        })
+        .collect();
+    let text = of("message").next_back().and_then(|item| item["content"][0]["text"].as_str()).map(str::to_owned);
+    let finish = match record.status() {
+        "completed" if !calls.is_empty() => "tool_calls",
+        "completed" => "stop",
+        "incomplete" => "length",
+        status => {
+            let why = record.task().message.as_deref().unwrap_or("the gateway stops; the task goes on");
+            let message = format!("task {} has no answer, it is {status}: {why}", record.task().task);
+            return Err(Problem::new(Code::WrongState, message).with_status(StatusCode::INTERNAL_SERVER_ERROR));
+        }
+    };
+    Ok(Choice { text, calls, finish })
+}
+
+fn envelope(record: &Record, id: ResponseId, object: &str, choices: Value) -> Value {
+    json!({
+        "id": format!("chatcmpl_{}_{}", id.task.0.simple(), id.segment), "object": object,
+        "created": record.created_at().timestamp(), "model": record.task().agent, "choices": choices,
+    })
+}
+
+fn cost(record: &Record) -> Value {
+    let cost = usage(record.task());
+    json!({
+        "prompt_tokens": cost["input_tokens"], "completion_tokens": cost["output_tokens"],
+        "total_tokens": cost["total_tokens"],
+    })
+}
+
+struct Chunks {
+    gateway: Shared,
+    follow: Follow,
+    id: ResponseId,
+    with_usage: bool,
+    begun: bool,
+    done: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Comments while the agent works, then the text or the function calls at once.
+pub(crate) fn chunks(
+    gateway: Shared,
+    follow: Follow,
+    id: ResponseId,
+    with_usage: bool,
+    permit: OwnedSemaphorePermit,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    let start = Chunks { gateway, follow, id, with_usage, begun: false, done: false, _permit: permit };
+    stream::unfold(start, |mut chunks| async move {
+        let chunk = chunks.next().await?;
+        Some((Ok(chunk), chunks))
+    })
+}
+
+impl Chunks {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.begun {
+            self.begun = true;
+            return Some(self.chunk(json!({"role": "assistant", "content": ""}), None).into());
+        }
+        if self.done {
+            return None;
+        }
+        loop {
+            if self.follow.record().is_over() {
+                self.done = true;
+                return Some(self.rest().into());
+            }
+            let gateway = self.gateway.clone();
+            tokio::select! {
+                () = self.follow.changed() => {}
+                () = tokio::time::sleep(QUIET) => return Some(Bytes::from_static(b": working\n\n")),
+                () = gateway.shutdown.cancelled() => return None,
+            }
+            if let Err(problem) = self.follow.read().await
+                && problem.again().is_none()
+            {
+                return None;
+            }
+        }
+    }
+
+    /// Everything that follows the end.
+    fn rest(&self) -> String {
+        let record = self.follow.record();
+        let Choice { text, calls, finish } = match choice(record) {
+            Ok(choice) => choice,
+            Err(problem) => {
+                let body = crate::openai_error::body(&problem);
+                return format!("data: {}\n\n", String::from_utf8_lossy(&body));
+            }
+        };
+        let mut rest = String::new();
+        if let Some(text) = text {
+            rest += &self.chunk(json!({"content": text}), None);
+        }
+        for (index, mut call) in calls.into_iter().enumerate() {
+            call["index"] = index.into();
+            rest += &self.chunk(json!({"tool_calls": [call]}), None);
+        }
+        rest += &self.chunk(json!({}), Some(finish));
+        if self.with_usage {
+            let mut last = envelope(record, self.id, "chat.completion.chunk", json!([]));
+            last["usage"] = cost(record);
+            rest += &format!("data: {last}\n\n");
+        }
+        rest + "data: [DONE]\n\n"
+    }
+
+    fn chunk(&self, delta: Value, finish: Option<&str>) -> String {
+        let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": null}]);
+        let chunk = envelope(self.follow.record(), self.id, "chat.completion.chunk", choices);
+        format!("data: {chunk}\n\n")
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads a response from the record, and what is added to it.
+
+use redial_proto::{CallState, Code, TaskDecision, TaskView, limits};
+use redial_store::FunctionCall;
+use serde_json::Value;
+
+use super::{ids::ResponseId, record::Record};
+use crate::{gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::task_subject};
+
+/// A response that is followed.
+pub(crate) struct Follow {
+    gateway: Shared,
+    who: Identity,
+    id: ResponseId,
+    record: Record,
+    /// The last step that was read.
+    step: u32,
+    waiter: Waiter,
+}
+
+impl Follow {
+    /// Reads what is on record. Fails if the tenant has no such response.
+    pub(crate) async fn begin(gateway: &Shared, who: &Identity, id: ResponseId) -> Result<Self, Problem> {
+        let waiter = gateway.hub.wait_for(task_subject(who, id.task));
+        let task = gateway.store.of(&who.tenant).task(id.task).await?.ok_or_else(|| not_found(id))?;
+        let record = Record::new(id, task);
+        let mut follow = Self { gateway: gateway.clone(), who: who.clone(), id, record, step: 0, waiter };
+        follow.read().await?;
+        Ok(follow)
+    }
+
+    /// Reads what was added since the last time.
+    pub(crate) async fn read(&mut self) -> Result<(), Problem> {
+        loop {
+            let store = self.gateway.store.of(&self.who.tenant);
+            let report = store.task_report(self.id.task, self.step, limits::MAX_MESSAGE).await?;
+            let report = report.ok_or_else(|| not_found(self.id))?;
+            // The end may have come between the two reads of the report.
+            let mut decisions = report.steps.iter().flat_map(|step| &step.decisions);
+            let has_end = decisions.any(|one| matches!(one, TaskDecision::Ended { .. }));
+            let task = if has_end && !report.task.state.is_terminal() {
+                store.task(self.id.task).await?.ok_or_else(|| not_found(self.id))?
+            } else {
+                report.task
+            };
+            self.record.update(task);
+            if self.record.lacks_functions(&report.steps) {
+                let functions = store.functions_of(self.id.task).await?;
+                self.record.know_functions(functions.iter().map(|one| ((one.turn, one.call_index), one.call)));
+            }
+            self.step = report.steps.last().map_or(self.step, |step| step.step);
+            self.record.add(&report.steps, report.messages);
+            if !report.more || self.record.is_over() {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(crate) fn take_events(&mut self) -> Vec<Value> {
+        self.record.take_events()
+    }
+
+    /// Waits until something may have been added. Can be cancelled without loss.
+    pub(crate) async fn changed(&mut self) {
+        self.waiter.next().await;
+    }
+
+    /// Waits until nothing more happens to it, or the gateway stops.
+    pub(crate) async fn end(&mut self) -> Result<(), Problem> {
+        while !self.record.is_over() {
+            tokio::select! {
+                _ = self.waiter.next() => {}
+                () = self.gateway.shutdown.cancelled() => return Ok(()),
+            }
+            match self.read().await {
+                // The next look may succeed.
+                Err(problem) if problem.again().is_some() => {}
+                read => read?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if the task has not got as far as this response: the client has to answer functions first.
+    pub(crate) async fn must_exist(&self) -> Result<(), Problem> {
+        let store = self.gateway.store.of(&self.who.tenant);
+        if self.id.segment == 0 {
+            return Ok(());
+        }
+        let functions = store.functions_of(self.id.task).await?;
+        if self.record.has_begun() && self.id.segment <= Segments::of(&functions).last() {
+            return Ok(());
+        }
+        Err(not_found(self.id))
+    }
+}
+
+/// The segments of a task, from the calls of its functions.
+pub(crate) struct Segments<'a> {
+    functions: &'a [FunctionCall],
+    /// The turns that end a segment.
+    turns: Vec<u32>,
+}
+
+impl<'a> Segments<'a> {
+    pub(crate) fn of(functions: &'a [FunctionCall]) -> Self {
+        let asked = functions.iter().filter(|one| one.state != CallState::Refused);
+        let mut turns: Vec<u32> = asked.map(|one| one.turn).collect();
+        turns.dedup();
+        Self { functions, turns }
+    }
+
+    /// The segment that a turn ends.
+    pub(crate) fn ended_by(&self, turn: u32) -> Option<u32> {
+        self.turns.iter().position(|one| *one == turn).and_then(|n| u32::try_from(n).ok())
+    }
+
+    /// The turn that ends a segment.
+    pub(crate) fn turn(&self, segment: u32) -> Option<u32> {
+        self.turns.get(usize::try_from(segment).ok()?).copied()
+    }
+
+    /// The newest segment.
+    pub(crate) fn last(&self) -> u32 {
+        let ended = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
+        if self.waiting().next().is_some() { ended.saturating_sub(1) } else { ended }
+    }
+
+    /// The calls that wait for the client.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &'a FunctionCall> {
+        self.functions.iter().filter(|one| one.state == CallState::ClientWait)
+    }
+
+    /// The calls of a turn.
+    pub(crate) fn of_turn(&self, turn: u32) -> impl Iterator<Item = &'a FunctionCall> {
+        self.functions.iter().filter(move |one| one.turn == turn && one.state != CallState::Refused)
+    }
+}
+
+pub(crate) fn not_found(id: ResponseId) -> Problem {
+    Problem::new(Code::TaskNotFound, format!("no response {id} is on record"))
+}
+
+/// The task of a response.
+pub(crate) async fn task_of(gateway: &Shared, who: &Identity, id: ResponseId) -> Result<TaskView, Problem> {
+    gateway.store.of(&who.tenant).task(id.task).await?.ok_or_else(|| not_found(id))
+}

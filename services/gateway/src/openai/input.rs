@@ -1,0 +1,182 @@
+//! What a client sends: a question, or answers to functions.
+//!
+//! A client that keeps the conversation itself sends all of it each time. Redial has it on record: what counts is what
+//! follows the last thing that Redial said, and its ids say which conversation that was.
+
+use redial_proto::{CallId, TaskId, limits::shorten};
+use serde_json::Value;
+
+use super::{ids, request, wrong};
+use crate::problem::Problem;
+
+/// What a client sends.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    /// Instructions within the messages: of the system or the developer.
+    pub(crate) instructions: Option<String>,
+    /// What was said, oldest first.
+    pub(crate) said: Vec<Said>,
+    /// Answers to functions after the last question.
+    pub(crate) outputs: Vec<(CallId, Value)>,
+    /// A task of the conversation, by the ids of its items.
+    pub(crate) task: Option<TaskId>,
+}
+
+/// A text of the conversation.
+#[derive(Debug)]
+pub(crate) struct Said {
+    by_user: bool,
+    text: String,
+}
+
+impl Input {
+    /// The `input` of a response.
+    pub(crate) fn of_response(input: &Value) -> Result<Self, Problem> {
+        let mut read = Self::default();
+        match input {
+            Value::String(text) => read.say(true, text.clone()),
+            Value::Array(items) => {
+                for (n, item) in items.iter().enumerate() {
+                    read.item(&format!("input[{n}]"), item)?;
+                }
+            }
+            _ => return Err(wrong("input", "input: a text or a list of items is needed")),
+        }
+        Ok(read)
+    }
+
+    /// The `messages` of a chat completion.
+    pub(crate) fn of_chat(messages: &[Value]) -> Result<Self, Problem> {
+        let mut read = Self::default();
+        for (n, message) in messages.iter().enumerate() {
+            let param = format!("messages[{n}]");
+            match message["role"].as_str() {
+                Some("tool") => read.output(&param, &message["tool_call_id"], &message["content"])?,
+                role => read.message(&param, role, message)?,
+            }
+        }
+        Ok(read)
+    }
+
+    fn item(&mut self, param: &str, item: &Value) -> Result<(), Problem> {
+        if let Some(task) = item["id"].as_str().and_then(ids::task_of_item) {
+            self.task = Some(task);
+        }
+        match item["type"].as_str() {
+            None | Some("message") => self.message(param, item["role"].as_str(), item),
+            Some("function_call_output") => self.output(param, &item["call_id"], &item["output"]),
+            // What Redial said itself is on record.
+            Some("function_call" | "mcp_call" | "reasoning" | "mcp_list_tools") => Ok(()),
+            Some(other) => {
+                let allowed = "message, function_call_output, and items of earlier responses";
+                Err(wrong(param, format!("{param} has the type {:?}; allowed: {allowed}", shorten(other, 60))))
+            }
+        }
+    }
+
+    fn message(&mut self, param: &str, role: Option<&str>, message: &Value) -> Result<(), Problem> {
+        let text = request::text(param, &message["content"])?;
+        match role {
+            Some("user") => self.say(true, text),
+            Some("assistant") if text.is_empty() => {}
+            Some("assistant") => self.say(false, text),
+            Some("system" | "developer") => {
+                let before = self.instructions.take().map(|before| before + "\n\n").unwrap_or_default();
+                self.instructions = Some(before + &text);
+            }
+            role => {
+                let shown = shorten(role.unwrap_or("absent"), 60);
+                let message =
+                    format!("{param} has the role {shown}; allowed: user, assistant, system, developer, tool");
+                return Err(wrong(param, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, by_user: bool, text: String) {
+        // A question after answers: they were given before.
+        self.outputs.clear();
+        self.said.push(Said { by_user, text });
+    }
+
+    fn output(&mut self, param: &str, call: &Value, output: &Value) -> Result<(), Problem> {
+        let id = call.as_str().unwrap_or_default();
+        let call = ids::call(id).ok_or_else(|| {
+            let message =
+                format!("{param}: {:?} is no id of a call; allowed: the call_id of a function call", shorten(id, 100));
+            wrong(param, message)
+        })?;
+        let text = request::text(param, output)?;
+        self.outputs.push((call, request::output(&text)));
+        Ok(())
+    }
+
+    /// The question for a conversation that Redial has on record: what the user said since Redial last spoke.
+    pub(crate) fn question(&self) -> String {
+        let since = self.said.iter().rposition(|said| !said.by_user).map_or(0, |at| at + 1);
+        let texts: Vec<&str> = self.said[since..].iter().map(|said| said.text.as_str()).collect();
+        texts.join("\n\n")
+    }
+
+    /// The question for a new conversation, with what was said before as far as Redial does not know it.
+    pub(crate) fn whole(&self) -> String {
+        if self.said.iter().all(|said| said.by_user) {
+            return self.question();
+        }
+        let line = |said: &Said| format!("{}: {}", if said.by_user { "User" } else { "Assistant" }, said.text);
+        let since = self.said.iter().rposition(|said| !said.by_user).map_or(0, |at| at + 1);
+        let before: Vec<String> = self.said[..since].iter().map(line).collect();
+        format!("Earlier in this conversation:\n\n{}\n\nNow:\n\n{}", before.join("\n\n"), self.question())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_client_that_sends_everything_means_what_is_new() {
+        let call = CallId::generate();
+        let task = TaskId::generate();
+        let id = ids::of_item("msg", ids::ResponseId { task, segment: 0 }, 0);
+        let items = json!([
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "input_text", "text": "Hello"}]},
+            {"type": "message", "id": id, "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
+            {"role": "user", "content": "Which city?"},
+        ]);
+        let input = Input::of_response(&items).unwrap();
+        assert_eq!((input.instructions.as_deref(), input.task), (Some("Be brief."), Some(task)));
+        assert_eq!(input.question(), "Which city?");
+        assert_eq!(
+            input.whole(),
+            "Earlier in this conversation:\n\nUser: Hello\n\nAssistant: Hi\n\nNow:\n\nWhich city?"
+        );
+        let answered = json!([
+            {"role": "user", "content": "Hello"},
+            {"type": "function_call", "call_id": ids::of_call(call), "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": ids::of_call(call), "output": "{\"a\": 1}"},
+        ]);
+        assert_eq!(Input::of_response(&answered).unwrap().outputs, [(call, json!({"a": 1}))]);
+        let mut more = answered.as_array().unwrap().clone();
+        more.push(json!({"role": "user", "content": "And now?"}));
+        assert!(Input::of_response(&more.into()).unwrap().outputs.is_empty(), "answered before");
+    }
+
+    #[test]
+    fn what_cannot_be_taken_is_named() {
+        for (input, told) in [
+            (json!(3), "a text or a list"),
+            (json!([{"type": "computer_call"}]), "input[0] has the type \"computer_call\""),
+            (json!([{"role": "user", "content": [{"type": "input_image"}]}]), "type input_image; allowed: text"),
+            (json!([{"role": "robot", "content": "x"}]), "role robot"),
+            (json!([{"type": "function_call_output", "call_id": "call_1", "output": "x"}]), "no id of a call"),
+        ] {
+            let problem = Input::of_response(&input).unwrap_err();
+            assert!(problem.error.message.contains(told), "{}", problem.error.message);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! A response from the record: its items, and its events with their numbers. Pure: the same steps give the same events, and
+//! more steps only add events.
+
+use std::collections::{BTreeSet, HashMap};
+
+use chrono::{DateTime, Utc};
+use redial_proto::{
+    CallId, Message, MessageCall, Role, StoredMessage, TaskCode, TaskDecision, TaskInput, TaskState, TaskStep, TaskView,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    OWN_NOTE,
+    ids::{ResponseId, of_item},
+    items,
+};
+
+/// Where on record a response is, and what became of it so far.
+pub(crate) struct Record {
+    id: ResponseId,
+    task: TaskView,
+    /// The segment that the steps are in.
+    segment: u32,
+    /// Its turn called functions of the client.
+    functions: bool,
+    /// Calls of its turn that have no answer yet and that the client does not serve, by their ids in the conversation.
+    open: BTreeSet<String>,
+    /// Functions were called, and all else of the turn is answered.
+    closed: bool,
+    calls: HashMap<String, MessageCall>,
+    results: HashMap<String, Message>,
+    said: HashMap<u32, Message>,
+    /// The calls of functions, by turn and number.
+    functions_by_place: HashMap<(u32, u32), CallId>,
+    created_at: DateTime<Utc>,
+    status: &'static str,
+    output: Vec<Value>,
+    positions: HashMap<String, usize>,
+    sequence: u64,
+    events: Vec<Value>,
+    ended: bool,
+}
+
+impl Record {
+    pub(crate) fn new(id: ResponseId, task: TaskView) -> Self {
+        let mut record = Self {
+            id,
+            created_at: task.submitted_at,
+            task,
+            segment: 0,
+            functions: false,
+            open: BTreeSet::new(),
+            closed: false,
+            calls: HashMap::new(),
+            results: HashMap::new(),
+            said: HashMap::new(),
+            functions_by_place: HashMap::new(),
+            status: "queued",
+            output: Vec::new(),
+            positions: HashMap::new(),
+            sequence: 0,
+            events: Vec::new(),
+            ended: false,
+        };
+        if id.segment == 0 {
+            record.event_of_response("response.created");
+        }
+        record
+    }
+
+    /// The task as it is now.
+    pub(crate) fn update(&mut self, task: TaskView) {
+        self.task = task;
+    }
+
+    /// What the calls of functions are called by, turn and number.
+    pub(crate) fn know_functions(&mut self, calls: impl IntoIterator<Item = ((u32, u32), CallId)>) {
+        self.functions_by_place.extend(calls);
+    }
+
+    /// Whether a step names a call of a function that is not known yet.
+    pub(crate) fn lacks_functions(&self, steps: &[TaskStep]) -> bool {
+        steps.iter().flat_map(|step| &step.decisions).any(|decision| match decision {
+            TaskDecision::Run { turn, call_index, client: true, .. } => {
+                !self.functions_by_place.contains_key(&(*turn, *call_index))
+            }
+            _ => false,
+        })
+    }
+
+    /// Adds steps, with the messages that they wrote.
+    pub(crate) fn add(&mut self, steps: &[TaskStep], messages: Vec<StoredMessage>) {
+        for StoredMessage { seq, message, .. } in messages {
+            self.calls.extend(message.calls.iter().map(|call| (call.id.clone(), call.clone())));
+            if let (Role::Tool, Some(call)) = (message.role, message.call_id.clone()) {
+                self.results.insert(call, message);
+            } else {
+                self.said.insert(seq, message);
+            }
+        }
+        steps.iter().for_each(|step| self.step(step));
+    }
+
+    /// It is complete, failed or cancelled: nothing more happens to it.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.ended
+    }
+
+    /// The task got as far as this response.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.sequence > 0
+    }
+
+    /// Takes the events since the last time.
+    pub(crate) fn take_events(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Its items.
+    pub(crate) fn output(&self) -> &[Value] {
+        &self.output
+    }
+
+    pub(crate) const fn status(&self) -> &'static str {
+        self.status
+    }
+
+    pub(crate) const fn task(&self) -> &TaskView {
+        &self.task
+    }
+
+    pub(crate) const fn created_at(&self) -> DateTime<Utc> {
+        self.created_at
+    }
+
+    /// Whether this is the segment that is shown, and it goes on.
+    const fn is_shown(&self) -> bool {
+        self.segment == self.id.segment && !self.ended
+    }
+
+    fn step(&mut self, step: &TaskStep) {
+        if matches!(step.input, TaskInput::Started { .. }) {
+            self.begin();
+        }
+        let nudged = step.decisions.iter().any(|decision| matches!(decision, TaskDecision::Nudged { .. }));
+        for decision in &step.decisions {
+            match decision {
+                TaskDecision::Message { seq } => self.assistant(*seq, nudged),
+                TaskDecision::Run { turn, call_index, id, client: true, .. } => {
+                    self.function(*turn, *call_index, id);
+                }
+                TaskDecision::Run { id, .. } => self.tool(id),
+                TaskDecision::Answered { id, .. } => self.answered(id),
+                TaskDecision::Turn { .. } => {
+                    self.close_if_answered(step.at);
+                    self.next_turn();
+                }
+                TaskDecision::Ended { state, code, message } => {
+                    self.close_if_answered(step.at);
+                    self.end(*state, *code, message.as_deref());
+                }
+                _ => {}
+            }
+        }
+        self.close_if_answered(step.at);
+    }
+
+    fn begin(&mut self) {
+        if self.is_shown() {
+            self.status = "in_progress";
+            self.event_of_response("response.in_progress");
+        }
+    }
+
+    /// The text beside calls. A text that was not taken is none, and the last one comes with the end.
+    fn assistant(&mut self, seq: u32, nudged: bool) {
+        let Some(message) = self.said.remove(&seq).filter(|message| message.role == Role::Assistant) else { return };
+        self.open.extend(message.calls.iter().map(|call| call.id.clone()));
+        if !message.calls.is_empty() && !nudged && !message.content.trim().is_empty() {
+            self.say(&message.content);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if !self.is_shown() {
+            return;
+        }
+        let index = self.output.len();
+        let id = of_item("msg", self.id, index);
+        self.item_added(items::message(&id, text, "in_progress"));
+        let at = json!({"item_id": id, "output_index": index, "content_index": 0});
+        self.event("response.content_part.added", &at, json!({"part": items::part("")}));
+        self.event("response.output_text.delta", &at, json!({"delta": text, "logprobs": []}));
+        self.event("response.output_text.done", &at, json!({"text": text, "logprobs": []}));
+        self.event("response.content_part.done", &at, json!({"part": items::part(text)}));
+        self.item_done(index, items::message(&id, text, "completed"));
+    }
+
+    fn function(&mut self, turn: u32, call_index: u32, id: &str) {
+        self.open.remove(id);
+        self.functions = true;
+        let Some(call) = self.functions_by_place.get(&(turn, call_index)).copied().filter(|_| self.is_shown()) else {
+            return;
+        };
+        let (name, arguments) = self.named(id);
+        let index = self.output.len();
+        let item = items::function_call(call, &name, "", "in_progress");
+        let at = json!({"item_id": item["id"], "output_index": index});
+        self.item_added(item);
+        self.event("response.function_call_arguments.delta", &at, json!({"delta": arguments}));
+        self.event("response.function_call_arguments.done", &at, json!({"name": name, "arguments": arguments}));
+        self.item_done(index, items::function_call(call, &name, &arguments, "completed"));
+    }
+
+    fn tool(&mut self, id: &str) {
+        if !self.is_shown() {
+            return;
+        }
+        let (name, arguments) = self.named(id);
+        let index = self.output.len();
+        let item_id = of_item("mcp", self.id, index);
+        self.positions.insert(id.to_owned(), index);
+        self.item_added(items::tool_call(&item_id, &name, ""));
+        let at = json!({"item_id": item_id, "output_index": index});
+        self.event("response.mcp_call_arguments.delta", &at, json!({"delta": arguments}));
+        self.event("response.mcp_call_arguments.done", &at, json!({"arguments": arguments}));
+        self.event("response.mcp_call.in_progress", &at, json!({}));
+        self.output[index]["arguments"] = arguments.into();
+    }
+
+    /// A call that was answered without running is shown, too.
+    fn answered(&mut self, id: &str) {
+        if !self.open.remove(id) {
+            return;
+        }
+        if !self.positions.contains_key(id) {
+            self.tool(id);
+        }
+        let Some(index) = self.positions.remove(id).filter(|_| self.is_shown()) else { return };
+        let result = self.results.remove(id);
+        let mut item = self.output[index].clone();
+        let (content, failed) =
+            result.map_or((String::new(), false), |result| (result.content, result.class.is_some()));
+        let (field, status) = if failed { ("error", "failed") } else { ("output", "completed") };
+        (item[field], item["status"]) = (content.into(), status.into());
+        let at = json!({"item_id": item["id"], "output_index": index});
+        self.event(&format!("response.mcp_call.{status}"), &at, json!({}));
+        self.item_done(index, item);
+    }
+
+    /// The name and the arguments of a call, as they are in the conversation.
+    fn named(&self, id: &str) -> (String, String) {
+        self.calls.get(id).map_or_else(Default::default, |call| (call.tool.clone(), call.arguments.clone()))
+    }
+
+    /// Functions were called, and everything else of the turn is answered: the client has to answer now.
+    fn close_if_answered(&mut self, at: DateTime<Utc>) {
+        if !self.functions || self.closed || !self.open.is_empty() {
+            return;
+        }
+        self.closed = true;
+        if self.is_shown() {
+            self.finish("response.completed", "completed");
+        }
+        if self.segment + 1 == self.id.segment {
+            (self.created_at, self.status) = (at, "in_progress");
+            self.event_of_response("response.created");
+        }
+    }
+
+    fn next_turn(&mut self) {
+        if !self.closed {
+            return;
+        }
+        (self.functions, self.closed) = (false, false);
+        self.segment += 1;
+        self.begin();
+    }
+
+    fn end(&mut self, state: TaskState, code: TaskCode, message: Option<&str>) {
+        // A task that is stopped while its client is asked has not begun another segment.
+        if !self.is_shown() {
+            self.ended |= self.segment < self.id.segment;
+            return;
+        }
+        if let Some(answer) = self.task.answer.clone() {
+            self.say(&answer);
+        }
+        let event = match state {
+            TaskState::Succeeded if code == TaskCode::AnswerCutOff => ("response.incomplete", "incomplete"),
+            TaskState::Succeeded => ("response.completed", "completed"),
+            TaskState::Cancelled => ("response.failed", "cancelled"),
+            _ if self.task.answer.is_some() => ("response.incomplete", "incomplete"),
+            _ => ("response.failed", "failed"),
+        };
+        tracing::trace!(%code, message, "The task of a response ended");
+        self.finish(event.0, event.1);
+    }
+
+    fn finish(&mut self, event: &str, status: &'static str) {
+        self.status = status;
+        self.event_of_response(event);
+        self.ended = true;
+    }
+
+    // ---- Events ----
+
+    fn item_added(&mut self, item: Value) {
+        let at = json!({"output_index": self.output.len()});
+        self.event("response.output_item.added", &at, json!({"item": item}));
+        self.output.push(item);
+    }
+
+    fn item_done(&mut self, index: usize, item: Value) {
+        self.event("response.output_item.done", &json!({"output_index": index}), json!({"item": item}));
+        self.output[index] = item;
+    }
+
+    fn event_of_response(&mut self, kind: &str) {
+        let response = self.response();
+        self.event(kind, &json!({}), json!({"response": response}));
+    }
+
+    fn event(&mut self, kind: &str, at: &Value, more: Value) {
+        let mut event = Map::new();
+        event.insert("type".to_owned(), kind.into());
+        event.insert("sequence_number".to_owned(), self.sequence.into());
+        for fields in [at.clone(), more] {
+            if let Value::Object(fields) = fields {
+                event.extend(fields);
+            }
+        }
+        self.sequence += 1;
+        self.events.push(event.into());
+    }
+
+    /// The response as it is now.
+    pub(crate) fn response(&self) -> Value {
+        let task = &self.task;
+        let status = self.status;
+        // Only what is on record at that step: each gateway writes the same.
+        let is_end = !self.closed && !matches!(status, "queued" | "in_progress");
+        let own = |name: &str| task.metadata.get(&format!("{OWN_NOTE}{name}"));
+        let notes = task.metadata.iter().filter(|(key, _)| !key.starts_with(OWN_NOTE));
+        let before = match self.id.segment.checked_sub(1) {
+            Some(segment) => Some(ResponseId { segment, ..self.id }.to_string()),
+            None => own("previous_response_id").cloned(),
+        };
+        let error = (status == "failed")
+            .then(|| json!({"code": "server_error", "message": task.message.as_deref().unwrap_or("the task failed")}));
+        let reason = match task.code {
+            Some(TaskCode::AnswerCutOff) => "max_output_tokens",
+            Some(code) => code.as_str(),
+            None => "unknown",
+        };
+        let usage = is_end.then(|| usage(task));
+        json!({
+            "id": self.id.to_string(), "object": "response", "created_at": self.created_at.timestamp(),
+            "status": status, "background": own("background").is_some(), "error": error,
+            "incomplete_details": (status == "incomplete").then(|| json!({"reason": reason})),
+            "instructions": null, "max_output_tokens": null, "model": task.agent, "output": self.output,
+            "parallel_tool_calls": true, "previous_response_id": before, "reasoning": {"effort": null, "summary": null},
+            "store": true, "temperature": null, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [],
+            "top_p": null, "truncation": "disabled", "usage": usage, "user": null,
+            "metadata": notes.collect::<std::collections::BTreeMap<_, _>>(), "conversation": {"id": task.conversation},
+        })
+    }
+}
+
+/// What the whole task cost.
+pub(crate) fn usage(task: &TaskView) -> Value {
+    let (read, written) = (task.usage.input_tokens, task.usage.output_tokens);
+    json!({
+        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
+    })
+}

@@ -1,0 +1,92 @@
+//! The parts of a request that `/v1/responses` and `/v1/chat/completions` have in common.
+
+use std::collections::BTreeMap;
+
+use redial_proto::{FunctionSpec, limits::shorten, tool::any_object};
+use serde_json::{Map, Value};
+
+use super::{OWN_NOTE, wrong};
+use crate::problem::Problem;
+
+/// Notes of a client; Redial keeps two of its own.
+const NOTES: usize = redial_proto::limits::MAX_METADATA - 2;
+
+/// The functions that the client serves. The function is in the entry itself, or, for chat completions, within it.
+pub(crate) fn functions(tools: &[Value]) -> Result<Vec<FunctionSpec>, Problem> {
+    let function = |(n, tool): (usize, &Value)| {
+        let kind = tool["type"].as_str().unwrap_or_default();
+        let param = format!("tools[{n}]");
+        if kind != "function" {
+            let message = format!(
+                "tools[{n}].type is {:?}; allowed: function. Redial's own tools belong to the agent",
+                shorten(kind, 60)
+            );
+            return Err(wrong(&param, message));
+        }
+        let function = if tool["function"].is_object() { &tool["function"] } else { tool };
+        let name = function["name"].as_str().ok_or_else(|| wrong(&param, format!("tools[{n}] has no name")))?;
+        let parameters = match &function["parameters"] {
+            Value::Null => any_object(),
+            parameters => parameters.clone(),
+        };
+        let description = function["description"].as_str().unwrap_or_default().to_owned();
+        Ok(FunctionSpec { name: name.to_owned(), description, parameters })
+    };
+    tools.iter().enumerate().map(function).collect()
+}
+
+/// A model decides by itself what it calls.
+pub(crate) fn check_tool_choice(choice: Option<&Value>) -> Result<(), Problem> {
+    match choice {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::String(choice)) if choice == "auto" => Ok(()),
+        Some(choice) => {
+            let message = format!("tool_choice is {}; allowed: \"auto\"", shorten(&choice.to_string(), 100));
+            Err(wrong("tool_choice", message))
+        }
+    }
+}
+
+/// The client's notes.
+pub(crate) fn metadata(notes: Option<Map<String, Value>>) -> Result<BTreeMap<String, String>, Problem> {
+    let notes = notes.unwrap_or_default();
+    if notes.len() > NOTES {
+        return Err(wrong("metadata", format!("metadata holds {} entries; allowed: {NOTES}", notes.len())));
+    }
+    let note = |(key, value): (String, Value)| match value {
+        Value::String(text) if !key.starts_with(OWN_NOTE) => Ok((key, text)),
+        Value::String(_) => {
+            let message = format!("metadata: keys that begin with {OWN_NOTE:?} are Redial's own; allowed: any other");
+            Err(wrong("metadata", message))
+        }
+        _ => Err(wrong("metadata", format!("metadata: {:?} is no text; allowed: texts", shorten(&key, 64)))),
+    };
+    notes.into_iter().map(note).collect()
+}
+
+/// The text of a content: a text, or a list of parts that are texts.
+pub(crate) fn text(param: &str, content: &Value) -> Result<String, Problem> {
+    match content {
+        Value::String(text) => Ok(text.clone()),
+        Value::Null => Ok(String::new()),
+        Value::Array(parts) => {
+            let text = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
+                (Some("input_text" | "output_text" | "text"), Some(text)) => Ok(text.to_owned()),
+                (kind, _) => {
+                    let shown = shorten(kind.unwrap_or("absent"), 60);
+                    Err(wrong(param, format!("{param}: a part has the type {shown}; allowed: text")))
+                }
+            };
+            Ok(parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+        }
+        _ => Err(wrong(param, format!("{param}: a text or a list of parts is needed"))),
+    }
+}
+
+/// An answer of a function as JSON: an object or a list as it is, everything else as a text.
+pub(crate) fn output(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+        _ => text.into(),
+    }
+}

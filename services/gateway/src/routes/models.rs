@@ -1,0 +1,52 @@
+//! `/v1/models`: the agents that the tenant may use, as OpenAI's clients know models.
+
+use axum::extract::{Path, State};
+use redial_proto::{AgentList, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
+use serde_json::{Value, json};
+
+use crate::{endpoint::Endpoint, gateway::Shared, identity::Identity, problem::Problem};
+
+const TAG: &str = "openai";
+const READ: &[UserRole] = &[UserRole::Read];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/v1/models", list)
+            .about(TAG, "list_models", "The agents, as models")
+            .roles(READ)
+            .answer::<Value>(200, "A list of models."),
+        Endpoint::get("/v1/models/{model}", get)
+            .about(TAG, "get_model", "An agent, as a model")
+            .roles(READ)
+            .answer::<Value>(200, "The model."),
+    ]
+}
+
+fn model(name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": 0, "owned_by": "redial"})
+}
+
+async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<Value>, Problem> {
+    let caller = who.caller(Verb::AgentList)?;
+    let mut request = ListAgents::default();
+    let mut models = Vec::new();
+    loop {
+        let list: AgentList = gateway.ask_twice(&caller, Verb::AgentList, &request, None).await?;
+        models.extend(list.agents.iter().map(|agent| model(&agent.name)));
+        match list.next {
+            Some(next) => request.after = Some(next),
+            None => return Ok(axum::Json(json!({"object": "list", "data": models}))),
+        }
+    }
+}
+
+async fn get(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Path(name): Path<String>,
+) -> Result<axum::Json<Value>, Problem> {
+    let request = ListAgents { agent: Some(name.clone()), ..ListAgents::default() };
+    let list: AgentList = gateway.ask_twice(&who.caller(Verb::AgentList)?, Verb::AgentList, &request, None).await?;
+    let missing = || Problem::new(Code::NotFound, format!("the tenant has no agent {:?}", shorten(&name, 100)));
+    list.agents.first().map(|agent| axum::Json(model(&agent.name))).ok_or_else(missing)
+}

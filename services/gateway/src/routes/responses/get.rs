@@ -1,0 +1,135 @@
+//! What is asked of a response on record.
+
+use axum::{
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{TaskCancel, TaskCancelReply, limits, subjects::Verb};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    extract::Query,
+    gateway::Shared,
+    identity::Identity,
+    openai::{
+        follow::{Follow, Segments, not_found, task_of},
+        ids::{ResponseId, of_item},
+        items, stream, wrong,
+    },
+    problem::Problem,
+};
+
+/// How a response is shown.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResponseQuery {
+    /// Its events, as they come.
+    stream: Option<bool>,
+    /// Only events after this `sequence_number`.
+    starting_after: Option<u64>,
+    /// Not used.
+    #[serde(default, alias = "include[]")]
+    include: Vec<String>,
+    /// Not used.
+    include_obfuscation: Option<bool>,
+}
+
+/// Which items: all of them fit into one list.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListQuery {
+    /// `asc` or `desc`. Default `desc`.
+    order: Option<String>,
+}
+
+fn id(text: &str) -> Result<ResponseId, Problem> {
+    text.parse().map_err(|message: String| wrong("response_id", message))
+}
+
+pub(super) async fn get(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Path(response): Path<String>,
+    Query(query): Query<ResponseQuery>,
+) -> Result<Response, Problem> {
+    let follow = Follow::begin(&gateway, &who, id(&response)?).await?;
+    follow.must_exist().await?;
+    let ResponseQuery { stream, starting_after, .. } = query;
+    if stream == Some(true) {
+        let permit = who.limits.stream()?;
+        return Ok(stream::answer(stream::events(gateway, follow, starting_after, permit)));
+    }
+    if starting_after.is_some() {
+        return Err(wrong("starting_after", "starting_after is set without stream=true; allowed: both, or neither"));
+    }
+    Ok(axum::Json(follow.record().response()).into_response())
+}
+
+/// Half of a conversation would be left, and a model would be shown it.
+pub(super) async fn delete(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Path(response): Path<String>,
+) -> Result<Response, Problem> {
+    let response = id(&response)?;
+    let task = task_of(&gateway, &who, response).await?;
+    let message = format!(
+        "a response alone cannot be deleted; allowed: DELETE /v1/conversations/{} erases its whole conversation (role admin)",
+        task.conversation
+    );
+    Err(wrong("response_id", message))
+}
+
+pub(super) async fn cancel(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Path(response): Path<String>,
+) -> Result<axum::Json<Value>, Problem> {
+    let response = id(&response)?;
+    let mut follow = Follow::begin(&gateway, &who, response).await?;
+    follow.must_exist().await?;
+    if !follow.record().is_over() {
+        let caller = who.caller(Verb::TaskCancel)?;
+        let request = TaskCancel { task: response.task };
+        let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;
+        follow.end().await?;
+    }
+    Ok(axum::Json(follow.record().response()))
+}
+
+pub(super) async fn input_items(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Path(response): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Result<axum::Json<Value>, Problem> {
+    let response = id(&response)?;
+    let task = task_of(&gateway, &who, response).await?;
+    let mut data = match response.segment.checked_sub(1) {
+        None => vec![items::user_message(&of_item("msg", response, 0), &task.input)],
+        Some(before) => answers(&gateway, &who, response, before).await?,
+    };
+    if query.order.as_deref() != Some("asc") {
+        data.reverse();
+    }
+    let of = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    let (first, last) = (of(data.first()), of(data.last()));
+    Ok(axum::Json(json!({"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": false})))
+}
+
+/// The answers that began a segment.
+async fn answers(gateway: &Shared, who: &Identity, response: ResponseId, before: u32) -> Result<Vec<Value>, Problem> {
+    let store = gateway.store.of(&who.tenant);
+    let functions = store.functions_of(response.task).await?;
+    let segments = Segments::of(&functions);
+    let turn = segments.turn(before).ok_or_else(|| not_found(response))?;
+    let records = store.records_of(&segments.of_turn(turn).map(|one| one.call).collect::<Vec<_>>()).await?;
+    let answer = |one: &redial_store::FunctionCall| {
+        let record = records.iter().find(|record| record.line.call == one.call.0)?;
+        let output = record.attempts_made.last()?.output.as_ref()?;
+        let text = serde_json::from_str::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned());
+        Some(items::function_output(one.call, &limits::shorten(&text, limits::MAX_OUTPUT)))
+    };
+    Ok(segments.of_turn(turn).filter_map(answer).collect())
+}

@@ -1,0 +1,214 @@
+//! `/v1/webhooks`: subscriptions to the ends of calls and tasks.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{
+    Code, CreateWebhook, DeleteWebhook, DeletedWebhook, RotateWebhook, TestWebhook, TestedWebhook, UpdateWebhook,
+    UserRole, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::{
+    endpoint::{Endpoint, IDEMPOTENCY_KEY},
+    extract::{Id, Json},
+    gateway::Shared,
+    idempotency::key,
+    identity::Identity,
+    problem::Problem,
+};
+
+const TAG: &str = "webhooks";
+const READ: &[UserRole] = &[UserRole::Read];
+const ADMIN: &[UserRole] = &[UserRole::Admin];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/v1/webhooks", create)
+            .about(TAG, "create_webhook", "Subscribe to the ends of calls and tasks")
+            .description(
+                "Events from now on are posted to `url`, signed as in Standard Webhooks. The answer has the secret; it is not on \
+                 record.",
+            )
+            .roles(ADMIN)
+            .header(IDEMPOTENCY_KEY)
+            .body::<CreateBody>()
+            .answer::<WebhookSecret>(201, "The webhook and its secret; `Location` is the webhook."),
+        Endpoint::get("/v1/webhooks", list)
+            .about(TAG, "list_webhooks", "List webhooks")
+            .roles(READ)
+            .answer::<WebhookList>(200, "All webhooks of the tenant."),
+        Endpoint::get("/v1/webhooks/{id}", get)
+            .about(TAG, "get_webhook", "One webhook")
+            .description("Its deliveries are calls: `GET /v1/calls?tool=redial_webhook&argument=/webhook=<id>`.")
+            .roles(READ)
+            .answer::<WebhookView>(200, "The webhook."),
+        Endpoint::patch("/v1/webhooks/{id}", update)
+            .about(TAG, "update_webhook", "Change, disable or enable a webhook")
+            .description("What is absent stays. A disabled webhook drops what waits; an enabled one gets events from now on.")
+            .roles(ADMIN)
+            .body::<UpdateBody>()
+            .answer::<WebhookView>(200, "The webhook."),
+        Endpoint::delete("/v1/webhooks/{id}", delete)
+            .about(TAG, "delete_webhook", "Delete a webhook")
+            .description("What waits for it is dropped, and deliveries under way are cancelled.")
+            .roles(ADMIN)
+            .answer::<DeletedWebhook>(200, "It is deleted."),
+        Endpoint::post("/v1/webhooks/{id}/rotate", rotate)
+            .about(TAG, "rotate_webhook", "Give a webhook a new secret")
+            .description("For 24 hours deliveries are signed with both. The same request again gets the same secret.")
+            .roles(ADMIN)
+            .body::<RotateBody>()
+            .answer::<WebhookSecret>(200, "The webhook and its new secret."),
+        Endpoint::post("/v1/webhooks/{id}/test", test)
+            .about(TAG, "test_webhook", "Send the event webhook.ping")
+            .description("The answer names the delivery, a call that can be waited for as any other.")
+            .roles(ADMIN)
+            .answer::<TestedWebhook>(202, "The delivery is on record; `Location` is its call."),
+    ]
+}
+
+/// A new webhook.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CreateBody {
+    /// A UUID that you make for it: the same request again gets the same answer. Default: one that stands for the header
+    /// `Idempotency-Key`, else a new one.
+    #[serde(default)]
+    webhook: Option<Uuid>,
+    /// Where events are posted: `https://host/path`. It is on record, so it should contain no secret.
+    url: String,
+    /// Which events; at least one.
+    events: Vec<WebhookEvent>,
+    /// Only events of calls of these tools; of all tools if there are none.
+    #[serde(default)]
+    tools: Vec<String>,
+    /// Only events of tasks of these agents; of all agents if there are none.
+    #[serde(default)]
+    agents: Vec<String>,
+}
+
+async fn create(
+    State(gateway): State<Shared>,
+    who: Identity,
+    headers: HeaderMap,
+    Json(body): Json<CreateBody>,
+) -> Result<Response, Problem> {
+    let CreateBody { webhook, url, events, tools, agents } = body;
+    let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
+    if of_key.is_some() && webhook.is_some() {
+        return Err(Problem::invalid("webhook and the header Idempotency-Key are both set; allowed: one of them"));
+    }
+    let webhook = webhook.or(of_key).unwrap_or_else(Uuid::new_v4);
+    let request = CreateWebhook { webhook, url, events, tools, agents };
+    let caller = who.caller(Verb::WebhookCreate)?;
+    let created: WebhookSecret = gateway.ask_twice(&caller, Verb::WebhookCreate, &request, None).await?;
+    Ok(located(StatusCode::CREATED, &created, &format!("/v1/webhooks/{webhook}")))
+}
+
+/// The id that stands for a key of the tenant.
+fn id_of(who: &Identity, key: &str) -> Uuid {
+    let digest = Sha256::digest(format!("{}\nwebhook\n{key}", who.tenant));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+fn located(status: StatusCode, body: &impl Serialize, location: &str) -> Response {
+    let mut response = (status, axum::Json(body)).into_response();
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+/// The webhooks of a tenant, of which there are few.
+#[derive(Serialize, JsonSchema)]
+struct WebhookList {
+    /// In the order of their ids.
+    webhooks: Vec<WebhookView>,
+}
+
+async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<WebhookList>, Problem> {
+    Ok(axum::Json(WebhookList { webhooks: gateway.store.of(&who.tenant).webhooks().await? }))
+}
+
+async fn get(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(webhook): Id<Uuid>,
+) -> Result<axum::Json<WebhookView>, Problem> {
+    let found = gateway.store.of(&who.tenant).webhook(webhook).await?;
+    let missing = || Problem::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
+    found.map(axum::Json).ok_or_else(missing)
+}
+
+/// What changes in a webhook.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateBody {
+    /// Where events are posted. Deliveries under way keep their URL.
+    #[serde(default)]
+    url: Option<String>,
+    /// Which events.
+    #[serde(default)]
+    events: Option<Vec<WebhookEvent>>,
+    /// Only events of calls of these tools; an empty list means all.
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+    /// Only events of tasks of these agents; an empty list means all.
+    #[serde(default)]
+    agents: Option<Vec<String>>,
+    /// Whether events are delivered.
+    #[serde(default)]
+    state: Option<WebhookState>,
+}
+
+async fn update(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(webhook): Id<Uuid>,
+    Json(body): Json<UpdateBody>,
+) -> Result<axum::Json<WebhookView>, Problem> {
+    let UpdateBody { url, events, tools, agents, state } = body;
+    let request = UpdateWebhook { webhook, url, events, tools, agents, state };
+    let caller = who.caller(Verb::WebhookUpdate)?;
+    Ok(axum::Json(gateway.ask_twice(&caller, Verb::WebhookUpdate, &request, None).await?))
+}
+
+async fn delete(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(webhook): Id<Uuid>,
+) -> Result<axum::Json<DeletedWebhook>, Problem> {
+    Ok(axum::Json(gateway.ask(&who, Verb::WebhookDelete, &DeleteWebhook { webhook }).await?))
+}
+
+/// Which secret is replaced.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RotateBody {
+    /// `secret_version` of the webhook now.
+    version: u32,
+}
+
+async fn rotate(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(webhook): Id<Uuid>,
+    Json(RotateBody { version }): Json<RotateBody>,
+) -> Result<axum::Json<WebhookSecret>, Problem> {
+    let caller = who.caller(Verb::WebhookRotate)?;
+    let request = RotateWebhook { webhook, version };
+    Ok(axum::Json(gateway.ask_twice(&caller, Verb::WebhookRotate, &request, None).await?))
+}
+
+async fn test(State(gateway): State<Shared>, who: Identity, Id(webhook): Id<Uuid>) -> Result<Response, Problem> {
+    let tested: TestedWebhook = gateway.ask(&who, Verb::WebhookTest, &TestWebhook { webhook }).await?;
+    Ok(located(StatusCode::ACCEPTED, &tested, &format!("/v1/calls/{}", tested.call)))
+}

@@ -1,0 +1,301 @@
+//! Tokens for HTTP: who may create them for whom, and what becomes of them.
+
+use std::time::Duration;
+
+use redial_proto::{
+    ApiError, ApiToken, CancelRequest, Code, Door, Forget, ForgetCounts, ForgetReply, SubmitResult, TaskResult, Tenant,
+    TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
+    subjects::{self, Verb},
+};
+use redial_queue::{Queue, QueueConfig, QueueError};
+use redial_store::{ActionFilter, Purpose, TokenFilter};
+use redial_testkit::{Servers, Stack, until};
+use redial_tools::Tool;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+const ANSWER: Duration = Duration::from_secs(25);
+
+async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Serialize) -> Result<R, ApiError> {
+    match queue.ask(verb, request, ANSWER).await {
+        Ok(reply) => Ok(reply),
+        Err(QueueError::Api(error)) => Err(error),
+        Err(error) => panic!("{verb:?}: {error}"),
+    }
+}
+
+fn token(n: u8) -> ApiToken {
+    ApiToken::of_random(&[n; 40])
+}
+
+fn request(n: u8, roles: &[UserRole]) -> TokenCreate {
+    TokenCreate {
+        id: token(n).id,
+        sha256: token(n).hash(),
+        tenant: None,
+        user: None,
+        roles: roles.to_vec(),
+        label: None,
+        expiry: TokenExpiry::default(),
+    }
+}
+
+async fn created(queue: &Queue, request: &TokenCreate) -> Result<TokenCreateReply, ApiError> {
+    ask(queue, Verb::TokenCreate, request).await
+}
+
+async fn revoked(queue: &Queue, id: &TokenId) -> Result<TokenRevokeReply, ApiError> {
+    ask(queue, Verb::TokenRevoke, &TokenRevoke { id: id.clone() }).await
+}
+
+#[tokio::test]
+async fn a_token_is_created_once_and_only_its_hash_is_kept() {
+    let stack = Stack::start().await;
+    let alice = stack.user("acme", "alice").await;
+    let new = TokenCreate { label: Some("ci".to_owned()), ..request(1, &[UserRole::Submit, UserRole::Read]) };
+    let reply = created(&alice, &new).await.unwrap();
+    assert_eq!((reply.tenant.as_str(), reply.user.as_str()), ("acme", "alice"), "who asked");
+    assert_eq!(reply.expires_at, Some(reply.created_at + chrono::TimeDelta::days(90)));
+    // The first reply was lost.
+    assert_eq!(created(&alice, &new).await.unwrap(), reply);
+    // The same id for anything else is a conflict, whatever differs.
+    for other in [
+        TokenCreate { sha256: token(2).hash(), ..new.clone() },
+        TokenCreate { roles: vec![UserRole::Admin], ..new.clone() },
+        TokenCreate { label: None, ..new.clone() },
+        TokenCreate { expiry: TokenExpiry::Never, ..new.clone() },
+        TokenCreate { user: Some("bob".parse().unwrap()), ..new.clone() },
+    ] {
+        assert_eq!(created(&alice, &other).await.unwrap_err().code, Code::IdempotencyConflict, "{other:?}");
+    }
+    let bob = stack.user("acme", "bob").await;
+    assert_eq!(created(&bob, &new).await.unwrap_err().code, Code::IdempotencyConflict);
+
+    let store = stack.store(Purpose::Audit).await;
+    let record = store.token(&new.id).await.unwrap().unwrap();
+    assert!(record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO));
+    assert_eq!(record.roles.into_iter().collect::<Vec<_>>(), new.roles);
+    let kept: Vec<String> = sqlx::query_scalar("SELECT t::text FROM tokens t").fetch_all(stack.db()).await.unwrap();
+    let secret = token(1).text().rsplit_once('_').unwrap().1.to_owned();
+    assert!(kept.len() == 1 && !kept[0].contains(&secret), "{kept:?}");
+
+    store.mark_tokens_used(std::slice::from_ref(&new.id)).await.unwrap();
+    let filter = TokenFilter { only_valid: true, ..TokenFilter::default() };
+    let listed = store.of(alice.tenant()).tokens(&filter, 10).await.unwrap();
+    assert_eq!(
+        (listed[0].id.as_str(), listed[0].label.as_str(), listed[0].state.as_str()),
+        (new.id.as_str(), "ci", "valid")
+    );
+    assert!(listed[0].last_used_at.is_some() && listed[0].created_by == "acme.alice");
+    assert!(!serde_json::to_string(&listed).unwrap().contains("sha256"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn another_tenants_tokens_do_not_exist_but_for_operators() {
+    let stack = Stack::start().await;
+    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let ops = stack.user("default", "ops").await;
+    let new = request(1, &[UserRole::Read]);
+    created(&alice, &new).await.unwrap();
+    for hidden in [&new.id, &token(9).id] {
+        let error = revoked(&bob, hidden).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("no token {hidden} is on record [token_not_found]"));
+    }
+    let store = stack.store(Purpose::Audit).await;
+    // Not even a filter that names the other tenant, or a position that is another's, shows them.
+    for filter in [
+        TokenFilter { tenant: Some("acme".to_owned()), ..TokenFilter::default() },
+        TokenFilter { before: Some(new.id.clone()), ..TokenFilter::default() },
+    ] {
+        assert!(store.of(bob.tenant()).tokens(&filter, 10).await.unwrap().is_empty());
+    }
+    let acme: Tenant = "acme".parse().unwrap();
+    let for_acme = |n| TokenCreate { tenant: Some(acme.clone()), ..request(n, &[UserRole::Read]) };
+    assert_eq!(created(&bob, &for_acme(2)).await.unwrap_err().code, Code::Forbidden);
+    assert_eq!(created(&ops, &for_acme(3)).await.unwrap_err().code, Code::InvalidValue, "whose it is must be said");
+    let for_carl = TokenCreate { user: Some("carl".parse::<User>().unwrap()), ..for_acme(4) };
+    let reply = created(&ops, &for_carl).await.unwrap();
+    assert_eq!((reply.tenant.as_str(), reply.user.as_str()), ("acme", "carl"));
+
+    let first = revoked(&ops, &new.id).await.unwrap();
+    assert!(first.changed);
+    let again = revoked(&alice, &new.id).await.unwrap();
+    assert_eq!(
+        (again.revoked_at, again.changed),
+        (first.revoked_at, false),
+        "the first one who did it stays on record"
+    );
+    assert!(store.token(&new.id).await.unwrap().unwrap().has_ended_by(Duration::ZERO));
+    let listed = store.of(alice.tenant()).tokens(&TokenFilter::default(), 10).await.unwrap();
+    let listed: Vec<_> =
+        listed.iter().map(|one| (one.user.as_str(), one.state.as_str(), one.revoked_by.as_deref())).collect();
+    assert_eq!(listed, [("carl", "valid", None), ("alice", "revoked", Some("default.ops"))]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wrong_request_says_what_is_allowed() {
+    let stack = Stack::start().await;
+    let alice = stack.user("acme", "alice").await;
+    let good = request(1, &[UserRole::Read]);
+    let with = |change: Value| {
+        let mut body = serde_json::to_value(&good).unwrap();
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        body
+    };
+    for (wrong, says) in [
+        (with(json!({"roles": []})), "allowed: a list of submit, inline, read, operate, admin"),
+        (with(json!({"roles": ["root"]})), "unknown variant `root`"),
+        (with(json!({"label": "x".repeat(101)})), "up to 100 characters are allowed"),
+        (with(json!({"label": "a\u{7}"})), "none of them a control character"),
+        (with(json!({"expiry": {"after_seconds": 59}})), "allowed: 60 to 315360000 seconds"),
+        (with(json!({"expiry": {"after_seconds": u64::MAX}})), "allowed: 60 to 315360000 seconds"),
+        (with(json!({"sha256": "00"})), "64 hexadecimal digits"),
+        (with(json!({"id": "ABC"})), "12 of the characters a to z and 2 to 7 are allowed"),
+        (with(json!({"secret": "x"})), "unknown field `secret`"),
+    ] {
+        let error = ask::<TokenCreateReply>(&alice, Verb::TokenCreate, &wrong).await.unwrap_err();
+        assert!(error.message.contains(says), "{wrong}: {error}");
+    }
+    // None of these is an action.
+    let store = stack.store(Purpose::Audit).await;
+    assert!(store.actions(&ActionFilter::default(), 10).await.unwrap().is_empty());
+    stack.finish().await;
+}
+
+const ACCESS: &str = r#"
+dispatcher.password = "$X"
+[tenants.acme.users]
+alice = { roles = ["submit", "read"], password = "$X" }
+bob = { roles = ["admin"], password = "$X" }
+"#;
+
+/// A user of a gateway: its requests say so.
+async fn over_http(stack: &Stack, user: &str) -> Queue {
+    let config = QueueConfig {
+        url: stack.servers.nats_url().to_owned(),
+        tenant: "acme".parse().unwrap(),
+        user: user.parse().unwrap(),
+        inbox_prefix: Some(subjects::GATEWAY_INBOX.to_owned()),
+        door: Door::Http,
+        ..QueueConfig::default()
+    };
+    Queue::connect(&config).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_token_never_allows_more_than_the_access_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("access.toml");
+    std::fs::write(&file, ACCESS).unwrap();
+    let mut stack = Stack::on(Servers::start().await).await;
+    stack.access = Some(file.clone());
+    stack.dispatch().await;
+    stack.work(vec![Tool::echo()]).await;
+    let bob = stack.user("acme", "bob").await;
+    let for_user =
+        |n, user: &str, roles: &[UserRole]| TokenCreate { user: Some(user.parse().unwrap()), ..request(n, roles) };
+    created(&bob, &for_user(1, "alice", &[UserRole::Submit])).await.unwrap();
+    for (new, says) in [
+        (for_user(2, "alice", &[UserRole::Read, UserRole::Admin]), "does not have the role admin"),
+        (for_user(3, "carl", &[UserRole::Read]), "user carl of tenant acme is not in the dispatcher's access file"),
+    ] {
+        let error = created(&bob, &new).await.unwrap_err();
+        assert!(error.code == Code::Forbidden && error.message.contains(says), "{error}");
+    }
+    // A gateway asks for alice; what she may do is compared each time.
+    let alice = over_http(&stack, "alice").await;
+    let call = json!({"tool": "echo", "arguments": {"n": 1}});
+    let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
+    let call_id = result.call.unwrap();
+    stack.ended(call_id).await;
+    std::fs::write(&file, ACCESS.replace(r#""submit", "read""#, r#""read""#) + "# changed\n").unwrap();
+    until("the file was read again", async || {
+        let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
+        result.error.filter(|error| error.code == Code::Forbidden).map(|_| ())
+    })
+    .await;
+    let task = json!({"input": "x", "agent": "a"});
+    let result: TaskResult = ask(&alice, Verb::TaskSubmit, &task).await.unwrap();
+    assert_eq!(result.error.unwrap().code, Code::Forbidden);
+    let cancel: Result<Value, ApiError> = ask(&alice, Verb::CallCancel, &CancelRequest { call: call_id }).await;
+    assert_eq!(cancel.unwrap_err().code, Code::Forbidden);
+    let get = json!({"call": call_id});
+    assert!(ask::<Value>(&alice, Verb::CallGet, &get).await.is_ok(), "she may still read");
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_a_gateway_asks_for_is_on_record_as_http() {
+    let stack = Stack::start().await;
+    let alice = over_http(&stack, "alice").await;
+    created(&alice, &request(1, &[UserRole::Read])).await.unwrap();
+    revoked(&alice, &token(1).id).await.unwrap();
+    let direct = stack.user("acme", "alice").await;
+    revoked(&direct, &token(2).id).await.unwrap_err();
+    let actions = stack.store(Purpose::Audit).await.actions(&ActionFilter::default(), 10).await.unwrap();
+    let found: Vec<_> = actions
+        .iter()
+        .rev()
+        .map(|one| (one.verb.as_str(), one.door.as_str(), one.targets[0].as_str(), one.result.as_deref(), one.changed))
+        .collect();
+    let (first, second) = (token(1).id, token(2).id);
+    assert_eq!(
+        found,
+        [
+            ("tokens.create", "http", first.as_str(), Some("done"), Some(1)),
+            ("tokens.revoke", "http", first.as_str(), Some("done"), Some(1)),
+            ("tokens.revoke", "nats", second.as_str(), Some("token_not_found"), Some(0)),
+        ]
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn tokens_that_ended_long_ago_are_deleted() {
+    let stack = Stack::start().await;
+    let alice = stack.user("acme", "alice").await;
+    for n in 1..=5 {
+        created(&alice, &request(n, &[UserRole::Read])).await.unwrap();
+    }
+    for (n, column, days) in
+        [(1, "expires_at", 91), (2, "revoked_at", 91), (3, "expires_at", 89), (4, "revoked_at", 89)]
+    {
+        let set = format!("UPDATE tokens SET {column} = now() - $2 * interval '1 day' WHERE id = $1");
+        let set = sqlx::query(sqlx::AssertSqlSafe(set)).bind(token(n).id.to_string()).bind(days);
+        set.execute(stack.db()).await.unwrap();
+    }
+    let store = stack.store(Purpose::Dispatch).await;
+    let cutoff = store.now().await.unwrap() - Duration::from_hours(90 * 24);
+    assert_eq!(store.delete_ended_tokens(cutoff, 1).await.unwrap(), 1, "a batch is bounded");
+    assert_eq!(store.delete_ended_tokens(cutoff, 10).await.unwrap(), 1);
+    let left: Vec<String> =
+        sqlx::query_scalar("SELECT id FROM tokens ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(left, (3..=5).map(|n| token(n).id.to_string()).collect::<Vec<_>>());
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn erasing_a_tenant_deletes_its_tokens_and_no_others() {
+    let stack = Stack::start().await;
+    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    created(&alice, &request(1, &[UserRole::Read])).await.unwrap();
+    created(&bob, &request(2, &[UserRole::Read])).await.unwrap();
+    let count = Forget { dry_run: true, ..Forget::default() };
+    let counted: ForgetReply = ask(&alice, Verb::TenantForget, &count).await.unwrap();
+    assert!(counted.done && counted.counts == ForgetCounts { tokens: 1, ..ForgetCounts::default() }, "{counted:?}");
+    let erase = Forget { erasure: Some(Uuid::from_u128(7)), ..Forget::default() };
+    let erased: ForgetReply = until("the tenant is erased", async || {
+        let reply: ForgetReply = ask(&alice, Verb::TenantForget, &erase).await.unwrap();
+        reply.done.then_some(reply)
+    })
+    .await;
+    assert_eq!(erased.counts, counted.counts);
+    let store = stack.store(Purpose::Audit).await;
+    assert!(store.token(&token(1).id).await.unwrap().is_none());
+    assert!(store.token(&token(2).id).await.unwrap().is_some());
+    stack.finish().await;
+}

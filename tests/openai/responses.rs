@@ -1,0 +1,46 @@
+//! Responses.
+
+use serde_json::json;
+
+use crate::fixture::{Fixture, book_tool, calls, says};
+
+#[tokio::test]
+async fn a_response_streams_is_read_again_and_continues_on_another_gateway() {
+    let book = || calls("I book it.", &[("book", json!({"city": "Rome"}))]);
+    let replies = [book(), says("Booked."), book(), says("Booked again."), says("Hello."), says("In the background.")];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("responses.py").await;
+    let seen = fixture.seen();
+    let last = seen[4]["messages"].as_array().unwrap();
+    assert_eq!(last[0]["content"], "You book trips.\n\nAnswer in one word.", "{last:?}");
+    assert!(last.iter().any(|message| message["content"] == "Booked again."), "the conversation goes on: {last:?}");
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn functions_of_the_client_are_called_and_answered() {
+    let ask = |question: &str| ("ask_user", json!({"question": question}));
+    let replies = [
+        calls("", &[ask("Where?"), ("book", json!({"city": "Rome"})), ask("When?")]),
+        calls("", &[ask("Sure?")]),
+        says("Done."),
+        calls("", &[ask("Where?")]),
+        says("Stateless."),
+    ];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("functions.py").await;
+    let seen = fixture.seen();
+    let results: Vec<_> = seen[1]["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "tool").collect();
+    assert_eq!(results.len(), 3, "{results:?}");
+    assert_eq!(results[0]["content"], "\"Rome\"");
+    assert_eq!(results[2]["content"], r#"{"day":"Monday"}"#);
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_response_can_be_cancelled() {
+    let slow = says("never").after(std::time::Duration::from_secs(30));
+    let Some(fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    fixture.run("cancel.py").await;
+    fixture.close().await;
+}

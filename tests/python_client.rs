@@ -1,0 +1,127 @@
+//! The client of the Python package `clients/python`, against a real gateway with everything behind it. What it does is in
+//! `clients/python/tests/client_of_tests.py`.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "python_worker/python.rs"]
+mod python;
+
+use std::time::Duration;
+
+use redial_proto::ToolEffect;
+use redial_testkit::{FaultProxy, Process, Stack, scripted_tool};
+use redial_tools::Tool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How often connections are cut.
+const BETWEEN_CUTS: Duration = Duration::from_millis(150);
+
+#[derive(Deserialize, JsonSchema)]
+struct Sum {
+    a: i64,
+    b: i64,
+}
+
+/// A stack with tools and a model.
+async fn stack() -> (Stack, tempfile::TempDir) {
+    let mut stack = Stack::start().await;
+    let scripted = ToolEffect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
+    let add = Tool::new("add", |sum: Sum| async move { sum.a + sum.b }).effect(ToolEffect::Read);
+    stack.work(scripted.into_iter().chain([Tool::echo(), add]).collect()).await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    let models = folder.path().join("models.toml");
+    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
+    stack.serve_models(&models).await;
+    (stack, folder)
+}
+
+const SCRIPT: &str = "[[rule]]\ntext = \"Hello.\"\n";
+
+/// Starts a scenario.
+fn start(python: &python::Python, scenario: &str, url: &str) -> Process {
+    Process::start(&python.program, |command| {
+        python::Python::set_up(command);
+        command.args(["tests/client_of_tests.py", scenario]).env("REDIAL_URL", url).env_remove("REDIAL_TOKEN");
+    })
+}
+
+async fn succeeds(scenario: &Process) {
+    let status = scenario.ended().await;
+    assert!(status.success() && scenario.output().contains("everything is as it should be"), "{}", scenario.output());
+}
+
+async fn run(scenario: &str) {
+    let Some(python) = python::find() else { return };
+    let (stack, _folder) = stack().await;
+    let gateway = stack.serve_http().await;
+    succeeds(&start(&python, scenario, &gateway.url)).await;
+    stack.wait_until_empty().await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn calls_are_submitted_and_waited_for() {
+    run("calls").await;
+}
+
+#[tokio::test]
+async fn errors_have_types() {
+    run("errors").await;
+}
+
+#[tokio::test]
+async fn many_calls_are_submitted_waited_for_and_listed() {
+    run("many").await;
+}
+
+#[tokio::test]
+async fn tasks_are_answered() {
+    run("tasks").await;
+}
+
+#[tokio::test]
+async fn while_connections_are_cut_each_call_is_submitted_once() {
+    let Some(python) = python::find() else { return };
+    let (stack, _folder) = stack().await;
+    let gateway = stack.serve_http().await;
+    let (proxy, url) = FaultProxy::before(&gateway.url).await;
+    let scenario = start(&python, "hammered", &url);
+    let cuts = async {
+        let mut ticks = tokio::time::interval(BETWEEN_CUTS);
+        loop {
+            ticks.tick().await;
+            proxy.truncate();
+            ticks.tick().await;
+            proxy.cut();
+        }
+    };
+    tokio::select! {
+        () = succeeds(&scenario) => {}
+        () = cuts => {}
+    }
+    stack.wait_until_empty().await;
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 200 + 3000);
+}
+
+#[tokio::test]
+async fn the_examples_fit_together() {
+    let Some(python) = python::find() else { return };
+    let stack = Stack::start().await;
+    let worker = Process::start(&python.program, |command| {
+        python::Python::set_up(command);
+        command.arg(python::example().join("worker.py")).env("REDIAL_NATS_URL", stack.servers.nats_url());
+    });
+    worker.line("Worker started").await;
+    stack.offered(&["count_nights"]).await;
+    let gateway = stack.serve_http().await;
+    let client = start(&python, "worker_and_client", &gateway.url);
+    succeeds(&client).await;
+    assert!(client.output().contains("{'nights': 3}"), "{}", client.output());
+    stack.wait_until_empty().await;
+    worker.terminate();
+    assert!(worker.ended().await.success(), "{}", worker.output());
+    stack.finish().await;
+}

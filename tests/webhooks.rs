@@ -1,0 +1,14 @@
+//! Webhooks on real servers: what a receiver gets, what is retried, and what never happens.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "webhooks/fixture.rs"]
+mod fixture;
+#[path = "webhooks/following.rs"]
+mod following;
+#[path = "webhooks/managing.rs"]
+mod managing;
+#[path = "webhooks/receiving.rs"]
+mod receiving;
+#[path = "webhooks/standard.rs"]
+mod standard;

@@ -1,0 +1,85 @@
+//! A stack with a receiver, and what tests ask of both.
+
+use std::time::Duration;
+
+use redial_proto::{
+    CallId, Code, CreateWebhook, UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb,
+};
+use redial_queue::{Queue, QueueError};
+use redial_testkit::{Reply, ScriptedHttp, Stack, until};
+use redial_tools::{Tool, ToolError};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use uuid::Uuid;
+
+pub(crate) const ANSWER: Duration = Duration::from_secs(25);
+/// Where the tests' receiver listens.
+pub(crate) const HERE: &str = "127.0.0.0/8";
+
+pub(crate) async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Serialize) -> Result<R, Code> {
+    match queue.ask(verb, request, ANSWER).await {
+        Ok(reply) => Ok(reply),
+        Err(QueueError::Api(error)) => Err(error.code),
+        Err(error) => panic!("{verb:?}: {error}"),
+    }
+}
+
+/// A stack with the tools `echo` and `fails`, a worker that delivers to this machine, and a receiver that answers so.
+pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> (Stack, ScriptedHttp) {
+    let mut stack = Stack::start().await;
+    let fails = Tool::new("fails", |_: Value| async { Err::<(), _>(ToolError::auth("no")) });
+    stack.work(vec![Tool::echo(), fails]).await;
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", replies);
+    (stack, receiver)
+}
+
+pub(crate) fn subscription(url: &str, events: &[WebhookEvent]) -> CreateWebhook {
+    CreateWebhook {
+        webhook: Uuid::new_v4(),
+        url: url.to_owned(),
+        events: events.to_vec(),
+        tools: Vec::new(),
+        agents: Vec::new(),
+    }
+}
+
+pub(crate) async fn create(queue: &Queue, request: &CreateWebhook) -> WebhookSecret {
+    ask(queue, Verb::WebhookCreate, request).await.unwrap()
+}
+
+/// Subscribes the receiver to these events.
+pub(crate) async fn subscribe(stack: &Stack, receiver: &ScriptedHttp, events: &[WebhookEvent]) -> WebhookSecret {
+    create(stack.queue(), &subscription(&receiver.url("/hook"), events)).await
+}
+
+pub(crate) async fn set_state(stack: &Stack, webhook: Uuid, state: WebhookState) -> WebhookView {
+    let request = UpdateWebhook { webhook, url: None, events: None, tools: None, agents: None, state: Some(state) };
+    ask(stack.queue(), Verb::WebhookUpdate, &request).await.unwrap()
+}
+
+/// The deliveries on record, oldest first.
+pub(crate) async fn deliveries(stack: &Stack) -> Vec<CallId> {
+    let ids = sqlx::query_scalar::<_, Uuid>("SELECT id FROM calls WHERE tool = 'redial_webhook' ORDER BY id");
+    ids.fetch_all(stack.db()).await.unwrap().into_iter().map(CallId).collect()
+}
+
+/// Waits until so many deliveries have ended, and fails if there are more.
+pub(crate) async fn delivered(stack: &Stack, count: usize) -> Vec<CallId> {
+    let all = until("the deliveries are on record", async || {
+        let all = deliveries(stack).await;
+        (all.len() >= count).then_some(all)
+    })
+    .await;
+    assert_eq!(all.len(), count, "{all:?}");
+    for call in &all {
+        stack.wait_for_end(*call).await;
+    }
+    all
+}
+
+/// Events on record.
+pub(crate) async fn events(stack: &Stack) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM webhook_events WHERE NOT ended").fetch_one(stack.db()).await.unwrap()
+}

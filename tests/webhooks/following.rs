@@ -1,0 +1,209 @@
+//! No end is missed, and none is delivered twice.
+
+use redial_proto::{
+    CallId, CallState, DisabledReason, Forget, ForgetReply, Submission, ToolEffect, WebhookEvent, subjects::Verb,
+};
+use redial_records::NewCall;
+use redial_store::{DeliverOutcome, Gone, PendingEvent, Purpose, Span, WebhookDelivery};
+use redial_testkit::{Reply, Stack, arguments, until};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::fixture::{ANSWER, ask, delivered, deliveries, events, start, subscribe};
+
+async fn execute(stack: &Stack, statement: &'static str) {
+    sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
+}
+
+/// The event is on record and no delivery can be: all dispatchers end then, and others go on.
+#[tokio::test]
+async fn a_dispatcher_that_dies_between_event_and_delivery_costs_no_delivery_and_doubles_none() {
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    execute(
+        &stack,
+        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no delivery'; END $$;
+         CREATE TRIGGER no_deliveries BEFORE INSERT ON calls FOR EACH ROW WHEN (NEW.tool = 'redial_webhook')
+             EXECUTE FUNCTION fail()",
+    )
+    .await;
+    for n in 0..20 {
+        stack.call("echo", json!({ "n": n })).await;
+    }
+    until("the events are on record", async || (events(&stack).await == 20).then_some(())).await;
+    stack.stop_dispatchers().await;
+    assert_eq!(deliveries(&stack).await.len(), 0);
+    execute(&stack, "DROP TRIGGER no_deliveries ON calls").await;
+    stack.dispatch().await;
+    stack.dispatch().await;
+    receiver.arrived(20).await;
+    delivered(&stack, 20).await;
+    assert_eq!(receiver.requests().len(), 20);
+    stack.finish().await;
+}
+
+fn delivery(event: &PendingEvent) -> WebhookDelivery {
+    let call = NewCall {
+        id: CallId::generate(),
+        tool: "redial_webhook".to_owned(),
+        pool: "webhooks".to_owned(),
+        effect: ToolEffect::Idempotent,
+        tenant: event.tenant.clone(),
+        key: None,
+        content: None,
+        conversation: None,
+        arguments: "{}".to_owned(),
+        repairs: Vec::new(),
+        undeclared: Vec::new(),
+        help: None,
+        timeout_ms: 1_000,
+        retry: None,
+        notify: false,
+        traceparent: None,
+        deadline_ms: 60_000,
+        refusal: None,
+        redrive_of: None,
+        task: None,
+        consumer: None,
+        submitted_by: None,
+    };
+    WebhookDelivery { event: event.clone(), call: Some(call) }
+}
+
+/// Two dispatchers write a delivery of one event at the same time, and one again after a lost reply.
+#[tokio::test]
+async fn an_event_gets_one_delivery_however_many_write_it() {
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.stop_dispatchers().await;
+    let store = stack.store(Purpose::Dispatch).await;
+    let insert = "INSERT INTO webhook_events (tenant, webhook, subject, event, at)
+                  SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM webhooks";
+    execute(&stack, insert).await;
+    let event = store.pending_events(10, 10, 10).await.unwrap().remove(0);
+    let written = |outcome: DeliverOutcome| match outcome {
+        DeliverOutcome::Written(written) => written.len(),
+        DeliverOutcome::Erasing => panic!("nothing is erased"),
+    };
+    let (one, other) = ([delivery(&event)], [delivery(&event)]);
+    let (first, second) = tokio::join!(store.deliver(&one, 1_000), store.deliver(&other, 1_000));
+    assert_eq!(written(first.unwrap()) + written(second.unwrap()), 1);
+    assert_eq!(written(store.deliver(&one, 1_000).await.unwrap()), 0);
+    assert_eq!(deliveries(&stack).await.len(), 1);
+    assert!(store.pending_events(10, 10, 10).await.unwrap().is_empty());
+    // No more than this many deliveries are under way.
+    execute(&stack, insert).await;
+    assert!(store.pending_events(10, 1, 10).await.unwrap().is_empty());
+    assert_eq!(store.pending_events(10, 2, 10).await.unwrap().len(), 1);
+    // An erasure that is under way holds the rest, and a disabled webhook drops it.
+    execute(
+        &stack,
+        "INSERT INTO tombstones (id, tenant, actor, cancels) VALUES (gen_random_uuid(), 'default', 'x', false)",
+    )
+    .await;
+    let event = store.pending_events(10, 2, 10).await.unwrap().remove(0);
+    assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
+    execute(&stack, "DELETE FROM tombstones").await;
+    let gone = Gone { tenant: event.tenant.clone(), webhook: event.webhook, at: store.now().await.unwrap() };
+    let earlier = Gone { at: chrono::DateTime::UNIX_EPOCH, ..gone.clone() };
+    assert_eq!(store.disable_webhook(&earlier, DisabledReason::Gone).await.unwrap(), None, "it was enabled since");
+    assert_eq!(store.disable_webhook(&gone, DisabledReason::Backlog).await.unwrap().unwrap().len(), 1);
+    assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+/// The transaction takes the time of the end, and becomes visible when the look at recent ends is long past it.
+#[tokio::test]
+async fn an_end_that_becomes_visible_late_is_not_missed() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::CallCancelled]).await;
+    // Its tool is known and nobody serves it, so it waits.
+    execute(&stack, "INSERT INTO tools (name, spec, registered_by) VALUES ('idle', '{\"name\": \"idle\"}', 'w-1')")
+        .await;
+    let call = stack.accepted(&Submission::new("idle", arguments(json!({})))).await;
+    let mut late = stack.db().begin().await.unwrap();
+    sqlx::query(
+        "UPDATE calls SET state = 'cancelled', wake_at = NULL, backlog_at = NULL, finished_at = clock_timestamp(),
+                          class = 'cancelled', message = 'it was cancelled' WHERE id = $1",
+    )
+    .bind(call.0)
+    .execute(&mut *late)
+    .await
+    .unwrap();
+    let began = sqlx::query_scalar::<_, chrono::DateTime<chrono::Utc>>("SELECT clock_timestamp()");
+    let began = began.fetch_one(&mut *late).await.unwrap();
+    until("recent ends are looked at from later on", async || {
+        let passed = "SELECT clock_timestamp() > $1 + interval '7 s'";
+        sqlx::query_scalar::<_, bool>(passed).bind(began).fetch_one(stack.db()).await.unwrap().then_some(())
+    })
+    .await;
+    late.commit().await.unwrap();
+    let request = receiver.arrived(1).await;
+    let posted: Value = serde_json::from_slice(&request.body).unwrap();
+    assert_eq!((&posted["type"], &posted["data"]["call"]), (&json!("call.cancelled"), &json!(call)));
+    delivered(&stack, 1).await;
+    stack.finish().await;
+}
+
+/// What was found soon is found again behind the fence, and not delivered again.
+#[tokio::test]
+async fn an_end_that_is_found_twice_is_delivered_once() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    let call = stack.call("echo", json!({})).await;
+    delivered(&stack, 1).await;
+    until("the fence has passed it", async || {
+        let passed = "SELECT EXISTS (SELECT FROM webhook_progress, calls
+                      WHERE tool = 'redial_webhook' AND followed_until > finished_at)";
+        sqlx::query_scalar::<_, bool>(passed).fetch_one(stack.db()).await.unwrap().then_some(())
+    })
+    .await;
+    assert_eq!((deliveries(&stack).await.len(), receiver.requests().len()), (1, 1));
+    let store = stack.store(Purpose::Dispatch).await;
+    let now = store.now().await.unwrap();
+    let all = Span { from: now - chrono::TimeDelta::hours(1), until: now };
+    store.notice_webhooks(all, 1_000).await.unwrap();
+    assert_eq!(events(&stack).await, 0, "a third look finds nothing new about {call}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn nothing_is_followed_while_there_is_no_webhook() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    let early = stack.call("echo", json!({})).await;
+    stack.wait_for_end(early).await;
+    let progress = "SELECT followed_until FROM webhook_progress";
+    let followed: Option<chrono::DateTime<chrono::Utc>> =
+        sqlx::query_scalar(progress).fetch_one(stack.db()).await.unwrap();
+    assert_eq!(followed, None);
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    let later = stack.call("echo", json!({})).await;
+    let posted: Value = serde_json::from_slice(&receiver.arrived(1).await.body).unwrap();
+    assert_eq!(posted["data"]["call"], json!(later), "what ended before the webhook was there raises no event");
+    delivered(&stack, 1).await;
+    stack.finish().await;
+}
+
+/// A delivery holds what is on record of its call, so an erasure of the conversation finds it.
+#[tokio::test]
+async fn an_erasure_takes_the_deliveries_with_it() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    let mut submission = Submission::new("echo", arguments(json!({"passport": "X123"})));
+    submission.conversation = Some("c".to_owned());
+    let call = stack.accepted(&submission).await;
+    assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
+    delivered(&stack, 1).await;
+    let forget = Forget { conversation: Some("c".to_owned()), erasure: Some(Uuid::now_v7()), ..Forget::default() };
+    until("it is erased", async || {
+        let reply: ForgetReply = ask(stack.queue(), Verb::ConversationForget, &forget).await.unwrap();
+        reply.done.then_some(())
+    })
+    .await;
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM calls").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(left, 0, "the call and its delivery are gone");
+    let _ = ANSWER;
+    // The call is gone, which a client was told of.
+    stack.verdict().await;
+}

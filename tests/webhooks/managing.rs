@@ -1,0 +1,172 @@
+//! What users do with webhooks: errors, tenants, and what is on record.
+
+use redial_proto::{
+    Code, DeleteWebhook, DeletedWebhook, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
+    WebhookState, WebhookView, subjects::Verb,
+};
+use redial_store::Purpose;
+use redial_testkit::{Reply, Servers, Stack, until};
+use serde_json::{Value, json};
+
+use crate::fixture::{ask, create, deliveries, events, set_state, start, subscribe, subscription};
+
+#[tokio::test]
+async fn a_webhook_is_created_once_and_every_mistake_is_named() {
+    let stack = Stack::start().await;
+    let request = subscription("https://example.com/hook", &[WebhookEvent::AnyCall]);
+    let created = create(stack.queue(), &request).await;
+    assert!(created.secret.starts_with("whsec_"));
+    assert_eq!(create(stack.queue(), &request).await, created, "the reply may have been lost");
+    let other = redial_proto::CreateWebhook { url: "https://example.com/other".to_owned(), ..request.clone() };
+    assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &other).await, Err(Code::IdempotencyConflict));
+    for (field, value) in [
+        ("url", json!("ftp://example.com")),
+        ("url", json!("https://me:secret@example.com")),
+        ("events", json!([])),
+        ("tools", json!(["a.b"])),
+    ] {
+        let mut wrong = serde_json::to_value(&request).unwrap();
+        wrong[field] = value;
+        assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &wrong).await, Err(Code::InvalidValue), "{wrong}");
+    }
+    let mut unknown = serde_json::to_value(&request).unwrap();
+    unknown["events"] = json!(["call.finished"]);
+    assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &unknown).await, Err(Code::InvalidMessage));
+    let own: redial_proto::Tenant = "default".parse().unwrap();
+    let store = stack.store(Purpose::Audit).await;
+    assert_eq!(store.of(&own).webhooks().await.unwrap(), [created.webhook]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_without_a_key_says_what_to_set() {
+    let mut stack = Stack::on(Servers::start().await).await;
+    stack.webhook_key = None;
+    stack.dispatch().await;
+    let request = subscription("https://example.com/hook", &[WebhookEvent::AnyCall]);
+    let refused: Result<Value, _> = ask(stack.queue(), Verb::WebhookCreate, &request).await;
+    assert_eq!(refused, Err(Code::InvalidConfiguration));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let request = subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall]);
+    let webhook = request.webhook;
+    let created = create(&acme, &request).await;
+    let update = json!({"webhook": webhook, "state": "disabled"});
+    assert_eq!(ask::<Value>(&globex, Verb::WebhookUpdate, &update).await, Err(Code::WebhookNotFound));
+    assert_eq!(
+        ask::<Value>(&globex, Verb::WebhookDelete, &DeleteWebhook { webhook }).await,
+        Err(Code::WebhookNotFound)
+    );
+    let rotate = RotateWebhook { webhook, version: 1 };
+    assert_eq!(ask::<Value>(&globex, Verb::WebhookRotate, &rotate).await, Err(Code::WebhookNotFound));
+    assert_eq!(ask::<Value>(&globex, Verb::WebhookTest, &TestWebhook { webhook }).await, Err(Code::WebhookNotFound));
+    let store = stack.store(Purpose::Audit).await;
+    let tenant: redial_proto::Tenant = "globex".parse().unwrap();
+    assert_eq!(store.of(&tenant).webhook(webhook).await.unwrap(), None);
+    // The same id is another webhook, with another secret.
+    let same = create(&globex, &redial_proto::CreateWebhook { events: vec![WebhookEvent::AnyTask], ..request }).await;
+    assert_ne!(same.secret, created.secret);
+    let call = json!({"tool": "echo", "arguments": {}});
+    for user in [&globex, &acme] {
+        let _: redial_proto::SubmitResult = ask(user, Verb::CallSubmit, &call).await.unwrap();
+    }
+    let request = receiver.arrived(1).await;
+    let posted: Value = serde_json::from_slice(&request.body).unwrap();
+    let tenant: String = sqlx::query_scalar("SELECT tenant FROM calls WHERE id = $1::uuid")
+        .bind(posted["data"]["call"].as_str().unwrap().parse::<uuid::Uuid>().unwrap())
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(tenant, "acme");
+    stack.drained(crate::fixture::ANSWER).await;
+    assert_eq!((deliveries(&stack).await.len(), receiver.requests().len()), (1, 1));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_a_deleted_or_disabled_webhook_is_dropped_and_what_is_under_way_is_cancelled() {
+    let (mut stack, receiver) = start([Reply::status(500)]).await;
+    let first = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook;
+    stack.call("echo", json!({})).await;
+    receiver.arrived(1).await;
+    let deleted: DeletedWebhook =
+        ask(stack.queue(), Verb::WebhookDelete, &DeleteWebhook { webhook: first }).await.unwrap();
+    assert_eq!(deleted.cancelled, 1);
+    let gone: Result<Value, _> = ask(stack.queue(), Verb::WebhookDelete, &DeleteWebhook { webhook: first }).await;
+    assert_eq!(gone, Err(Code::WebhookNotFound));
+    let second = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook;
+    stack.call("echo", json!({})).await;
+    until("a delivery to the second is on record", async || (deliveries(&stack).await.len() == 2).then_some(())).await;
+    set_state(&stack, second, WebhookState::Disabled).await;
+    stack.drained(crate::fixture::ANSWER).await;
+    until("no event is left", async || (events(&stack).await == 0).then_some(())).await;
+    let actions: Vec<(String, Option<String>)> =
+        sqlx::query_as("SELECT verb, result FROM actions ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    let done = |verb: &str, result: &str| (verb.to_owned(), Some(result.to_owned()));
+    assert_eq!(
+        actions,
+        [
+            done("webhooks.create", "done"),
+            done("webhooks.delete", "done"),
+            done("webhooks.delete", "webhook_not_found"),
+            done("webhooks.create", "done"),
+            done("webhooks.update", "done"),
+        ]
+    );
+    stack.leaves_jobs();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
+    let (stack, _receiver) = start([Reply::status(200)]).await;
+    let call = json!({"tool": "redial_webhook", "arguments": {"url": "http://127.0.0.1/"}});
+    let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
+    assert_eq!(result.error.unwrap().code, Code::Forbidden);
+    assert_eq!(deliveries(&stack).await.len(), 0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn filters_by_tool_and_type_hold() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    let mut request = subscription(&receiver.url("/hook"), &[WebhookEvent::CallFailed, WebhookEvent::CallRefused]);
+    request.tools = vec!["fails".to_owned(), "unheard_of".to_owned()];
+    let secret: WebhookSecret = create(stack.queue(), &request).await;
+    assert_eq!(secret.webhook.tools, request.tools);
+    stack.call("echo", json!({})).await;
+    let unknown = json!({"tool": "unheard_of", "arguments": {}});
+    let refused: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &unknown).await.unwrap();
+    let failed = stack.call("fails", json!({})).await;
+    receiver.arrived(2).await;
+    stack.drained(crate::fixture::ANSWER).await;
+    let mut posted: Vec<(String, Value)> = receiver
+        .requests()
+        .iter()
+        .map(|request| serde_json::from_slice::<Value>(&request.body).unwrap())
+        .map(|body| (body["type"].as_str().unwrap().to_owned(), body["data"]["call"].clone()))
+        .collect();
+    posted.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(
+        posted,
+        [("call.failed".to_owned(), json!(failed)), ("call.refused".to_owned(), json!(refused.call.unwrap()))]
+    );
+    let view: WebhookView = ask(
+        stack.queue(),
+        Verb::WebhookUpdate,
+        &json!({"webhook": request.webhook, "events": ["call.*"], "tools": []}),
+    )
+    .await
+    .unwrap();
+    assert_eq!((view.events, view.tools.len()), (vec![WebhookEvent::AnyCall], 0));
+    let _: TestedWebhook =
+        ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook: request.webhook }).await.unwrap();
+    receiver.arrived(3).await;
+    stack.drained(crate::fixture::ANSWER).await;
+    stack.finish().await;
+}
