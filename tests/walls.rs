@@ -108,6 +108,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
             "redial-servers",
             "redial-dispatcher",
             "redial-gateway",
+            "redial-views",
             "redial-worker",
         ],
     ),
