@@ -1,2 +1,2 @@
-DROP INDEX tasks_finished;
+DROP INDEX tasks_tenant_finished;
 DROP INDEX calls_tenant_finished;

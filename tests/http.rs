@@ -6,10 +6,20 @@
 mod calls;
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/crowds.rs"]
+mod crowds;
 #[path = "http/doors.rs"]
 mod doors;
+#[path = "http/events.rs"]
+mod events;
+#[path = "http/feed.rs"]
+mod feed;
+#[path = "http/functions.rs"]
+mod functions;
 #[path = "http/lists.rs"]
 mod lists;
+#[path = "http/sse.rs"]
+mod sse;
 #[path = "http/tasks.rs"]
 mod tasks;
 #[path = "http/tokens.rs"]

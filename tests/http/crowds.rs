@@ -1,0 +1,63 @@
+//! Many streams and waiting requests on one gateway.
+
+use redial_proto::{Submission, ToolEffect};
+use redial_testkit::{Stack, arguments, scripted_tool, unique_path, until};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::sse::{gateway_process, memory};
+
+/// Calls that are waited for.
+const CALLS: usize = 50;
+/// Streams, and as many waiting requests.
+const EACH: usize = 1_000;
+
+async fn ask(address: &str, path: &str, header: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{header}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let (gateway, url) = gateway_process(&stack).await;
+    let address = url.strip_prefix("http://").unwrap();
+    let hold = unique_path("hold");
+    let calls: Vec<Submission> =
+        (0..CALLS).map(|n| Submission::new("tool", arguments(json!({"n": n, "hold": hold})))).collect();
+    let calls = stack.call_all(&calls).await;
+    let (mut streams, mut waits) = (Vec::new(), Vec::new());
+    for n in 0..EACH {
+        let call = calls[n % CALLS];
+        let mut stream = ask(address, &format!("/v1/calls/{call}/events"), "").await;
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 200");
+        streams.push(stream);
+        waits.push(ask(address, &format!("/v1/calls/{call}"), "Prefer: wait=60\r\n").await);
+    }
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    until("all streams are open, and all requests wait", async || {
+        let page = http.get(format!("{url}/metrics")).send().await.ok()?.text().await.ok()?;
+        page.lines().any(|line| line == format!("redial_gateway_streams {EACH}")).then_some(())
+    })
+    .await;
+    std::fs::write(&hold, "").unwrap();
+    for (mut stream, mut wait) in streams.into_iter().zip(waits) {
+        let (mut events, mut answer) = (String::new(), String::new());
+        stream.read_to_string(&mut events).await.unwrap();
+        wait.read_to_string(&mut answer).await.unwrap();
+        assert!(events.contains("id: end\nevent: end\ndata: {") && events.contains("id: 1.ended"), "{events}");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"state\":\"succeeded\""), "{answer}");
+    }
+    let most = memory(&gateway, "VmHWM");
+    eprintln!("{EACH} streams and as many waits: {most} kB at most");
+    assert!(most < 150 * 1024, "{most} kB");
+    stack.finish().await;
+}

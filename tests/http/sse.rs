@@ -1,0 +1,101 @@
+//! A reader of server-sent events, and gateways as processes of their own.
+
+use redial_testkit::{Process, Stack};
+use reqwest::{Response, StatusCode, header::HeaderMap};
+use serde_json::Value;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+}
+
+/// A stream that is open.
+pub(crate) struct Sse {
+    response: Response,
+    buffer: Vec<u8>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl Sse {
+    /// Opens the stream of a path, after this id.
+    pub(crate) async fn open(url: &str, path: &str, after: Option<&str>) -> Self {
+        let response = Self::ask(url, path, after).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path} {after:?}");
+        Self { headers: response.headers().clone(), response, buffer: Vec::new() }
+    }
+
+    /// Sends the request; the answer may be no stream.
+    pub(crate) async fn ask(url: &str, path: &str, after: Option<&str>) -> reqwest::Result<Response> {
+        redial_telemetry::install_crypto();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut request = client.get(format!("{url}{path}"));
+        if let Some(after) = after {
+            request = request.header("last-event-id", after);
+        }
+        request.send().await
+    }
+
+    /// The next event; `None` if the stream ended or broke.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
+                let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                if let Some(event) = event(str::from_utf8(&block).unwrap()) {
+                    return Some(event);
+                }
+            }
+            self.buffer.extend_from_slice(&self.response.chunk().await.ok()??);
+        }
+    }
+
+    /// The next event of this name; others are dropped.
+    pub(crate) async fn next_of(&mut self, name: &str) -> Event {
+        let found = tokio::time::timeout(std::time::Duration::from_mins(1), async {
+            loop {
+                let event = self.next().await.expect("the stream goes on");
+                if event.name == name {
+                    return event;
+                }
+            }
+        });
+        found.await.unwrap_or_else(|_| panic!("no event {name}"))
+    }
+
+    /// All events to the end of the stream.
+    pub(crate) async fn rest(mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+fn event(block: &str) -> Option<Event> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let data = serde_json::from_str(field("data")?).unwrap();
+    Some(Event { id: field("id").map(str::to_owned), name: field("event")?.to_owned(), data })
+}
+
+/// Starts a gateway as a process of its own; returns its address.
+pub(crate) async fn gateway_process(stack: &Stack) -> (Process, String) {
+    let process = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["gateway", "--listen", "127.0.0.1:0", "--without-token", "--log-format", "json"]);
+        command.args(["--nats-url", stack.servers.nats_url(), "--database-url", stack.servers.database_url()]);
+    });
+    let line = process.line("Gateway started").await;
+    let port = line.split_once("127.0.0.1:").unwrap().1;
+    let port: String = port.chars().take_while(char::is_ascii_digit).collect();
+    let url = format!("http://127.0.0.1:{port}");
+    (process, url)
+}
+
+/// A figure of `/proc/<pid>/status` in kB, such as `VmHWM`.
+pub(crate) fn memory(process: &Process, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
