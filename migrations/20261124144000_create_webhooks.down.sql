@@ -1,4 +1,3 @@
-DROP INDEX tasks_finished;
 DROP TABLE webhook_progress;
 DROP TABLE webhook_events;
 DROP TABLE webhooks;

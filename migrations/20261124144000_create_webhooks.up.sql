@@ -52,8 +52,6 @@ CREATE TABLE webhook_progress (
 ) WITH (fillfactor = 50);
 INSERT INTO webhook_progress DEFAULT VALUES;
 
-CREATE INDEX tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
-
 COMMENT ON TABLE webhooks IS 'Subscriptions to the ends of calls and tasks. Secrets are derived, and not on record.';
 COMMENT ON COLUMN webhooks.content IS 'Fingerprint of what was asked for when it was created.';
 COMMENT ON COLUMN webhooks.key_id IS 'Which key its secrets are derived from.';

@@ -14,6 +14,8 @@ mod doors;
 mod events;
 #[path = "http/feed.rs"]
 mod feed;
+#[path = "http/functions.rs"]
+mod functions;
 #[path = "http/lists.rs"]
 mod lists;
 #[path = "http/sse.rs"]

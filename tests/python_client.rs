@@ -37,7 +37,24 @@ async fn stack() -> (Stack, tempfile::TempDir) {
     (stack, folder)
 }
 
-const SCRIPT: &str = "[[rule]]\ntext = \"Hello.\"\n";
+/// Hello, or many calls that end one after the other.
+const SCRIPT: &str = r#"
+[[rule]]
+when = { last = "user", contains = "many calls" }
+calls = [
+    { name = "read", arguments = { n = 1, before_ms = 100 } },
+    { name = "read", arguments = { n = 2, before_ms = 400 } },
+    { name = "read", arguments = { n = 3, before_ms = 700 } },
+    { name = "read", arguments = { n = 4, before_ms = 1000 } },
+    { name = "read", arguments = { n = 5, before_ms = 1300 } },
+    { name = "read", arguments = { n = 6, before_ms = 1600 } },
+    { name = "read", arguments = { n = 7, fail = "unavailable", times = 2, before_ms = 200 } },
+]
+
+[[rule]]
+text = "Hello."
+delay = "200ms"
+"#;
 
 /// Starts a scenario.
 fn start(python: &python::Python, scenario: &str, url: &str) -> Process {
@@ -104,6 +121,33 @@ async fn while_connections_are_cut_each_call_is_submitted_once() {
     stack.wait_until_empty().await;
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 200 + 3000);
+}
+
+/// Two gateways behind one address, which changes from one to the other, while connections are cut.
+#[tokio::test]
+async fn events_of_a_task_survive_the_change_of_gateways() {
+    let Some(python) = python::find() else { return };
+    let (stack, _folder) = stack().await;
+    let gateways = [stack.serve_http().await, stack.serve_http().await];
+    let addresses = gateways.each_ref().map(|gateway| gateway.url.trim_start_matches("http://").parse().unwrap());
+    let (proxy, url) = FaultProxy::before(&gateways[0].url).await;
+    let scenario = start(&python, "events", &url);
+    let changes = async {
+        let mut ticks = tokio::time::interval(BETWEEN_CUTS);
+        for address in addresses.iter().cycle() {
+            ticks.tick().await;
+            proxy.target(*address);
+            proxy.truncate();
+            ticks.tick().await;
+            proxy.cut();
+        }
+    };
+    tokio::select! {
+        () = succeeds(&scenario) => {}
+        () = changes => {}
+    }
+    stack.wait_until_empty().await;
+    stack.finish().await;
 }
 
 #[tokio::test]

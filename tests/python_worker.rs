@@ -334,8 +334,7 @@ async fn a_pool_runs_no_more_calls_than_it_has_slots() {
     let (stack, worker) = with_worker(&python).await;
     stack.offered(&["take_a_slot"]).await;
     let (listener, port) = server().await;
-    let calls: Vec<_> =
-        (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
+    let calls: Vec<_> = (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
     let calls = stack.call_all(&calls).await;
     let (first, _) = listener.accept().await.unwrap();
     let (second, _) = listener.accept().await.unwrap();

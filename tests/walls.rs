@@ -108,6 +108,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
             "redial-servers",
             "redial-dispatcher",
             "redial-gateway",
+            "redial-views",
             "redial-worker",
         ],
     ),
@@ -164,7 +165,7 @@ const ONLY: [(&str, &[&str]); 4] = [
     ("backoff", &["redial-backoff"]),
     ("sqlx", &["redial-store", "redial-testkit", "redial-bench"]),
     ("async-nats", &["redial-queue", "redial-bench"]),
-    ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry"]),
+    ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry", "redial-bench"]),
 ];
 
 /// Crates that must not reach Postgres at all, directly or not.

@@ -1,5 +1,9 @@
 //! Limits on external data. All sizes are bytes of UTF-8 JSON.
 
+use std::ops::RangeInclusive;
+
+use chrono::{DateTime, Datelike as _, Utc};
+
 /// Arguments of one call. A claim's reply carries them, and NATS takes 1 MiB a message.
 pub const MAX_ARGUMENTS: usize = 256 * 1024;
 /// Output of one attempt; more is `output_too_large`.
@@ -26,6 +30,19 @@ pub const MAX_METADATA_VALUE: usize = 512;
 pub const MAX_ERROR_MESSAGE: usize = 4096;
 /// Details of an error that are stored and shown.
 pub const MAX_DETAILS: usize = 100;
+
+/// The years that a time in a question may be in. The database and the libraries reach further, but not equally far.
+pub const YEARS: RangeInclusive<i32> = 1970..=9999;
+
+/// Checks a time that a user chose. The error says what is allowed.
+pub fn check_time(name: &str, time: Option<DateTime<Utc>>) -> Result<(), String> {
+    match time.map(|time| time.year()) {
+        Some(year) if !YEARS.contains(&year) => {
+            Err(format!("{name} is in the year {year}; allowed: {} to {}", YEARS.start(), YEARS.end()))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// How deep valid JSON nests. Takes linear time and a constant amount of stack.
 pub fn json_depth(json: &str) -> usize {

@@ -82,7 +82,14 @@ fn redial_commands() -> BTreeMap<String, BTreeSet<String>> {
     // Every command has them, and the help of one explains them.
     let common = flags(&help(&["settings"]));
     assert!(common.contains("--nats-url"), "{common:?}");
-    let own = |name: &String| flags(&help(&[name])).union(&common).cloned().collect();
+    // A command whose help lists commands has their flags, too.
+    let own = |of: &String| {
+        let text = help(&[of]);
+        let inner = name.captures_iter(text.split_once("Commands:\n").map_or("", |(_, list)| list));
+        let inner = inner.map(|found| found[1].to_owned()).filter(|inner| inner != "help");
+        let of_inner: BTreeSet<String> = inner.flat_map(|inner| flags(&help(&[of, &inner]))).collect();
+        flags(&text).into_iter().chain(of_inner).chain(common.clone()).collect()
+    };
     let commands: BTreeMap<_, _> = names.map(|name| (name.clone(), own(&name))).collect();
     assert!(commands.len() > 15, "{overview}");
     commands

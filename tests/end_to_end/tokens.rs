@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, ApiToken, CancelRequest, Code, Door, Forget, ForgetCounts, ForgetReply, SubmitResult, TaskResult, Tenant,
-    TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
+    ApiError, ApiToken, CallView, CancelRequest, Code, Door, Forget, ForgetCounts, ForgetReply, SubmitResult,
+    TaskResult, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User,
+    UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::{Queue, QueueConfig, QueueError};
@@ -74,7 +75,9 @@ async fn a_token_is_created_once_and_only_its_hash_is_kept() {
 
     let store = stack.store(Purpose::Audit).await;
     let record = store.token(&new.id).await.unwrap().unwrap();
-    assert!(record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO));
+    assert!(
+        record.has_hash(token(1).hash()) && !record.has_hash(token(2).hash()) && !record.has_ended_by(Duration::ZERO)
+    );
     assert_eq!(record.roles.into_iter().collect::<Vec<_>>(), new.roles);
     let kept: Vec<String> = sqlx::query_scalar("SELECT t::text FROM tokens t").fetch_all(stack.db()).await.unwrap();
     let secret = token(1).text().rsplit_once('_').unwrap().1.to_owned();
@@ -210,7 +213,12 @@ async fn a_token_never_allows_more_than_the_access_file() {
     let call = json!({"tool": "echo", "arguments": {"n": 1}});
     let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
     let call_id = result.call.unwrap();
-    stack.ended(call_id).await;
+    let get = json!({"call": call_id});
+    until("the call has ended", async || {
+        let view: CallView = ask(&alice, Verb::CallGet, &get).await.unwrap();
+        view.state.is_terminal().then_some(())
+    })
+    .await;
     std::fs::write(&file, ACCESS.replace(r#""submit", "read""#, r#""read""#) + "# changed\n").unwrap();
     until("the file was read again", async || {
         let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
@@ -222,7 +230,6 @@ async fn a_token_never_allows_more_than_the_access_file() {
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
     let cancel: Result<Value, ApiError> = ask(&alice, Verb::CallCancel, &CancelRequest { call: call_id }).await;
     assert_eq!(cancel.unwrap_err().code, Code::Forbidden);
-    let get = json!({"call": call_id});
     assert!(ask::<Value>(&alice, Verb::CallGet, &get).await.is_ok(), "she may still read");
     stack.drained(ANSWER).await;
     stack.finish().await;

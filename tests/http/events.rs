@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redial_proto::{
-    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskDecision, TaskId, TaskSubmission, ToolEffect, TurnReply,
-    TurnRequest,
+    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskDecision, TaskId, TaskSubmission, ToolEffect,
+    TurnReply, TurnRequest,
 };
 use redial_testkit::{Stack, scripted_tool, unique_path};
 use redial_tools::{Context, Tool};
@@ -25,7 +25,8 @@ fn busy_model() -> Tool {
         if request.turn > TURNS {
             return TurnReply { text: Some("Done.".to_owned()), ..TurnReply::default() };
         }
-        let call = |n| ReplyCall { name: "echo".to_owned(), arguments: json!({"n": request.turn * 1_000 + n}).to_string() };
+        let call =
+            |n| ReplyCall { name: "echo".to_owned(), arguments: json!({"n": request.turn * 1_000 + n}).to_string() };
         TurnReply { calls: (0..CALLS).map(call).collect(), finish: Finish::ToolCalls, ..TurnReply::default() }
     })
 }
@@ -48,7 +49,9 @@ async fn ids_on_record(stack: &Stack, task: TaskId) -> Vec<String> {
             .fetch_all(stack.db())
             .await
             .unwrap();
-    let ids = rows.iter().flat_map(|(n, decisions)| (0..=decisions.as_array().unwrap().len()).map(move |i| format!("{n}.{i}")));
+    let ids = rows
+        .iter()
+        .flat_map(|(n, decisions)| (0..=decisions.as_array().unwrap().len()).map(move |i| format!("{n}.{i}")));
     ids.chain(["end".to_owned()]).collect()
 }
 
@@ -131,7 +134,10 @@ async fn attempts_of_a_call_are_events_and_its_end_is_the_last() {
     let path = format!("/v1/calls/{call}/events");
     let mut stream = Sse::open(&one.url, &path, None).await;
     assert_eq!(stream.headers["content-type"], "text/event-stream");
-    assert_eq!((&stream.headers["cache-control"], &stream.headers["x-accel-buffering"]), (&"no-store".parse().unwrap(), &"no".parse().unwrap()));
+    assert_eq!(
+        (&stream.headers["cache-control"], &stream.headers["x-accel-buffering"]),
+        (&"no-store".parse().unwrap(), &"no".parse().unwrap())
+    );
     let state = stream.next_of("state").await;
     assert_eq!((state.id, &state.data["call"]), (None, &json!(call)));
     std::fs::write(&hold, "").unwrap();

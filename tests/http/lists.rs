@@ -1,12 +1,15 @@
 //! Lists and searches over HTTP.
 
-use redial_proto::ToolEffect;
+use redial_proto::{ToolEffect, UserRole};
 use redial_testkit::{Stack, scripted_tool};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Http};
+use crate::{
+    client::{Answer, Http},
+    tokens::token,
+};
 
 /// All entries of a list, page by page, and how many pages it had.
 async fn all(http: &Http, path: &str, name: &str) -> (Vec<Value>, usize) {
@@ -73,11 +76,19 @@ async fn calls_are_listed_and_searched() {
     assert_eq!((&page["searched"]["complete"], page["calls"].as_array().unwrap().len()), (&json!(false), 2));
     assert!(page["searched"]["back_to"].is_string());
 
-    let token = page["next_page_token"].as_str().unwrap();
+    wrong_queries_say_what_is_allowed(&http, page["next_page_token"].as_str().unwrap()).await;
+    stack.finish().await;
+}
+
+/// `token`: of another list.
+async fn wrong_queries_say_what_is_allowed(http: &Http, token: &str) {
     for (query, says) in [
         (format!("contains=Paris&page_token={token}"), "page_token is not of this list"),
         (format!("page_token={token}"), "page_token is not of this list"),
         ("page_token=x".to_owned(), "page_token is not of this list"),
+        ("tool=a%00b".to_owned(), "U+0000"),
+        ("since=%2B200000-01-01T00:00:00Z".to_owned(), "allowed: 1970 to 9999"),
+        ("until=0001-01-01T00:00:00Z".to_owned(), "allowed: 1970 to 9999"),
         ("page_size=0".to_owned(), "allowed: 1 to 1000"),
         ("page_size=1001".to_owned(), "allowed: 1 to 1000"),
         ("argument=city".to_owned(), "allowed: POINTER=VALUE"),
@@ -89,7 +100,6 @@ async fn calls_are_listed_and_searched() {
         let detail = problem.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
         assert!(detail.contains(says), "{query}: {detail}");
     }
-    stack.finish().await;
 }
 
 #[tokio::test]
@@ -160,6 +170,8 @@ async fn what_else_a_tenant_has_is_listed() {
     assert_eq!(http.get("/v1/workers").await.must(200)["workers"][0]["tools"], json!(["echo"]));
     assert_eq!(http.get("/v1/conversations").await.must(200)["conversations"], json!([]));
     http.get("/v1/conversations/none/messages").await.problem(StatusCode::NOT_FOUND, "not_found");
+    let wrong = http.get("/v1/conversations/a%00b/messages").await;
+    assert!(wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value").contains("without control characters"));
     assert_eq!(http.get("/v1/tasks").await.must(200)["tasks"], json!([]));
     let view = http.post_with("/v1/calls", &json!({"tool": "echo", "arguments": {}}), &[("prefer", "wait=30")]).await;
     view.must(200);
@@ -218,5 +230,48 @@ async fn conversations_are_listed_read_and_erased() {
     assert_eq!((&erased["done"], &erased["counts"]["tasks"]), (&json!(true), &json!(2)), "{erased}");
     http.get(&format!("{path}/messages")).await.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(all(&http, "/v1/conversations", "conversations").await.0.len(), 2);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn lists_are_within_the_tenant_of_the_token() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let acme = http.with_token(&token(&alice, &UserRole::ALL).await.text());
+    let globex = http.with_token(&token(&bob, &UserRole::ALL).await.text());
+    for n in 0..3 {
+        let body = json!({"tool": "echo", "arguments": {"n": n, "who": "acme"}, "conversation": "c"});
+        acme.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    }
+    let body = json!({"tool": "echo", "arguments": {"who": "globex"}, "conversation": "c"});
+    let own = globex.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    for query in ["", "tool=echo", "conversation=c", "contains=who", "not_tool=none", "state=succeeded"] {
+        let list = globex.get(&format!("/v1/calls?{query}")).await.must(200);
+        let calls = list["calls"].as_array().unwrap();
+        assert_eq!((calls.len(), &calls[0]["call"]), (1, &own["call"]), "{query}");
+        assert_eq!(list["searched"]["calls"], 1, "{query}: nobody learns how many calls others have");
+    }
+    let filter = json!({"filter": {"since": "2020-01-01T00:00:00Z"}, "dry_run": true});
+    let redrive = acme.post("/v1/redrives", &filter).await.must(202)["redrive"].clone();
+    let path = format!("/v1/redrives/{}", redrive.as_str().unwrap());
+    globex.get(&path).await.problem(StatusCode::NOT_FOUND, "redrive_not_found");
+    let cancel = globex.post(&format!("{path}/cancel"), &json!({})).await;
+    cancel.problem(StatusCode::NOT_FOUND, "redrive_not_found");
+    assert_eq!(globex.get("/v1/redrives").await.must(200)["redrives"], json!([]));
+    let actions = globex.get("/v1/actions").await.must(200);
+    assert!(actions["actions"].as_array().unwrap().iter().all(|action| action["user"] == "bob"), "{actions}");
+    let stats = globex.get("/v1/statistics").await.must(200);
+    assert_eq!(stats["groups"][0]["calls"], 1, "{stats}");
+    globex.get("/v1/workers").await.problem(StatusCode::FORBIDDEN, "forbidden");
+    let token_of_acme = acme.get("/v1/calls?page_size=1").await.must(200)["next_page_token"].clone();
+    let stolen = globex.get(&format!("/v1/calls?page_token={}", token_of_acme.as_str().unwrap())).await;
+    stolen.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    redial_testkit::until("the redrive has ended", async || {
+        (acme.get(&path).await.must(200)["state"] == "done").then_some(())
+    })
+    .await;
     stack.finish().await;
 }

@@ -21,7 +21,7 @@ fn random() -> ApiToken {
 pub(crate) async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
     let token = random();
     let create = TokenCreate {
-        token: token.id.clone(),
+        id: token.id.clone(),
         sha256: token.hash(),
         tenant: None,
         user: None,
@@ -81,7 +81,7 @@ async fn what_is_no_valid_token_opens_nothing() {
         let answer = http.with_token(&wrong).get(path).await;
         assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
     }
-    let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { token: valid.id }, ANSWER).await.unwrap();
+    let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();
     until("the token is not remembered any more", async || (with.get(path).await.status == 401).then_some(())).await;
     stack.finish().await;
 }

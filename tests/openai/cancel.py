@@ -1,6 +1,6 @@
-"""A response in the background is cancelled."""
+"""A response in the background is cancelled, and one whose functions have no answer."""
 
-from common import CLIENTS
+from common import ASK_USER, CLIENTS
 
 one, two = CLIENTS
 
@@ -9,3 +9,11 @@ cancelled = two.responses.cancel(response.id)
 assert cancelled.status == "cancelled", cancelled
 assert one.responses.cancel(response.id).status == "cancelled"
 assert list(one.responses.retrieve(response.id, stream=True))[-1].type == "response.failed"
+
+asking = one.responses.create(model="travel", input="Ask.", tools=[ASK_USER])
+assert [item.type for item in asking.output] == ["function_call"], asking
+assert two.responses.cancel(asking.id).status == "completed", "it is what it was"
+after = asking.id[:-1] + "1"
+final = list(one.responses.retrieve(after, stream=True))
+assert [event.type for event in final] == ["response.created", "response.in_progress", "response.failed"], final
+assert two.responses.retrieve(after).status == "cancelled"

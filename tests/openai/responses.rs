@@ -40,7 +40,8 @@ async fn functions_of_the_client_are_called_and_answered() {
 #[tokio::test]
 async fn a_response_can_be_cancelled() {
     let slow = says("never").after(std::time::Duration::from_secs(30));
-    let Some(fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    let asks = calls("", &[("ask_user", json!({"question": "Where?"}))]);
+    let Some(fixture) = Fixture::open(vec![book_tool()], [slow, asks]).await else { return };
     fixture.run("cancel.py").await;
     fixture.close().await;
 }

@@ -84,7 +84,8 @@ impl Model {
     /// There is no time limit: the caller drops the future at its deadline.
     pub async fn ask(&self, request: &TurnRequest, mut watch: impl FnMut(Delta) + Send) -> Result<TurnReply, Failure> {
         let turn = request.turn;
-        let mut watch = |piece: Piece| watch(Delta { turn, text: piece.text, thought: piece.thought, ..Delta::default() });
+        let mut watch =
+            |piece: Piece| watch(Delta { turn, text: piece.text, thought: piece.thought, ..Delta::default() });
         let reply = match &*self.backend {
             Backend::Chat(chat) => chat.ask(request, &mut watch).await,
             Backend::Script(script) => {

@@ -5,7 +5,8 @@ WITH ends AS (
     WHERE c.finished_at >= $1 AND c.finished_at < $2 AND c.tool <> $3 AND NOT starts_with(c.tool, $4)
     UNION ALL
     SELECT t.tenant, t.id, 'task', t.state, t.finished_at, NULL, t.agent
-    FROM tasks t
+    FROM (SELECT DISTINCT tenant FROM webhooks WHERE state = 'active') w
+    JOIN tasks t ON t.tenant = w.tenant
     WHERE t.finished_at >= $1 AND t.finished_at < $2
 )
 INSERT INTO webhook_events (tenant, webhook, subject, event, at)

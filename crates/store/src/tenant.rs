@@ -10,7 +10,7 @@ use redial_proto::{CallId, TaskId, TaskReport, TaskState, Tenant};
 use redial_records::CallContent;
 use uuid::Uuid;
 
-use crate::{Loaded, Store, StoreError, TokenFilter, TokenLine, audit::CallAudit, columns::column};
+use crate::{Loaded, Store, StoreError, TokenFilter, TokenLine, columns::column};
 
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
@@ -34,24 +34,12 @@ impl<'a> TenantStore<'a> {
     pub(crate) const fn tenant(&self) -> &'a Tenant {
         self.tenant
     }
-
-    /// The tenant's name.
-    pub(crate) fn name(&self) -> &'a str {
-        self.tenant.as_str()
-    }
 }
 
 impl TenantStore<'_> {
     /// Of these calls those of the tenant, as decisions need them.
     pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {
         self.store.load(&self.own(calls).await?).await
-    }
-
-    /// Of these calls those of the tenant, with everything on record about them.
-    pub async fn records_of(&self, calls: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
-        let mut records = self.store.records_of(&self.own(calls).await?).await?;
-        records.retain(|record| record.tenant == self.tenant.as_str());
-        Ok(records)
     }
 
     /// Whether the tenant has this call.
@@ -71,7 +59,8 @@ impl TenantStore<'_> {
         self.store.being_erased(calls).await
     }
 
-    async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
+    /// Of these calls those of the tenant.
+    pub(crate) async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
         self.store
             .run_again(|| async {

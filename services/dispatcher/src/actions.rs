@@ -1,6 +1,6 @@
 //! What users do: a row is written before anything is changed, and completed afterwards.
 
-use redial_engine::accept::check_texts;
+use redial_engine::{accept::check_texts, call::check_create_redrive};
 use redial_proto::{
     AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelRedrive, CancelReply, CancelRequest, Code,
     CreateRedrive, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest, RedriveView, TaskCancel, TaskCancelReply,
@@ -10,7 +10,7 @@ use redial_proto::{
 };
 use redial_store::NewAction;
 
-use crate::{asked::Asked, context::Context, error::store_failed, redrives};
+use crate::{asked::Asked, context::Context, error::store_failed};
 
 /// One in so many actions deletes the oldest of its user and verb. Chance decides, so that nobody can arrange that it is never
 /// an action of one's own.
@@ -117,7 +117,7 @@ impl Action for CreateRedrive {
     }
 
     async fn check(&self, _: &Asked) -> Result<(), ApiError> {
-        redrives::check(self)
+        check_create_redrive(self)
     }
 }
 

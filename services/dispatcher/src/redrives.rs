@@ -2,8 +2,7 @@
 
 mod carry_out;
 
-use redial_engine::{accept::check_texts, call::may_redrive};
-use redial_proto::{ApiError, CancelRedrive, Code, CreateRedrive, RedriveFilter, RedriveId, RedriveView};
+use redial_proto::{ApiError, CancelRedrive, Code, CreateRedrive, RedriveId, RedriveView};
 use redial_store::{CreatedRedrive, MAX_OPEN_REDRIVES};
 
 pub(crate) use carry_out::run;
@@ -50,53 +49,4 @@ fn not_found(redrive: RedriveId) -> ApiError {
 fn is_same(request: &CreateRedrive, view: &RedriveView) -> bool {
     let rate = request.rate.unwrap_or(CreateRedrive::DEFAULT_RATE);
     (&request.filter, request.dry_run, rate) == (&view.filter, view.dry_run, view.rate)
-}
-
-/// Checks what is asked for.
-pub(crate) fn check(request: &CreateRedrive) -> Result<(), ApiError> {
-    let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
-    let RedriveFilter { tool, state, conversation, key, .. } = &request.filter;
-    if request.filter.is_empty() {
-        return wrong(
-            "filter is empty; one of these is needed: tool, state (failed, cancelled, unknown), class, since, until, \
-             conversation, key"
-                .to_owned(),
-        );
-    }
-    if let Some(state) = state.filter(|state| may_redrive(*state).is_err()) {
-        return wrong(format!("filter.state is {state}; allowed: failed, cancelled, unknown"));
-    }
-    if let Some(rate) = request.rate.filter(|rate| !(1..=CreateRedrive::MAX_RATE).contains(rate)) {
-        return wrong(format!("rate is {rate}; allowed: 1 to {}", CreateRedrive::MAX_RATE));
-    }
-    check_texts(&[
-        ("filter.tool", tool.as_ref()),
-        ("filter.conversation", conversation.as_ref()),
-        ("filter.key", key.as_ref()),
-    ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bad_request_is_told_what_is_allowed() {
-        let request = |filter: &str, rate: Option<u32>| CreateRedrive {
-            redrive: RedriveId::generate(),
-            filter: serde_json::from_str(filter).unwrap(),
-            dry_run: false,
-            rate,
-        };
-        assert!(check(&request(r#"{"tool":"echo"}"#, Some(1))).is_ok());
-        for (filter, rate, allowed) in [
-            ("{}", None, "one of these is needed"),
-            (r#"{"state":"succeeded"}"#, None, "allowed: failed, cancelled, unknown"),
-            (r#"{"tool":""}"#, None, "allowed: 1 to 200 bytes"),
-            (r#"{"tool":"echo"}"#, Some(0), "allowed: 1 to 10000"),
-        ] {
-            let error = check(&request(filter, rate)).unwrap_err();
-            assert!(error.code == Code::InvalidValue && error.message.contains(allowed), "{error}");
-        }
-    }
 }

@@ -55,9 +55,6 @@ pub(crate) struct Answer {
     pub(crate) schema: Option<SchemaOf>,
 }
 
-/// Any role.
-pub(crate) const ANY: &[UserRole] = &UserRole::ALL;
-
 /// The header of RFC 7240.
 pub(crate) const PREFER: Header = Header {
     name: "Prefer",

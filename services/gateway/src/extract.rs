@@ -28,6 +28,9 @@ pub(crate) struct RawJson(pub(crate) Bytes);
 /// everything through.
 pub(crate) struct Query<T>(pub(crate) T);
 
+/// The name in the path.
+pub(crate) struct Name(pub(crate) String);
+
 /// The id in the path.
 pub(crate) struct Id<T>(pub(crate) T);
 
@@ -71,6 +74,9 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         let query = parts.uri.query().unwrap_or_default();
+        if query.contains("%00") {
+            return Err(Problem::invalid("the query: it holds U+0000, which no text of Redial may"));
+        }
         serde_html_form::from_str(query).map(Self).map_err(|error| Problem::invalid(format!("the query: {error}")))
     }
 }
@@ -84,6 +90,23 @@ impl<T: OfUuid> FromRequestParts<Shared> for Id<T> {
         };
         let Path(text) = Path::<String>::from_request_parts(parts, gateway).await.map_err(|_| wrong(""))?;
         text.parse().map(|id| Self(T::of(id))).map_err(|_| wrong(&text))
+    }
+}
+
+impl FromRequestParts<Shared> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Shared) -> Result<Self, Problem> {
+        let wrong = |text: &str| {
+            let (text, most) = (limits::shorten(text, 100), limits::MAX_KEY);
+            let allowed = format!("allowed: 1 to {most} bytes of UTF-8 without control characters");
+            Problem::invalid(format!("the name in the path is {text:?}; {allowed}"))
+        };
+        let Path(text) = Path::<String>::from_request_parts(parts, gateway).await.map_err(|_| wrong(""))?;
+        if text.is_empty() || text.len() > limits::MAX_KEY || text.chars().any(char::is_control) {
+            return Err(wrong(&text));
+        }
+        Ok(Self(text))
     }
 }
 

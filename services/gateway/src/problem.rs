@@ -6,7 +6,8 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use redial_proto::{ApiError, CallId, Code, FieldError};
+use chrono::{DateTime, Utc};
+use redial_proto::{ApiError, CallId, Code, FieldError, limits};
 use redial_queue::QueueError;
 use redial_store::StoreError;
 use schemars::JsonSchema;
@@ -85,6 +86,11 @@ impl Problem {
     /// A value of the request is not allowed.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidValue, message)
+    }
+
+    /// A time of the request is out of what is allowed.
+    pub(crate) fn check_times(times: &[(&str, Option<DateTime<Utc>>)]) -> Result<(), Self> {
+        times.iter().try_for_each(|(name, time)| limits::check_time(name, *time)).map_err(Self::invalid)
     }
 
     /// The same with another status than that of the code.

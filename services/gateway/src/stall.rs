@@ -40,12 +40,19 @@ impl<S: AsyncWrite + Unpin> Stall<S> {
         }
         let limit = self.limit;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
-        deadline.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+        deadline
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }

@@ -3,13 +3,15 @@
 mod forget;
 mod questions;
 mod token;
+mod tools;
 pub(crate) mod values;
+mod webhooks;
 
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
-use redial_proto::{TaskState, WorkerIdentity};
+use redial_proto::TaskState;
 
 use crate::{
     ids::IdText,
@@ -20,6 +22,8 @@ pub(crate) use self::{
     forget::ForgetArgs,
     questions::{FilterArgs, HistoryArgs, StatsArgs, StatsBy},
     token::{TokenCommand, TokenCreateArgs, TokenListArgs},
+    tools::ToolsCommand,
+    webhooks::{CreateWebhookArgs, WebhooksCommand},
 };
 
 /// Durable tool calls for LLM agents.
@@ -112,6 +116,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<ToolsCommand>,
     },
+    /// List webhooks, or create, test, rotate, disable, enable or delete one
+    Webhooks {
+        /// Print whole texts, however long lines get
+        #[arg(long)]
+        wide: bool,
+        #[command(subcommand)]
+        command: Option<WebhooksCommand>,
+    },
     /// List workers
     Workers {
         /// Include dead workers: no heartbeat for a lease, or for 15 s if leases are shorter
@@ -173,30 +185,6 @@ pub(crate) enum Command {
     Completions {
         /// Shell
         shell: clap_complete::Shell,
-    },
-}
-
-#[derive(clap::Subcommand, Debug)]
-pub(crate) enum ToolsCommand {
-    /// Remove from the registry a tool that no live worker has
-    ///
-    /// New calls of it are refused then, and agents are not offered it. Calls that wait for it end at their deadline.
-    Forget {
-        /// The tool's name
-        tool: String,
-    },
-    /// Let a worker identity serve a tool as it registered it
-    ///
-    /// `redial tools` shows what waits for this, and `redial tools --json` the whole specification. Its workers get calls of the tool within seconds. Whoever serves a tool sees the arguments of its calls.
-    Accept {
-        /// The tool's name
-        tool: String,
-        /// Worker identity; needed if several wait
-        #[arg(long, value_name = "NAME")]
-        identity: Option<WorkerIdentity>,
-        /// Fingerprint of the change, as `redial tools` shows it; another change is not accepted
-        #[arg(long, value_name = "FINGERPRINT")]
-        fingerprint: String,
     },
 }
 

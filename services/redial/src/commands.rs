@@ -26,6 +26,7 @@ mod tasks;
 mod token;
 mod tools;
 mod watch;
+mod webhooks;
 mod workers;
 
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
             tools::accept(settings, tool, identity, fingerprint).await
         }
         Command::Tools { command: Some(ToolsCommand::Forget { tool }), .. } => tools::forget(settings, tool).await,
+        Command::Webhooks { wide, command } => webhooks::run(settings, wide, command).await,
         Command::Workers { all, wide } => workers::run(settings, all, wide).await,
         Command::DeadLetters { limit, wide } => dead_letters::run(settings, limit, wide).await,
         Command::Cancel { id } => cancel::run(settings, &id).await,

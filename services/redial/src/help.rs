@@ -94,6 +94,14 @@ const EXAMPLES: [(&str, &[&str]); 27] = [
             "redial tools forget old_tool",
         ],
     ),
+    (
+        "webhooks",
+        &[
+            "redial webhooks",
+            "redial webhooks create https://example.com/hook --event call.failed --event 'task.*'",
+            "redial webhooks test 4f6c1f0e-8a0f-4c43-9d5e-0d7f6d4f4f10",
+        ],
+    ),
     ("workers", &["redial workers --all"]),
     ("dead-letters", &["redial dead-letters --limit 10", "redial dead-letters --json"]),
     ("actions", &["redial actions --by alice --since 24h", "redial actions --action conversations.forget"]),

@@ -58,6 +58,7 @@ pub use redial_proto::{
     Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,
 };
 pub use redial_queue::QueueConfig;
+pub use redial_telemetry::install_crypto;
 pub use redial_tools::{
     Allowed, AllowedError, CommandUser, Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool,
     Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, WebhookKey,

@@ -30,11 +30,13 @@ pub(crate) enum Case {
     J,
     /// Throughput and latency beside a million calls that nobody can run. It takes minutes: only if it is asked for.
     K,
+    /// The same load over HTTP and over NATS.
+    L,
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 11] =
-        [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H, Self::I, Self::J, Self::K];
+    pub(crate) const ALL: [Self; 12] =
+        [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H, Self::I, Self::J, Self::K, Self::L];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -49,6 +51,7 @@ impl Case {
             Self::I => "i",
             Self::J => "j",
             Self::K => "k",
+            Self::L => "l",
         }
     }
 }
@@ -79,7 +82,7 @@ mod tests {
         }
         assert_eq!(
             "x".parse::<Case>(),
-            Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h, i, j, k".to_owned())
+            Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h, i, j, k, l".to_owned())
         );
     }
 }

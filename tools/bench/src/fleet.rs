@@ -32,6 +32,7 @@ pub(crate) struct Fleet {
     database_url: String,
     pub(crate) dispatchers: Vec<Process>,
     pub(crate) workers: Vec<Process>,
+    gateways: Vec<Process>,
 }
 
 impl Fleet {
@@ -43,6 +44,7 @@ impl Fleet {
             database_url: database.url.clone(),
             dispatchers: Vec::new(),
             workers: Vec::new(),
+            gateways: Vec::new(),
         };
         for _ in 0..dispatchers {
             let process = fleet.spawn(Program::Redial, &["dispatcher"]).await?;
@@ -60,6 +62,18 @@ impl Fleet {
         Ok(())
     }
 
+    /// Starts a gateway that asks for no tokens; returns its URL.
+    pub(crate) async fn add_gateway(&mut self) -> anyhow::Result<String> {
+        let (log, args) =
+            (self.log(), ["gateway", "--listen=127.0.0.1:0", "--without-token", "--gateway-rate=1000000"]);
+        self.gateways.push(self.spawn(Program::Redial, &args).await?);
+        let text = fs::read_to_string(log)?;
+        let address =
+            text.lines().find(|line| line.contains("Gateway started")).and_then(|line| line.split("address=").nth(1));
+        let address = address.and_then(|rest| rest.split_whitespace().next());
+        Ok(format!("http://{}", address.ok_or_else(|| anyhow::anyhow!("the gateway logged no address:\n{text}"))?))
+    }
+
     /// Ends workers, which drain.
     pub(crate) async fn stop_workers(&mut self) {
         stop(std::mem::take(&mut self.workers)).await;
@@ -67,6 +81,7 @@ impl Fleet {
 
     /// Ends all of them, the dispatchers last.
     pub(crate) async fn stop(mut self) {
+        stop(std::mem::take(&mut self.gateways)).await;
         self.stop_workers().await;
         stop(std::mem::take(&mut self.dispatchers)).await;
     }
@@ -113,7 +128,7 @@ impl Program {
 }
 
 /// What each role logs once it serves.
-const STARTED: [&str; 2] = ["Dispatcher started", "Worker started"];
+const STARTED: [&str; 3] = ["Dispatcher started", "Worker started", "Gateway started"];
 
 async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
     let began = Instant::now();

@@ -56,9 +56,18 @@ impl<'a> Load<'a> {
     /// Calls per second, from the first submission to the last result on record.
     pub(crate) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let submitted = self.submit(ECHO, calls).await?;
-        let began = submitted.began;
-        let took = self.drained(&submitted).await?.duration_since(began);
-        Ok(f64::from(calls) / took.as_secs_f64())
+        self.rate(&submitted).await
+    }
+
+    /// So many calls that will be submitted from now on, by somebody else.
+    pub(crate) fn begin(&self, calls: u32) -> Submitted {
+        Submitted { began: Instant::now(), calls, first: CallId::generate() }
+    }
+
+    /// The same for calls that were submitted.
+    pub(crate) async fn rate(&self, submitted: &Submitted) -> anyhow::Result<f64> {
+        let took = self.drained(submitted).await?.duration_since(submitted.began);
+        Ok(f64::from(submitted.calls) / took.as_secs_f64())
     }
 
     /// The same while calls of other tools wait, which do not end.
@@ -86,7 +95,7 @@ impl<'a> Load<'a> {
             Ok(SubmitBatch { calls: calls.collect::<anyhow::Result<_>>()? })
         };
         let mut batches = (0..calls).step_by(BATCH).map(batch);
-        let submitted = Submitted { began: Instant::now(), calls, first: CallId::generate() };
+        let submitted = self.begin(calls);
         let mut under_way = FuturesUnordered::new();
         loop {
             while under_way.len() < AT_ONCE

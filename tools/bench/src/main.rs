@@ -24,6 +24,7 @@ mod cli;
 mod database;
 mod fleet;
 mod history;
+mod http;
 mod load;
 mod meter;
 mod output;

@@ -75,6 +75,7 @@ impl Plan {
                 let once = (20.0 + f64::from(self.unserved) / 8_000.0) / f64::from(self.rounds);
                 once + 30.0 + 4.0 * f64::from(self.calls) / 10_000.0 + 2.0 * f64::from(self.sequential) / 150.0
             }
+            Case::L => 6.0 + f64::from(self.calls) / 12_000.0 * 2.0 + f64::from(self.sequential) / 75.0,
             Case::J => 5.0 + f64::from(self.waiting) / 12_000.0 + 2.0 * f64::from(self.sequential) / 150.0,
         };
         5.0 + self.cases.iter().map(seconds).sum::<f64>() * f64::from(self.rounds)

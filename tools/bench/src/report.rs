@@ -114,6 +114,8 @@ fn speed(plan: &Plan) -> Vec<Unmeasured> {
         rate(Case::K, "2 workers, one has a tool more", M::CallsUnevenPool)
             .against("same tools", M::CallsEvenPool)
             .at_least(0.9),
+        rate(Case::L, "NDJSON over HTTP", M::CallsHttp).against("batches over NATS", M::CallsNats).at_least(0.8),
+        row(Case::L, "  call and wait over HTTP, p50", "ms", M::P50Http).against("over NATS", M::P50Nats).at_most(1.3),
     ]
 }
 

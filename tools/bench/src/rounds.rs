@@ -7,6 +7,7 @@ use crate::{
     case::Case,
     database::Database,
     fleet::{Fleet, Program},
+    http,
     load::{ECHO, Load, arguments, percentiles},
     meter::{Reading, peak_memory},
     output::note,
@@ -101,6 +102,10 @@ impl Rounds<'_> {
             note("(j): beside the backlog of another pool");
             self.beside_backlog(round).await?;
         }
+        if plan.wants(Case::L) {
+            note("(l): over NATS and over HTTP");
+            self.over_http(round).await?;
+        }
         if let Some(unserved) = &self.unserved {
             note("(k): beside calls that nobody can run");
             unserved.round(self.servers, plan, &mut self.samples).await?;
@@ -190,6 +195,16 @@ impl Rounds<'_> {
         self.samples.add(Metric::CallsBacklog, f64::from(self.plan.backlog) / took.as_secs_f64());
         let republished = u32::try_from(load.republished(&submitted).await?)?;
         self.samples.add(Metric::Republished, f64::from(republished));
+        fleet.stop().await;
+        Ok(())
+    }
+
+    async fn over_http(&mut self, round: u32) -> anyhow::Result<()> {
+        let (mut fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());
+        let load = Load::new(&self.servers.queue, &database);
+        load.warm_up().await?;
+        database.vacuum().await?;
+        http::round(&mut fleet, &load, self.plan, &mut self.samples, round.is_multiple_of(2)).await?;
         fleet.stop().await;
         Ok(())
     }

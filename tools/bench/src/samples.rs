@@ -30,6 +30,14 @@ pub(crate) enum Metric {
     BaselineP99,
     /// 99th percentile of the latencies, ms.
     P99,
+    /// Calls per second of case (l), over NATS.
+    CallsNats,
+    /// The same over HTTP.
+    CallsHttp,
+    /// The 50th percentile of its latencies, in ms, over NATS.
+    P50Nats,
+    /// The same over HTTP.
+    P50Http,
     /// How long after its ideal end the latest slow call ended, ms.
     SlowLate,
     /// Peak memory of the worker with slow calls, MiB.

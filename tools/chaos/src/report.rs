@@ -124,9 +124,16 @@ impl Report {
 }
 
 fn command(seed: u64, args: &RunArgs) -> String {
-    let RunArgs { calls, tasks, faults, only, minutes, .. } = args;
+    let RunArgs { calls, tasks, faults, only, minutes, python, python_workers, .. } = args;
     let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
-    format!("./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}")
+    let python = if python.is_some() && *python_workers != 1 {
+        format!(" --python-workers {python_workers}")
+    } else {
+        String::new()
+    };
+    format!(
+        "./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}{python}"
+    )
 }
 
 fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {

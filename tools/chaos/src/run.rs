@@ -76,7 +76,7 @@ fn python(args: &RunArgs) -> anyhow::Result<Option<Python>> {
         return Ok(None);
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/worker.py");
-    say(&format!("{} of the workers is in Python", args.python_workers));
+    say(&format!("workers in Python: {}", args.python_workers));
     Ok(Some(Python { program, script, workers: usize::try_from(args.python_workers)? }))
 }
 

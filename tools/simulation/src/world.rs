@@ -5,6 +5,7 @@
 //! and reorders messages, and can lose its store; workers and dispatchers die between any two steps.
 
 mod advance;
+mod answers;
 mod check;
 mod claim;
 mod clock;

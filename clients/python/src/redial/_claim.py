@@ -79,6 +79,7 @@ class Pool:
         self._permits = Permits(limit)
         self._claims: set[asyncio.Task[None]] = set()
         self._missing: set[str] = set()
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
         """Pulls until the worker drains, and until the claims of what was pulled are answered."""
@@ -107,11 +108,19 @@ class Pool:
             await self._end(puller)
         while self._claims:
             await asyncio.wait(self._claims)
+        if self._failed.done():
+            self._failed.result()
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.create_task(work)
         self._claims.add(task)
-        task.add_done_callback(self._claims.discard)
+        task.add_done_callback(self._spawned_ended)
+
+    def _spawned_ended(self, task: asyncio.Task[None]) -> None:
+        self._claims.discard(task)
+        # Permits are missing then: the worker has to end, and to say why.
+        if not task.cancelled() and (error := task.exception()) is not None and not self._failed.done():
+            self._failed.set_exception(error)
 
     async def _pull(self, puller: Puller) -> None:
         """Waits for permits and jobs, and claims what came. Returns when the worker drains, or has another consumer."""
@@ -119,7 +128,8 @@ class Pool:
         pulling = asyncio.create_task(self._next(puller))
         others = {asyncio.create_task(event.wait()) for event in (self._core.draining, self._change)}
         try:
-            await asyncio.wait({pulling, *others}, return_when=asyncio.FIRST_COMPLETED)
+            everything: set[asyncio.Future[Any]] = {pulling, self._failed, *others}
+            await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for other in others:
                 other.cancel()
@@ -127,6 +137,8 @@ class Pool:
                 # It holds no job while it waits.
                 pulling.cancel()
                 await asyncio.wait({pulling})
+        if self._failed.done():
+            self._failed.result()
         messages = [] if pulling.cancelled() else pulling.result()
         if self._core.draining.is_set():
             for message in messages:

@@ -1,5 +1,5 @@
-"""Streams of server-sent events that survive the loss of a gateway: resumed after the last durable event, without a gap or a
-double."""
+"""Streams of server-sent events that survive the loss of a gateway: resumed after the last durable event, without a gap, and
+without a double where ids are exact: those of calls and tasks."""
 
 from __future__ import annotations
 

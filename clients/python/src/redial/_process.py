@@ -124,7 +124,11 @@ class _InProcess:
         self._lock = threading.Lock()
         self._child: _Child | None = None
         self._wait = threading.Thread(target=self._work, args=(tool, arguments), daemon=True)
-        self._wait.start()
+        try:
+            self._wait.start()
+        except RuntimeError as error:
+            self.ended.set_result(Outcome.failed("unavailable", "the worker could not start the tool", effect_possible=False))
+            _outcome.log.error("Failed to start a thread for a tool error=%s", error)
 
     def stop(self) -> None:
         self._context.cancelled.set()

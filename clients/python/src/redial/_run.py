@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from redial import _outcome
-from redial._outcome import Outcome
+from redial._outcome import Outcome, log
 from redial._process import ProcessPool
 from redial._redact import Redactor
 from redial.context import Context
@@ -141,6 +141,12 @@ def ended_or_raised(task: asyncio.Task[Outcome]) -> Outcome:
     return task.result()
 
 
+def no_thread(error: RuntimeError) -> Outcome:
+    """The outcome if the system has no thread left: another worker may have one."""
+    log.error("Failed to start a thread for a tool error=%s", error)
+    return Outcome.failed("unavailable", "the worker could not start the tool", effect_possible=False)
+
+
 class _InThread:
     """A blocking function in a thread of its own. It cannot be stopped, only asked to; the process does not wait for it."""
 
@@ -159,7 +165,10 @@ class _InThread:
                 # The worker has ended.
                 return
 
-        threading.Thread(target=work, name=f"redial-{tool.name}", daemon=True).start()
+        try:
+            threading.Thread(target=work, name=f"redial-{tool.name}", daemon=True).start()
+        except RuntimeError as error:
+            self.ended.set_result(no_thread(error))
 
     def stop(self) -> None:
         self._context.cancelled.set()

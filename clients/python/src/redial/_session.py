@@ -38,7 +38,8 @@ class Session:
     ) -> None:
         self._settings, self._tools, self._limits, self._version = settings, dict(tools), dict(limits), version
         self._on_ready = on_ready
-        self._lock = threading.Lock()
+        # A signal handler takes it, perhaps while it is held.
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._kill = asyncio.Event()

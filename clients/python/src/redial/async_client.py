@@ -211,7 +211,8 @@ class AsyncClient:
         return pages(self._transport, path_of("conversations", conversation, "messages"), "messages", filters, dict)
 
     def events(self, *, after: str | None = None) -> AsyncIterator[Event]:
-        """What happens in this tenant, as hints: ask for what you need to know."""
+        """The calls and tasks of this tenant that end, as they end, without an end of its own. After the loss of a gateway
+        there is no gap, and some are told again."""
         return _events.events(self._transport, path_of("events"), after)
 
     async def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:

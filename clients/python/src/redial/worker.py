@@ -89,6 +89,7 @@ class Worker:
         self._slots = slots
         self._tools: dict[str, Tool] = {}
         self._session: Session | None = None
+        self._stops = 0
 
     @property
     def id(self) -> str:
@@ -216,6 +217,10 @@ class Worker:
         version = f"python-{_version.VERSION}"
         session = Session(self._settings, self._tools, self._limits(), version, on_ready or (lambda: None))
         self._session = session
+        # A signal may have come before.
+        for _ in range(self._stops):
+            session.stop()
+        self._stops = 0
         ended: asyncio.Future[None] = loop.create_future()
 
         def work() -> None:
@@ -239,7 +244,9 @@ class Worker:
 
     def stop(self) -> None:
         """Begins to drain; from any thread. The second time the grace period ends at once."""
-        if self._session is not None:
+        if self._session is None:
+            self._stops += 1
+        else:
             self._session.stop()
 
 

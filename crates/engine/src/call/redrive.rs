@@ -1,7 +1,9 @@
 //! Running an ended call again, as a new call.
 
-use redial_proto::{CallId, CallState, RetryPolicy};
+use redial_proto::{ApiError, CallId, CallState, Code, CreateRedrive, RedriveFilter, RetryPolicy, limits};
 use redial_records::{CallContent, CallRecord, NewCall, Redrive};
+
+use crate::accept::check_texts;
 
 /// Whether an ended call may run again; if not, why.
 pub fn may_redrive(state: CallState) -> Result<(), String> {
@@ -19,6 +21,32 @@ pub fn may_redrive(state: CallState) -> Result<(), String> {
 /// what it needs.
 pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
     if state == CallState::Refused { Ok(()) } else { may_redrive(state) }
+}
+
+/// Checks which calls are to run again, and how fast. An error says what is allowed.
+pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
+    let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
+    let RedriveFilter { tool, state, conversation, key, since, until, .. } = &request.filter;
+    if request.filter.is_empty() {
+        return wrong(
+            "filter is empty; one of these is needed: tool, state (failed, cancelled, unknown), class, since, until, \
+             conversation, key"
+                .to_owned(),
+        );
+    }
+    if let Some(state) = state.filter(|state| may_redrive(*state).is_err()) {
+        return wrong(format!("filter.state is {state}; allowed: failed, cancelled, unknown"));
+    }
+    if let Some(rate) = request.rate.filter(|rate| !(1..=CreateRedrive::MAX_RATE).contains(rate)) {
+        return wrong(format!("rate is {rate}; allowed: 1 to {}", CreateRedrive::MAX_RATE));
+    }
+    limits::check_time("filter.since", *since).or_else(wrong)?;
+    limits::check_time("filter.until", *until).or_else(wrong)?;
+    check_texts(&[
+        ("filter.tool", tool.as_ref()),
+        ("filter.conversation", conversation.as_ref()),
+        ("filter.key", key.as_ref()),
+    ])
 }
 
 /// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.
@@ -47,5 +75,33 @@ pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, i
         task: None,
         consumer: None,
         redrive_of: Some(Redrive { call: call.id, origin: call.origin.unwrap_or(call.id) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::RedriveId;
+
+    use super::*;
+
+    #[test]
+    fn a_bad_request_is_told_what_is_allowed() {
+        let request = |filter: &str, rate: Option<u32>| CreateRedrive {
+            redrive: RedriveId::generate(),
+            filter: serde_json::from_str(filter).unwrap(),
+            dry_run: false,
+            rate,
+        };
+        assert!(check_create_redrive(&request(r#"{"tool":"echo"}"#, Some(1))).is_ok());
+        for (filter, rate, allowed) in [
+            ("{}", None, "one of these is needed"),
+            (r#"{"state":"succeeded"}"#, None, "allowed: failed, cancelled, unknown"),
+            (r#"{"since":"+100000-01-01T00:00:00Z"}"#, None, "allowed: 1970 to 9999"),
+            (r#"{"tool":""}"#, None, "allowed: 1 to 200 bytes"),
+            (r#"{"tool":"echo"}"#, Some(0), "allowed: 1 to 10000"),
+        ] {
+            let error = check_create_redrive(&request(filter, rate)).unwrap_err();
+            assert!(error.code == Code::InvalidValue && error.message.contains(allowed), "{error}");
+        }
     }
 }

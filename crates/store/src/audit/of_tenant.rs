@@ -1,9 +1,9 @@
-//! What else a user may read: tasks, conversations, rejected submissions, statistics, actions, workers.
+//! What else a user may read: calls, tasks, conversations, rejected submissions, statistics, actions, workers.
 
-use redial_proto::{StoredMessage, TaskId, TaskState, TaskView, Tenant};
+use redial_proto::{CallId, StoredMessage, TaskId, TaskState, TaskView, Tenant};
 use serde::Serialize;
 
-use super::{DeadLetterRecord, TaskFilter, WorkerRecord};
+use super::{CallAudit, DeadLetterRecord, TaskFilter, WorkerRecord};
 use crate::{
     ActionFilter, ActionRecord, StoreError, TenantStore, Time,
     columns::{int, uint},
@@ -43,6 +43,13 @@ pub struct Conversations {
 }
 
 impl TenantStore<'_> {
+    /// Of these calls those of the tenant, with everything on record about them.
+    pub async fn records_of(&self, calls: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
+        let mut records = self.store().records_of(&self.own(calls).await?).await?;
+        records.retain(|record| record.tenant == self.tenant().as_str());
+        Ok(records)
+    }
+
     /// The newest tasks that a filter lets through; its tenant is not looked at.
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
         let filter = TaskFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };

@@ -187,8 +187,10 @@ async fn end_of_slice(db: &mut PgConnection, span: Span, limit: u32) -> Result<T
                (SELECT finished_at AS at FROM calls WHERE finished_at >= $1 AND finished_at < $2
                 ORDER BY finished_at OFFSET $3 LIMIT 1)
                UNION ALL
-               (SELECT finished_at FROM tasks WHERE finished_at >= $1 AND finished_at < $2
-                ORDER BY finished_at OFFSET $3 LIMIT 1)) ends"#,
+               (SELECT t.finished_at FROM (SELECT DISTINCT tenant FROM webhooks WHERE state = 'active') w
+                JOIN tasks t ON t.tenant = w.tenant
+                WHERE t.finished_at >= $1 AND t.finished_at < $2
+                ORDER BY t.finished_at OFFSET $3 LIMIT 1)) ends"#,
         span.from,
         span.until,
         limit

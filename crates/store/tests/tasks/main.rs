@@ -6,6 +6,7 @@ mod advancing;
 mod calls;
 mod erasing;
 mod fixture;
+mod functions;
 mod inbox;
 mod naming;
 mod pages;

@@ -124,40 +124,29 @@ async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<R
     replies.into_iter().map(|reply| reply.unwrap_or_else(busy)).collect()
 }
 
+/// What one round of answers leads to.
+#[derive(Default)]
+struct Round {
+    /// By the position of the answer.
+    replies: HashMap<usize, Result<CallState, ApiError>>,
+    transitions: Vec<Transition>,
+    /// The answer that each transition is planned from.
+    planned: HashMap<CallId, usize>,
+}
+
 /// Reads the calls, and ends those that wait; what had ended already is compared with its answer. An answer that another one
 /// was faster than has no reply, and is compared in the next round.
 async fn one_round(
     context: &Context,
     open: &[(usize, &Answer)],
 ) -> Result<HashMap<usize, Result<CallState, ApiError>>, ApiError> {
-    let mut replies = HashMap::new();
-    let (mut transitions, mut planned) = (Vec::<Transition>::new(), HashMap::<CallId, usize>::new());
+    let mut round = Round::default();
     for tenant in open.iter().map(|(_, answer)| &answer.tenant).collect::<HashSet<_>>() {
-        let own: Vec<&(usize, &Answer)> = open.iter().filter(|(_, answer)| answer.tenant == *tenant).collect();
-        let ids: Vec<CallId> = own.iter().map(|(_, answer)| answer.call).collect();
-        let loaded = context.store.of(tenant).load(&ids).await.map_err(|error| store_failed(&error))?;
-        let calls: HashMap<CallId, CallRecord> = loaded.calls.into_iter().map(|call| (call.id, call)).collect();
-        let unreadable: HashMap<CallId, ApiError> =
-            loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
-        let mut ended = Vec::new();
-        for (n, answer) in own {
-            let Some(call) = calls.get(&answer.call) else {
-                let unreadable = unreadable.get(&answer.call).cloned();
-                replies.insert(*n, Err(unreadable.unwrap_or_else(|| call_not_found(answer.call))));
-                continue;
-            };
-            match plan(context, call, answer) {
-                Ok(Some(_)) if planned.contains_key(&call.id) => {}
-                Ok(Some(transition)) => {
-                    planned.insert(call.id, *n);
-                    transitions.push(transition);
-                }
-                Ok(None) => ended.push((*n, *answer)),
-                Err(error) => drop(replies.insert(*n, Err(error))),
-            }
-        }
-        replies.extend(compare(context, tenant, &ended).await?);
+        let own: Vec<(usize, &Answer)> = open.iter().copied().filter(|(_, answer)| answer.tenant == *tenant).collect();
+        let ended = plan_all(context, tenant, &own, &mut round).await?;
+        round.replies.extend(compare(context, tenant, &ended).await?);
     }
+    let Round { mut replies, transitions, planned } = round;
     let (facts, effects) = transitions::write(context, &transitions).await.map_err(|error| store_failed(&error))?;
     effects::carry_out(context, effects).await;
     let states: HashMap<CallId, CallState> = transitions.iter().map(|one| (one.call, one.state())).collect();
@@ -167,6 +156,38 @@ async fn one_round(
         }
     }
     Ok(replies)
+}
+
+/// Plans the ends of one tenant's calls; returns the answers whose calls have ended already.
+async fn plan_all<'a>(
+    context: &Context,
+    tenant: &Tenant,
+    own: &[(usize, &'a Answer)],
+    round: &mut Round,
+) -> Result<Vec<(usize, &'a Answer)>, ApiError> {
+    let ids: Vec<CallId> = own.iter().map(|(_, answer)| answer.call).collect();
+    let loaded = context.store.of(tenant).load(&ids).await.map_err(|error| store_failed(&error))?;
+    let calls: HashMap<CallId, CallRecord> = loaded.calls.into_iter().map(|call| (call.id, call)).collect();
+    let unreadable: HashMap<CallId, ApiError> =
+        loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
+    let mut ended = Vec::new();
+    for (n, answer) in own {
+        let Some(call) = calls.get(&answer.call) else {
+            let unreadable = unreadable.get(&answer.call).cloned();
+            round.replies.insert(*n, Err(unreadable.unwrap_or_else(|| call_not_found(answer.call))));
+            continue;
+        };
+        match plan(context, call, answer) {
+            Ok(Some(_)) if round.planned.contains_key(&call.id) => {}
+            Ok(Some(transition)) => {
+                round.planned.insert(call.id, *n);
+                round.transitions.push(transition);
+            }
+            Ok(None) => ended.push((*n, *answer)),
+            Err(error) => drop(round.replies.insert(*n, Err(error))),
+        }
+    }
+    Ok(ended)
 }
 
 /// The end of the call; `None` if it has ended.

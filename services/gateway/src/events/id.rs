@@ -27,7 +27,9 @@ impl After {
 /// Fails for an id that is none of the stream.
 pub(super) fn wrong(id: &str, allowed: &str) -> Problem {
     let id = shorten(id, 100);
-    Problem::invalid(format!("the id of the last event is {id:?}; allowed: {allowed}, or no id for all from the beginning"))
+    Problem::invalid(format!(
+        "the id of the last event is {id:?}; allowed: {allowed}, or no id for all from the beginning"
+    ))
 }
 
 /// A number as ids have it: digits, without leading zeros.

@@ -25,7 +25,7 @@ pub(crate) fn completion(record: &Record, id: ResponseId) -> Result<Value, Probl
         message["tool_calls"] = calls.into();
     }
     let choices = json!([{"index": 0, "message": message, "finish_reason": finish, "logprobs": null}]);
-    let mut body = envelope(record, id, "chat.completion", choices);
+    let mut body = envelope(record, id, "chat.completion", &choices);
     body["usage"] = cost(record);
     Ok(body)
 }
@@ -59,7 +59,7 @@ fn choice(record: &Record) -> Result<Choice, Problem> {
     Ok(Choice { text, calls, finish })
 }
 
-fn envelope(record: &Record, id: ResponseId, object: &str, choices: Value) -> Value {
+fn envelope(record: &Record, id: ResponseId, object: &str, choices: &Value) -> Value {
     json!({
         "id": format!("chatcmpl_{}_{}", id.task.0.simple(), id.segment), "object": object,
         "created": record.created_at().timestamp(), "model": record.task().agent, "choices": choices,
@@ -103,7 +103,7 @@ impl Chunks {
     async fn next(&mut self) -> Option<Bytes> {
         if !self.begun {
             self.begun = true;
-            return Some(self.chunk(json!({"role": "assistant", "content": ""}), None).into());
+            return Some(self.chunk(&json!({"role": "assistant", "content": ""}), None).into());
         }
         if self.done {
             return None;
@@ -139,24 +139,24 @@ impl Chunks {
         };
         let mut rest = String::new();
         if let Some(text) = text {
-            rest += &self.chunk(json!({"content": text}), None);
+            rest += &self.chunk(&json!({"content": text}), None);
         }
         for (index, mut call) in calls.into_iter().enumerate() {
             call["index"] = index.into();
-            rest += &self.chunk(json!({"tool_calls": [call]}), None);
+            rest += &self.chunk(&json!({"tool_calls": [call]}), None);
         }
-        rest += &self.chunk(json!({}), Some(finish));
+        rest += &self.chunk(&json!({}), Some(finish));
         if self.with_usage {
-            let mut last = envelope(record, self.id, "chat.completion.chunk", json!([]));
+            let mut last = envelope(record, self.id, "chat.completion.chunk", &json!([]));
             last["usage"] = cost(record);
             rest += &format!("data: {last}\n\n");
         }
         rest + "data: [DONE]\n\n"
     }
 
-    fn chunk(&self, delta: Value, finish: Option<&str>) -> String {
+    fn chunk(&self, delta: &Value, finish: Option<&str>) -> String {
         let choices = json!([{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": null}]);
-        let chunk = envelope(self.follow.record(), self.id, "chat.completion.chunk", choices);
+        let chunk = envelope(self.follow.record(), self.id, "chat.completion.chunk", &choices);
         format!("data: {chunk}\n\n")
     }
 }

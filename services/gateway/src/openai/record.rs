@@ -98,7 +98,9 @@ impl Record {
                 self.said.insert(seq, message);
             }
         }
-        steps.iter().for_each(|step| self.step(step));
+        for step in steps {
+            self.step(step);
+        }
     }
 
     /// It is complete, failed or cancelled: nothing more happens to it.
@@ -278,9 +280,9 @@ impl Record {
     }
 
     fn end(&mut self, state: TaskState, code: TaskCode, message: Option<&str>) {
-        // A task that is stopped while its client is asked has not begun another segment.
+        // A task that is stopped while its client is asked has an end of its own, in the segment that would have followed.
+        self.next_turn();
         if !self.is_shown() {
-            self.ended |= self.segment < self.id.segment;
             return;
         }
         if let Some(answer) = self.task.answer.clone() {

@@ -90,6 +90,7 @@ async fn list(
     who: Identity,
     Query(query): Query<ActionsQuery>,
 ) -> Result<axum::Json<ActionList>, Problem> {
+    Problem::check_times(&[("since", query.since)])?;
     let page = Page::<i64>::of(&gateway, &who, &query).await?;
     let (store, ActionsQuery { user, verb, since, .. }) = (gateway.store.of(&who.tenant), query);
     let filter = ActionFilter { user, verb, since, ..ActionFilter::default() };

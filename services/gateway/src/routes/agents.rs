@@ -1,13 +1,13 @@
 //! `/v1/agents`.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use redial_proto::{AgentList, AgentView, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     endpoint::Endpoint,
-    extract::Query,
+    extract::{Name, Query},
     gateway::Shared,
     identity::Identity,
     page::{ListQuery, Page},
@@ -72,7 +72,7 @@ async fn list(
 async fn get(
     State(gateway): State<Shared>,
     who: Identity,
-    Path(agent): Path<String>,
+    Name(agent): Name,
 ) -> Result<axum::Json<AgentView>, Problem> {
     let request = ListAgents { agent: Some(agent.clone()), ..ListAgents::default() };
     let list: AgentList = gateway.ask_twice(&who.caller(Verb::AgentList)?, Verb::AgentList, &request, None).await?;

@@ -1,5 +1,6 @@
 //! `/v1/calls`.
 
+mod answer;
 mod events;
 mod get;
 mod list;
@@ -9,7 +10,9 @@ mod redrive;
 mod submit;
 mod wait;
 
-use redial_proto::{CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole};
+use redial_proto::{
+    AnswerReply, CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole,
+};
 use schemars::JsonSchema;
 
 use crate::{
@@ -65,6 +68,12 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .description("What has ended stays as it is. After `cancelled` no attempt of it starts any more.")
             .roles(SUBMIT)
             .answer::<CancelReply>(200, "The state of the call now."),
+        Endpoint::post("/v1/calls/{id}/answer", answer::answer)
+            .about(TAG, "answer_call", "Answer a call of a function that the client serves")
+            .description("Either `output` or `error` is needed. The first answer counts: the same one again gets the same reply.")
+            .roles(SUBMIT)
+            .body::<answer::AnswerBody>()
+            .answer::<AnswerReply>(200, "The state of the call now."),
         Endpoint::post("/v1/calls/{id}/redrive", redrive::redrive)
             .about(TAG, "redrive_call", "Run an ended call again, perhaps with other arguments")
             .description(

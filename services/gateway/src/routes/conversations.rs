@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::{
-    extract::{Path, State},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::{
     endpoint::Endpoint,
-    extract::Query,
+    extract::{Name, Query},
     gateway::Shared,
     identity::Identity,
     page::{ListQuery, Page},
@@ -148,7 +148,7 @@ struct MessageList {
 async fn messages(
     State(gateway): State<Shared>,
     who: Identity,
-    Path(conversation): Path<String>,
+    Name(conversation): Name,
     Query(query): Query<MessagesQuery>,
 ) -> Result<axum::Json<MessageList>, Problem> {
     let page = Page::<u32>::of(&gateway, &who, &query).await?;
@@ -195,7 +195,7 @@ struct Erased {
 async fn erase(
     State(gateway): State<Shared>,
     who: Identity,
-    Path(conversation): Path<String>,
+    Name(conversation): Name,
     Query(query): Query<EraseQuery>,
 ) -> Result<Response, Problem> {
     let caller = who.caller(Verb::ConversationForget)?;

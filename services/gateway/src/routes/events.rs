@@ -90,8 +90,7 @@ async fn missed(
     let after = EndedPosition { at: query.since, id: query.after.unwrap_or_default() };
     let ended = gateway.store.of(&who.tenant).ended_since(after, size).await?;
     let last = ended.last().map(EndedLine::position).filter(|_| ended.len() == size as usize);
-    let next = last.map(|EndedPosition { at, id }| {
-        format!("/v1/events/missed?since={}&after={id}&page_size={size}", time_id(at))
-    });
+    let next = last
+        .map(|EndedPosition { at, id }| format!("/v1/events/missed?since={}&after={id}&page_size={size}", time_id(at)));
     Ok(axum::Json(Missed { items: ended.into_iter().map(EndedItem::from).collect(), next }))
 }

@@ -84,6 +84,7 @@ async fn statistics(
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }
+    Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let since = query.since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));
     let end = query.until.unwrap_or_else(Utc::now);
     if end <= since || end - since > LONGEST {

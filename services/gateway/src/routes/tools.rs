@@ -1,13 +1,13 @@
 //! `/v1/tools`.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     endpoint::Endpoint,
-    extract::Query,
+    extract::{Name, Query},
     gateway::Shared,
     identity::Identity,
     page::{ListQuery, Page},
@@ -69,11 +69,7 @@ async fn list(
     Ok(axum::Json(ToolPage { next_page_token: page.next(list.next.as_ref()), tools: list.tools }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(tool): Path<String>,
-) -> Result<axum::Json<ToolView>, Problem> {
+async fn get(State(gateway): State<Shared>, who: Identity, Name(tool): Name) -> Result<axum::Json<ToolView>, Problem> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
     let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));

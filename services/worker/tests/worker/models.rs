@@ -1,8 +1,6 @@
 //! Models: watchers see their deltas, and each model has its own limit.
 
-use redial_proto::{
-    Delta, DeltaPosition, ErrorClass, Language, Message, Role, TaskId, Trimmed, WholeText, subjects,
-};
+use redial_proto::{Delta, DeltaPosition, ErrorClass, Language, Message, Role, TaskId, Trimmed, WholeText, subjects};
 use redial_queue::Subscription;
 use redial_worker::{Context, Tool, TurnReply, TurnRequest, Worker};
 use serde_json::{Map, Value};

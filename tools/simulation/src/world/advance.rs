@@ -76,7 +76,7 @@ impl World {
 
     /// Chooses where the jobs of new calls are published.
     fn admit_calls(&mut self, d: usize, transition: &mut TaskTransition) {
-        for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none()) {
+        for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none() && !call.is_of_client()) {
             let Some(of) = call.task else { continue };
             call.consumer = self.admit(d, self.tool_of(of)).map(consumer_name);
         }
@@ -273,6 +273,19 @@ impl World {
             self.tables.requests.push((call.id, call.arguments.clone()));
         }
         self.insert(number, call.consumer.as_deref().map(consumer_no));
+        if call.is_of_client() {
+            self.ask_client(number, call.deadline_ms);
+        }
+    }
+
+    /// `submit.sql`: a call that its client serves waits for the answer, and has no job.
+    fn ask_client(&mut self, call: CallNo, deadline_ms: u64) {
+        let now = self.now;
+        let row = self.row_mut(call);
+        (row.state, row.of_client, row.backlog) = (CallState::ClientWait, true, None);
+        (row.effect, row.max_attempts) = (ToolEffect::Unsafe, 1);
+        row.deadline_at = now + deadline_ms.cast_signed();
+        row.wake_at = row.deadline_at;
     }
 
     fn has_other_running(&self, task: usize) -> bool {

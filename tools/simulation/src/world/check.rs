@@ -90,6 +90,10 @@ impl World {
 
     /// The recorded result is the one that the worker of the attempt reported.
     fn check_attempt(&mut self, row: AttemptRow) {
+        // A client answered: no worker reported anything.
+        if self.row(row.job.call).of_client {
+            return;
+        }
         let mut own = self.ledger.executions.iter().filter(|one| one.job == row.job && one.worker == row.worker);
         let reported = |one: &Execution| one.reported.is_some_and(|outcome| outcome.class == row.class);
         let said = own.any(reported);

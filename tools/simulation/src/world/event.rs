@@ -22,6 +22,7 @@ impl World {
             self.tools_that_run(),
             self.workers_that_can_pull(),
             self.tasks_to_advance(),
+            self.functions_to_answer(),
         ];
         let all: usize = counts.iter().sum();
         if all == 0 {
@@ -39,7 +40,8 @@ impl World {
             2 => self.take_result(n, pick),
             3 => self.run_tool(n, pick >> 16),
             4 => self.next_pull(n),
-            _ => self.next_task(n, pick),
+            5 => self.next_task(n, pick),
+            _ => self.next_answer(n, pick),
         }
         true
     }

@@ -37,6 +37,8 @@ pub(crate) struct CallRow {
     pub(crate) lease_until: Ms,
     pub(crate) cancel_requested: bool,
     pub(crate) class: Option<ErrorClass>,
+    /// Its client serves it.
+    pub(crate) of_client: bool,
     /// Its position in its task; `None` for a bare call.
     pub(crate) task: Option<TaskCall>,
     /// The id that the planner gave it; nil for a bare call.
@@ -68,6 +70,7 @@ impl CallRow {
             lease_until: 0,
             cancel_requested: false,
             class: None,
+            of_client: false,
             task: None,
             id: CallId(Uuid::nil()),
         }

@@ -153,6 +153,7 @@ fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> 
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }
+    Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let tool = query.tool.or_else(|| query.model.as_deref().map(turn::tool_name));
     let conditions = |name: &str, texts: &[String]| {
         let read = |text: &String| {

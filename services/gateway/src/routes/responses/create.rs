@@ -50,10 +50,10 @@ pub(super) async fn create(
     Json(body): Json<CreateResponse>,
 ) -> Result<Response, Problem> {
     let permit = who.limits.stream()?;
-    let (streams, background) = (body.stream == Some(true), body.background == Some(true));
+    let shape = Shape { streams: body.stream == Some(true), background: body.background == Some(true) };
     let id = commit(&gateway, &who, &headers, body).await?;
     // It is on record: whatever happens now, it must not be sent again.
-    let mut response = match show(&gateway, &who, id, streams, background, permit).await {
+    let mut response = match show(&gateway, &who, id, shape, permit).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     };
@@ -121,19 +121,25 @@ fn conversation(value: &Value) -> Result<Option<String>, Problem> {
     }
 }
 
+/// How a client wants to see its response.
+#[derive(Clone, Copy)]
+struct Shape {
+    streams: bool,
+    background: bool,
+}
+
 async fn show(
     gateway: &Shared,
     who: &Identity,
     id: ResponseId,
-    streams: bool,
-    background: bool,
+    shape: Shape,
     permit: tokio::sync::OwnedSemaphorePermit,
 ) -> Result<Response, Problem> {
     let mut follow = Follow::begin(gateway, who, id).await?;
-    if streams {
+    if shape.streams {
         return Ok(stream::answer(stream::events(gateway.clone(), follow, None, permit)));
     }
-    if !background {
+    if !shape.background {
         follow.end().await?;
     }
     Ok(axum::Json(follow.record().response()).into_response())

@@ -14,6 +14,7 @@ use crate::{
     gateway::Shared,
     identity::Identity,
     openai::{
+        answer::waiting,
         follow::{Follow, Segments, not_found, task_of},
         ids::{ResponseId, of_item},
         items, stream, wrong,
@@ -21,19 +22,13 @@ use crate::{
     problem::Problem,
 };
 
-/// How a response is shown.
+/// How a response is shown. OpenAI's other parameters have no effect.
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ResponseQuery {
     /// Its events, as they come.
     stream: Option<bool>,
     /// Only events after this `sequence_number`.
     starting_after: Option<u64>,
-    /// Not used.
-    #[serde(default, alias = "include[]")]
-    include: Vec<String>,
-    /// Not used.
-    include_obfuscation: Option<bool>,
 }
 
 /// Which items: all of them fit into one list.
@@ -89,7 +84,9 @@ pub(super) async fn cancel(
     let response = id(&response)?;
     let mut follow = Follow::begin(&gateway, &who, response).await?;
     follow.must_exist().await?;
-    if !follow.record().is_over() {
+    // A response that asks the client for something is complete; its task still waits.
+    let is_asking = !waiting(&gateway, &who, response.task).await?.is_empty();
+    if !follow.record().is_over() || is_asking {
         let caller = who.caller(Verb::TaskCancel)?;
         let request = TaskCancel { task: response.task };
         let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;

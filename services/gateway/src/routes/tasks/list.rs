@@ -57,6 +57,7 @@ pub(super) async fn list(
     who: Identity,
     Query(query): Query<TasksQuery>,
 ) -> Result<axum::Json<TaskList>, Problem> {
+    Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let page = Page::<TaskId>::of(&gateway, &who, &query).await?;
     let (store, TasksQuery { state, conversation, agent, since, until, .. }) = (gateway.store.of(&who.tenant), query);
     let filter = TaskFilter { state, conversation, agent, since, until, ..TaskFilter::default() };

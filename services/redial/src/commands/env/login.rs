@@ -146,7 +146,13 @@ fn unknown(access: &Access, file: &Path, who: Who<'_>) -> ApiError {
         Who::User(name) => ("user", name, users.collect()),
         Who::Worker(name) => ("worker", name, access.workers.keys().map(ToString::to_string).collect()),
         Who::Dispatcher => ("user", "dispatcher", Vec::new()),
-        Who::Gateway => ("table", "gateway", Vec::new()),
+        Who::Gateway => {
+            let message = format!(
+                "{}: the table [gateway] is missing; allowed: [gateway] with password = \"$NAME\", the name of an environment variable",
+                file.display()
+            );
+            return ApiError::new(Code::InvalidConfiguration, message);
+        }
     };
     let close = did_you_mean(name, names.iter().map(String::as_str));
     let close = close.map(|close| format!("; did you mean {close:?}?")).unwrap_or_default();

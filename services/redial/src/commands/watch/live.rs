@@ -116,10 +116,12 @@ mod tests {
 
     fn live(pieces: &[(&str, &str)]) -> (LiveMessage, String) {
         let mut live = LiveMessage::new(Page::test(Some(60), false));
-        let delta =
-            |&(thought, text): &(&str, &str)| {
-                Delta { turn: 1, text: text.to_owned(), thought: thought.to_owned(), ..Delta::default() }
-            };
+        let delta = |&(thought, text): &(&str, &str)| Delta {
+            turn: 1,
+            text: text.to_owned(),
+            thought: thought.to_owned(),
+            ..Delta::default()
+        };
         let out = pieces.iter().map(|piece| live.push(&delta(piece))).collect();
         (live, out)
     }

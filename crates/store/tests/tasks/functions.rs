@@ -1,0 +1,70 @@
+//! Calls that the client of a task serves.
+
+use redial_proto::{CallId, CallState, ErrorClass, Failure, Tenant, function};
+use redial_records::{Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, Transition};
+use redial_store::FunctionCall;
+
+use crate::fixture::{Fixture, new_call, stepped};
+
+const WAITING: Guard =
+    Guard { state: CallState::ClientWait, attempt: 0, worker: None, claim: None, cancel_requested: Some(false) };
+
+fn answered(call: CallId, result: Result<&str, Failure>) -> Transition {
+    let attempt = EndedAttempt { duration_ms: None, result: result.map(str::to_owned) };
+    Transition { call, guard: WAITING, change: Change::Answer { by: "client alice".to_owned(), attempt } }
+}
+
+#[tokio::test]
+async fn a_function_waits_without_a_job_and_is_answered_once() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let of_client = |index| NewCall { pool: function::POOL.to_owned(), ..new_call(task, 1, index) };
+    let refused = NewCall { refusal: Some(Failure::new(ErrorClass::InvalidArguments, "no")), ..of_client(3) };
+    let calls = [of_client(1), of_client(2), refused];
+    fixture.start_with(task, &calls).await;
+    let record = fixture.store.load(&[calls[0].id]).await.unwrap().calls.remove(0);
+    assert_eq!((record.state, record.attempt, record.backlog, record.publish_no), (CallState::ClientWait, 0, None, 0));
+    let claim = Claim {
+        job: redial_proto::JobRef { call: calls[0].id, attempt: 1 },
+        claim: redial_proto::ClaimId::generate(),
+        worker: "worker-1".parse().unwrap(),
+        tool: "get_weather".to_owned(),
+    };
+    assert!(fixture.store.claim(&[claim], 60_000).await.unwrap().is_empty(), "no worker gets it");
+
+    let facts = fixture.store.apply(&[answered(calls[0].id, Ok("[1]"))]).await.unwrap();
+    assert_eq!((facts[0].attempt, facts[0].task, &facts[0].worker), (1, Some(task), &None));
+    assert!(fixture.store.apply(&[answered(calls[0].id, Ok("[2]"))]).await.unwrap().is_empty(), "once");
+    let failure = Failure::new(ErrorClass::Rejected, "not now").without_effect();
+    fixture.store.apply(&[answered(calls[1].id, Err(failure))]).await.unwrap();
+    let mut ends = Vec::new();
+    let advanced = fixture.advance([task], |task| {
+        ends.extend(task.inbox.iter().cloned());
+        Some(stepped(&task, Vec::new()))
+    });
+    advanced.await.unwrap();
+    let ended = |item: &InboxItem| match item {
+        InboxItem::Ended(ended) => {
+            (ended.call_index, ended.output.clone(), ended.failure.as_ref().map(|one| one.class))
+        }
+        other => panic!("{other:?}"),
+    };
+    let ends: Vec<_> = ends.iter().map(ended).collect();
+    assert_eq!(ends, [(1, Some("[1]".to_owned()), None), (2, None, Some(ErrorClass::Rejected))]);
+
+    let audit = fixture.store.record(calls[0].id).await.unwrap().unwrap();
+    let attempt = &audit.attempts_made[0];
+    assert_eq!((attempt.attempt, attempt.worker.as_str()), (1, "client alice"));
+    assert_eq!(attempt.started_at, audit.line.submitted_at, "the client had it from the beginning");
+    let tenant = Tenant::default();
+    let functions = fixture.store.of(&tenant).functions_of(task).await.unwrap();
+    let states: Vec<CallState> = functions.iter().map(|one: &FunctionCall| one.state).collect();
+    assert_eq!(states, [CallState::Succeeded, CallState::Failed, CallState::Refused]);
+    assert_eq!(fixture.store.of(&tenant).task_of_function(calls[1].id).await.unwrap(), Some(task));
+    assert_eq!(fixture.store.of(&tenant).newest_task("c").await.unwrap(), Some(task));
+    let other: Tenant = "other".parse().unwrap();
+    let theirs = fixture.store.of(&other);
+    assert!(theirs.functions_of(task).await.unwrap().is_empty());
+    assert_eq!(theirs.task_of_function(calls[1].id).await.unwrap(), None);
+    assert_eq!(theirs.newest_task("c").await.unwrap(), None);
+}
