@@ -26,7 +26,7 @@ impl World {
         self.tables.calls[usize::from(call)].tool
     }
 
-    fn row_mut(&mut self, call: CallNo) -> &mut CallRow {
+    pub(super) fn row_mut(&mut self, call: CallNo) -> &mut CallRow {
         &mut self.tables.calls[usize::from(call)]
     }
 
