@@ -213,8 +213,15 @@ impl TenantStore<'_> {
             .run(async {
                 let mut db = store.checkout().await?;
                 let overlap = webhook::OVERLAP_SECONDS;
-                let update =
-                    sqlx::query_file_as!(Row, "sql/webhooks_rotate.sql", self.tenant().as_str(), id, int(version), overlap, key);
+                let update = sqlx::query_file_as!(
+                    Row,
+                    "sql/webhooks_rotate.sql",
+                    self.tenant().as_str(),
+                    id,
+                    int(version),
+                    overlap,
+                    key
+                );
                 let row = update.fetch_optional(&mut *db).await?;
                 Ok(db.done(row))
             })
