@@ -16,6 +16,9 @@ mod exit_codes;
 mod forgetting;
 #[path = "processes/one_trace.rs"]
 mod one_trace;
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "python_worker/python.rs"]
+mod python;
 #[path = "processes/readme.rs"]
 mod readme;
 #[path = "processes/secrets.rs"]
