@@ -3,7 +3,7 @@
 --
 --   redial_owner       redial migrate: owns the tables
 --   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables
---   redial_reader      operators and dashboards: read everything but the hashes of tokens, write nothing
+--   redial_reader      operators and dashboards: read everything but the hashes of tokens and the key of page tokens, write nothing
 --   redial_gateway     gateways: read everything, write nothing but when tokens were used
 
 DO $$
@@ -63,7 +63,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
 ALTER DEFAULT PRIVILEGES FOR ROLE redial_owner IN SCHEMA public
     GRANT SELECT ON TABLES TO redial_reader, redial_gateway;
 
--- The migration that creates the table does the same.
+-- The migrations that create the tables do the same.
 DO $$
 BEGIN
     IF to_regclass('public.tokens') IS NOT NULL THEN
@@ -71,6 +71,9 @@ BEGIN
         GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at)
             ON tokens TO redial_reader;
         GRANT UPDATE (last_used_at) ON tokens TO redial_gateway;
+    END IF;
+    IF to_regclass('public.page_key') IS NOT NULL THEN
+        REVOKE ALL ON page_key FROM redial_reader;
     END IF;
 END
 $$;

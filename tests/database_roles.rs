@@ -135,7 +135,7 @@ async fn each_role_can_do_its_work_and_nothing_else() {
 
 /// Roles that were there before the table, and the table before the roles: the rights are the same.
 #[tokio::test]
-async fn only_gateways_and_dispatchers_learn_the_hashes_of_tokens() {
+async fn only_gateways_and_dispatchers_learn_hashes_of_tokens_and_the_key_of_pages() {
     let database = Database::create().await;
     database.redial("owner", &["migrate"]).await;
     let id: TokenId = "aaaaaaaaaaaa".parse().unwrap();
@@ -148,10 +148,11 @@ async fn only_gateways_and_dispatchers_learn_the_hashes_of_tokens() {
         let listed = database.redial("reader", &["token", "list", "--json"]).await;
         assert!(listed.contains("\"aaaaaaaaaaaa\"") && !listed.contains("sha256"), "{listed}");
         database.refuses("reader", &["SELECT sha256 FROM tokens", "SELECT * FROM tokens", "DELETE FROM tokens"]).await;
-        database.refuses("reader", &["UPDATE tokens SET last_used_at = now()"]).await;
+        database.refuses("reader", &["UPDATE tokens SET last_used_at = now()", "SELECT key FROM page_key"]).await;
         let config = StoreConfig { url: database.url("gateway"), connections: 2, purpose: Purpose::Audit };
         let store = Store::connect(&config).await.unwrap();
         assert_eq!(store.token(&id).await.unwrap().unwrap().user.as_str(), "alice");
+        assert_eq!(store.page_key().await.unwrap().len(), 32);
         store.mark_tokens_used(std::slice::from_ref(&id)).await.unwrap();
         assert!(store.tokens(&TokenFilter::default(), 1).await.unwrap()[0].last_used_at.is_some());
         let writes = [

@@ -27,6 +27,7 @@ mod routes;
 mod server;
 mod stall;
 mod stats;
+mod streams;
 mod watch;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -93,7 +94,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::default(),
         stats: stats::Stats::default(),
-        events: events::Events::default(),
+        streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,

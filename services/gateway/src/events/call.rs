@@ -10,10 +10,16 @@ use redial_views::{attempt_view, call_view};
 
 use super::{
     id::{After, number, wrong},
-    sse::{END, Page},
     stream::{self, Progress, Source},
 };
-use crate::{gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::call_subject};
+use crate::{
+    gateway::Shared,
+    hub::Waiter,
+    identity::Identity,
+    problem::Problem,
+    streams::sse::{END, Page},
+    watch::call_subject,
+};
 
 /// What an id may be.
 const IDS: &str = "the id of an event of this call, as 1.ended, or end";
@@ -100,7 +106,7 @@ impl Source for CallEvents {
 
 impl CallEvents {
     async fn look(&self) -> Result<Look, Problem> {
-        let _turn = self.gateway.events.reads.acquire().await;
+        let _turn = self.gateway.streams.reads.acquire().await;
         // Attempts are read after the call's row: an ended call has all of them.
         let record = self.gateway.store.of(&self.tenant).records_of(&[self.call]).await?.pop();
         let not_found = || Problem::new(Code::CallNotFound, format!("no call {} is on record", self.call));

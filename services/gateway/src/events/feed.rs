@@ -5,16 +5,11 @@
 //! read again until it is certain that nothing earlier can appear ([`redial_store::stats::Fence`]); that time is the id of an
 //! event. A stream that goes on after an id gets all that ended since: some of it twice, nothing never.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use axum::{http::HeaderMap, response::Response};
-use bytes::Bytes;
 use chrono::TimeDelta;
-use redial_proto::{CallId, Code, TaskId, TaskNotice, Tenant};
+use redial_proto::{CallId, Code, TaskId, Tenant};
 use redial_store::{
     StoreError, Time,
     audit::{EndedLine, EndedPosition},
@@ -26,17 +21,22 @@ use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 
 use super::{
     id::{After, wrong},
-    sse::Page,
     stream::{self, Progress, Source},
 };
-use crate::{gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    gateway::Shared,
+    identity::Identity,
+    problem::Problem,
+    streams::{
+        sse::Page,
+        tails::{Hint, Tail},
+    },
+};
 
 /// How often the record is read.
 const LOOK: Duration = Duration::from_secs(1);
 /// Ends that are read at once.
 const PAGE: u32 = 500;
-/// Events that may wait for the slowest stream; one that is further behind reads the record instead.
-const WAITING: usize = 2_000;
 /// Each look reads again what ended so short a time before the last end that was seen: most ends become visible within it.
 const OVERLAP: TimeDelta = TimeDelta::seconds(1);
 /// After so many looks everything since the fence is read again.
@@ -97,28 +97,6 @@ impl EndedItem {
     }
 }
 
-/// What a stream is told.
-#[derive(Clone)]
-struct Hint {
-    text: Bytes,
-    /// The id that it has.
-    id: Option<Time>,
-}
-
-/// The tenants with open feeds.
-#[derive(Clone, Default)]
-pub(super) struct Feeds {
-    tails: Arc<Mutex<HashMap<Tenant, Tail>>>,
-}
-
-/// What the streams of a tenant listen to.
-#[derive(Clone)]
-struct Tail {
-    hints: broadcast::Sender<Hint>,
-    /// Nothing that ended before can appear any more.
-    certain: tokio::sync::watch::Sender<Option<Time>>,
-}
-
 /// An id as it is written.
 pub(crate) fn time_id(at: Time) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
@@ -135,7 +113,11 @@ pub(crate) async fn follow_feed(
     let allowed = "the id of an event of a feed: a time, as 2026-11-24T17:00:00.000000Z";
     let from = after.id(headers).map(|id| id.parse::<Time>().map_err(|_| wrong(id, allowed))).transpose()?;
     // Before anything is read: what becomes visible after that is told.
-    let (tail, hints) = gateway.events.feeds.listen(&gateway, &who.tenant);
+    let (tail, hints, is_new) = gateway.streams.tails.listen(&who.tenant);
+    if is_new {
+        let reader = Reader { gateway: gateway.clone(), tenant: who.tenant.clone(), tail: tail.clone(), seen: None };
+        tokio::spawn(reader.run());
+    }
     let mut certain = tail.certain.subscribe();
     let certain = tokio::select! {
         certain = certain.wait_for(Option::is_some) => certain.ok().and_then(|certain| *certain),
@@ -209,7 +191,7 @@ impl Source for Feed {
 
 impl Feed {
     async fn read_on(&mut self, after: EndedPosition, page: &mut Page) -> Result<Progress, Problem> {
-        let _turn = self.gateway.events.reads.acquire().await;
+        let _turn = self.gateway.streams.reads.acquire().await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
         let certain = self.tail.certain.borrow().unwrap_or(self.id);
         let is_last = ended.len() < PAGE as usize;
@@ -221,37 +203,6 @@ impl Feed {
             page.event(Some(&time_id(self.id)), item.event(), &item)?;
         }
         Ok(Progress::More)
-    }
-}
-
-impl Feeds {
-    /// What the streams of this tenant listen to; it is read from the record as long as there are any.
-    fn listen(&self, gateway: &Shared, tenant: &Tenant) -> (Tail, broadcast::Receiver<Hint>) {
-        let mut tails = self.lock();
-        if let Some(tail) = tails.get(tenant) {
-            return (tail.clone(), tail.hints.subscribe());
-        }
-        let tail = Tail { hints: broadcast::Sender::new(WAITING), certain: tokio::sync::watch::Sender::new(None) };
-        let hints = tail.hints.subscribe();
-        tails.insert(tenant.clone(), tail.clone());
-        let reader = Reader { gateway: gateway.clone(), tenant: tenant.clone(), tail: tail.clone(), seen: None };
-        tokio::spawn(reader.run());
-        (tail, hints)
-    }
-
-    /// Tells the feeds of a tenant of a step of a task. Its end is told from the record.
-    pub(super) fn notice(&self, tenant: &Tenant, notice: &[u8]) {
-        let Some(tail) = self.lock().get(tenant).cloned() else { return };
-        let Ok(notice) = serde_json::from_slice::<TaskNotice>(notice) else { return };
-        let mut page = Page::default();
-        if !notice.state.is_terminal() && page.event(None, "step", &notice).is_ok() {
-            // An error says that no stream listens.
-            let _ = tail.hints.send(Hint { text: page.into_bytes(), id: None });
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Tenant, Tail>> {
-        self.tails.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,9 +241,7 @@ impl Reader {
                 () = tokio::time::sleep(LOOK) => {}
                 () = self.gateway.shutdown.cancelled() => return,
             }
-            let mut tails = self.gateway.events.feeds.lock();
-            if self.tail.hints.receiver_count() == 0 {
-                tails.remove(&self.tenant);
+            if self.gateway.streams.tails.forget_unused(&self.tenant) {
                 return;
             }
         }
@@ -324,7 +273,7 @@ impl Reader {
     }
 
     /// Reads what ended after a position, and tells what was not told before.
-    async fn read(&mut self, mut after: EndedPosition, tell: bool) -> Result<(), StoreError> {
+    async fn read(&mut self, mut after: EndedPosition, is_told: bool) -> Result<(), StoreError> {
         loop {
             let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
             let is_last = ended.len() < PAGE as usize;
@@ -332,8 +281,8 @@ impl Reader {
             let Some(seen) = &mut self.seen else { return Ok(()) };
             seen.last = seen.last.max(after.at);
             for line in ended {
-                if seen.told.insert(line.position()) && tell {
-                    self.tail.tell(line, seen.certain);
+                if seen.told.insert(line.position()) && is_told {
+                    tell(&self.tail, line, seen.certain);
                 }
             }
             while seen.told.len() > REMEMBERED {
@@ -360,11 +309,10 @@ impl Seen {
     }
 }
 
-impl Tail {
-    fn tell(&self, line: EndedLine, certain: Time) {
-        let (item, mut page) = (EndedItem::from(line), Page::default());
-        if page.event(Some(&time_id(certain)), item.event(), &item).is_ok() {
-            let _ = self.hints.send(Hint { text: page.into_bytes(), id: Some(certain) });
-        }
+fn tell(tail: &Tail, line: EndedLine, certain: Time) {
+    let (item, mut page) = (EndedItem::from(line), Page::default());
+    if page.event(Some(&time_id(certain)), item.event(), &item).is_ok() {
+        // An error says that no stream listens.
+        let _ = tail.hints.send(Hint { text: page.into_bytes(), id: Some(certain) });
     }
 }
