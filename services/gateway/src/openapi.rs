@@ -182,7 +182,10 @@ fn problems(endpoint: &Endpoint) -> Vec<u16> {
         (changes, &[403, 409]),
         (is_read, &[422]),
     ];
-    groups.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, statuses)| statuses).copied().collect()
+    let mut statuses: Vec<u16> =
+        groups.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, statuses)| statuses).copied().collect();
+    statuses.sort_unstable();
+    statuses
 }
 
 #[cfg(test)]
