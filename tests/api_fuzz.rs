@@ -79,7 +79,7 @@ async fn a_generated_client_submits_a_call_and_waits_for_it() {
     let config = home.path().join("config.yml");
     std::fs::write(&config, "post_hooks: []\n").unwrap();
     let mut generate = Command::new(python.with_file_name("openapi-python-client"));
-    generate.args(["generate", "--meta", "none", "--output-path", "generated", "--path"]).arg(document());
+    generate.args(["generate", "--meta", "none", "--output-path", "redial_generated", "--path"]).arg(document());
     run(generate.arg("--config").arg(config).current_dir(home.path()), "the generator").await;
     let token = fixture.token(&UserRole::ALL).await;
     let mut client = Command::new(&python);

@@ -1,10 +1,10 @@
-"""A client that openapi-python-client generated, in the package `generated`, submits a call and waits for its end."""
+"""A client that openapi-python-client generated, in the package `redial_generated`, submits a call and waits for its end."""
 
 import os
 
-from generated import AuthenticatedClient
-from generated.api.calls import get_call, list_calls, submit_calls, wait_for_calls
-from generated.models import Submission, SubmitResult, WaitRequest
+from redial_generated import AuthenticatedClient
+from redial_generated.api.calls import get_call, list_calls, submit_calls, wait_for_calls
+from redial_generated.models import Submission, SubmitResult, WaitRequest
 
 with AuthenticatedClient(os.environ["URL"], os.environ["TOKEN"], raise_on_unexpected_status=True) as client:
     submission = Submission.from_dict({"tool": "echo", "arguments": {"city": "Paris"}, "key": "of-a-generated-client"})

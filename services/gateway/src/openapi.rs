@@ -1,10 +1,14 @@
 //! The OpenAPI 3.1 document, from what the endpoints declare.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use axum::http::Method;
 use redial_proto::UserRole;
-use schemars::{Schema, SchemaGenerator, generate::SchemaSettings, transform::ReplaceBoolSchemas};
+use schemars::{
+    Schema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, ReplaceBoolSchemas},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -22,7 +26,7 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
     // Most generators of clients do not know that `true` is a schema, too.
     let mut replace_bools = ReplaceBoolSchemas::default();
     replace_bools.skip_additional_properties = true;
-    let settings = settings.with_transform(replace_bools);
+    let settings = settings.with_transform(replace_bools).with_transform(RecursiveTransform(list_texts));
     let mut schemas = SchemaGenerator::new(settings);
     let problem = schemas.subschema_for::<ProblemDocument>().to_value();
     let openai_problem = schemas.subschema_for::<OpenaiError>().to_value();
@@ -104,6 +108,33 @@ fn either(first: Value, second: Value) -> Value {
             choices.into()
         }
         first => json!({"anyOf": [first, second]}),
+    }
+}
+
+/// One list of the texts of an enum, with what each means in the description. As a choice of constants, which schemars writes,
+/// generators of clients make a type for each text, and code that takes only the first.
+fn list_texts(schema: &mut Schema) {
+    let choices = schema.get("oneOf").and_then(Value::as_array).cloned().unwrap_or_default();
+    let texts: Option<Vec<Vec<Value>>> = choices.iter().map(texts).collect();
+    let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return };
+    let mut description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for choice in &choices {
+        if let (Some(text), Some(means)) = (choice["const"].as_str(), choice["description"].as_str()) {
+            let _ = write!(description, "\n- `{text}`: {means}");
+        }
+    }
+    schema.remove("oneOf");
+    schema.insert("description".to_owned(), description.trim().into());
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), texts.concat().into());
+}
+
+/// The texts that a choice allows, if it allows only such.
+fn texts(choice: &Value) -> Option<Vec<Value>> {
+    match (choice.get("const"), choice.get("enum")) {
+        (Some(text), None) if text.is_string() => Some(vec![text.clone()]),
+        (None, Some(Value::Array(texts))) if choice["type"] == "string" => Some(texts.clone()),
+        _ => None,
     }
 }
 

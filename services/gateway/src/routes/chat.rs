@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
-    events::MEDIA,
+    events::{MEDIA, ServerSentEvent},
     extract::Json,
     gateway::Shared,
     idempotency::key,
@@ -40,7 +40,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header(IDEMPOTENCY_KEY)
             .body::<Value>()
             .answer::<Value>(200, "The completion, or with `stream` its chunks.")
-            .answer_as::<String>(200, "The completion, or with `stream` its chunks.", MEDIA),
+            .answer_as::<ServerSentEvent>(200, "The completion, or with `stream` its chunks.", MEDIA),
     ]
 }
 

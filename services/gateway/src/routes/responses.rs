@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
-    events::MEDIA,
+    events::{MEDIA, ServerSentEvent},
 };
 
 const TAG: &str = "openai";
@@ -23,13 +23,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header(IDEMPOTENCY_KEY)
             .body::<Value>()
             .answer::<Value>(200, "The response, or with `stream` its events.")
-            .answer_as::<String>(200, "The response, or with `stream` its events.", MEDIA),
+            .answer_as::<ServerSentEvent>(200, "The response, or with `stream` its events.", MEDIA),
         Endpoint::get("/v1/responses/{id}", get::get)
             .about(TAG, "get_response", "A response; with `stream=true` its events after `starting_after`")
             .roles(READ)
             .query::<get::ResponseQuery>()
             .answer::<Value>(200, "The response, or its events.")
-            .answer_as::<String>(200, "The response, or its events.", MEDIA),
+            .answer_as::<ServerSentEvent>(200, "The response, or its events.", MEDIA),
         Endpoint::delete("/v1/responses/{id}", get::delete)
             .about(TAG, "delete_response", "Refused: what is on record is erased by conversation")
             .roles(READ)
