@@ -6,8 +6,8 @@ use redial_testkit::{Stack, TestGateway, unique_path};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
-/// In everything that the other tenant has on record.
-pub(crate) const CANARY: &str = "canary-of-another-tenant";
+/// In everything that the other tenant has on record. The checker of the stack knows it as that tenant's, too.
+pub(crate) const CANARY: &str = "canary-of-globex";
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
 
 pub(crate) struct Fixture {
@@ -55,7 +55,7 @@ impl Fixture {
         let acme = stack.user("acme", "alice").await;
         let globex = stack.user("globex", "bob").await;
         let mut ids = json!({"tools": ["echo"], "agents": ["travel"], "models": ["travel"], "errors": ["not_found"]});
-        fill(&gateway, &token(&acme, &UserRole::ALL).await, "ours", &mut ids).await;
+        fill(&gateway, &token(&acme, &UserRole::ALL).await, "canary-of-acme", &mut ids).await;
         fill(&gateway, &token(&globex, &UserRole::ALL).await, CANARY, &mut ids).await;
         Self { stack, gateway, ids, acme }
     }
