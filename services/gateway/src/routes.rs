@@ -5,6 +5,7 @@ mod agents;
 mod calls;
 mod chat;
 mod conversations;
+mod docs;
 mod events;
 mod health;
 mod models;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         models::endpoints(),
         health::endpoints(),
         pages::endpoints(),
+        docs::endpoints(),
     ]
     .into_iter()
     .flatten()
