@@ -21,17 +21,6 @@ impl Python {
     pub(crate) fn set_up(command: &mut Command) {
         command.current_dir(package()).env("PYTHONPATH", package().join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
     }
-
-    /// What a command printed; panics if it failed.
-    pub(crate) fn run(&self, arguments: &[&str]) -> String {
-        let mut command = Command::new(&self.program);
-        command.args(arguments);
-        Self::set_up(&mut command);
-        let output = command.output().unwrap();
-        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{arguments:?}: {said}");
-        said
-    }
 }
 
 fn repository() -> PathBuf {

@@ -9,42 +9,7 @@
 mod call;
 mod feed;
 mod id;
-mod live;
-mod sse;
 mod stream;
 mod task;
 
-use redial_proto::Tenant;
-use tokio::sync::Semaphore;
-
-pub(crate) use self::{
-    call::follow_call,
-    feed::{EndedItem, follow_feed, time_id},
-    id::After,
-    stream::MEDIA,
-    task::follow_task,
-};
-use self::{feed::Feeds, live::LiveTexts};
-
-/// Streams that read a page at the same time. A thousand that are woken together leave connections to requests.
-const READS: usize = 4;
-
-/// What the streams of one gateway share.
-pub(crate) struct Events {
-    reads: Semaphore,
-    live: LiveTexts,
-    feeds: Feeds,
-}
-
-impl Default for Events {
-    fn default() -> Self {
-        Self { reads: Semaphore::new(READS), live: LiveTexts::default(), feeds: Feeds::default() }
-    }
-}
-
-impl Events {
-    /// Tells the feeds of a tenant of a step of one of its tasks: a [`redial_proto::TaskNotice`].
-    pub(crate) fn notice(&self, tenant: &Tenant, notice: &[u8]) {
-        self.feeds.notice(tenant, notice);
-    }
-}
+pub(crate) use self::{call::follow_call, feed::follow_feed, id::After, stream::MEDIA, task::follow_task};

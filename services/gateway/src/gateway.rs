@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::Tokens, config::GatewayConfig, events::Events, hub::Hub, identity::Identity, problem::Problem, stats::Stats,
+    auth::Tokens, config::GatewayConfig, fan_out::FanOut, hub::Hub, identity::Identity, problem::Problem, stats::Stats,
 };
 
 /// The state of the router.
@@ -32,7 +32,7 @@ pub(crate) struct Gateway {
     pub(crate) hub: Hub,
     pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
-    pub(crate) events: Events,
+    pub(crate) events: FanOut,
     /// What page tokens are sealed with, once it was read.
     pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Cancelled at the shutdown: streams and waits end.

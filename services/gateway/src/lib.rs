@@ -10,6 +10,7 @@ mod endpoint;
 mod error;
 mod events;
 mod extract;
+mod fan_out;
 mod gateway;
 mod hub;
 mod idempotency;
@@ -25,6 +26,7 @@ mod problem;
 mod router;
 mod routes;
 mod server;
+mod sse;
 mod stall;
 mod stats;
 mod watch;
@@ -91,9 +93,9 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
-        tokens: auth::Tokens::default(),
+        tokens: auth::Tokens::new(&config),
         stats: stats::Stats::default(),
-        events: events::Events::default(),
+        events: fan_out::FanOut::default(),
         page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,

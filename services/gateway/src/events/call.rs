@@ -10,10 +10,16 @@ use redial_views::{attempt_view, call_view};
 
 use super::{
     id::{After, number, wrong},
-    sse::{END, Page},
     stream::{self, Progress, Source},
 };
-use crate::{gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::call_subject};
+use crate::{
+    gateway::Shared,
+    hub::Waiter,
+    identity::Identity,
+    problem::Problem,
+    sse::{END, Page},
+    watch::call_subject,
+};
 
 /// What an id may be.
 const IDS: &str = "the id of an event of this call, as 1.ended, or end";

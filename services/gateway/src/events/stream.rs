@@ -11,8 +11,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use super::sse::Page;
-use crate::{gateway::Shared, problem::Problem};
+use crate::{gateway::Shared, problem::Problem, sse::Page};
 
 /// The media type of streams of events.
 pub(crate) const MEDIA: &str = "text/event-stream";
@@ -110,7 +109,7 @@ impl<S: Source> Open<S> {
                 None
             }
             () = sleep(COMMENT) => Some(Page::comment("")),
-            () = self.gateway.shutdown.cancelled() => self.drain(),
+            () = self.gateway.shutdown.cancelled() => Some(self.drain()),
         }
     }
 
@@ -120,13 +119,13 @@ impl<S: Source> Open<S> {
                 self.progress = Progress::More;
                 Some(Page::comment("the record cannot be read; trying again"))
             }
-            () = self.gateway.shutdown.cancelled() => self.drain(),
+            () = self.gateway.shutdown.cancelled() => Some(self.drain()),
         }
     }
 
-    fn drain(&mut self) -> Option<Page> {
+    fn drain(&mut self) -> Page {
         self.progress = Progress::Ended;
-        Some(Page::comment("this gateway stops; connect again"))
+        Page::comment("this gateway stops; connect again")
     }
 }
 

@@ -10,11 +10,17 @@ use serde_json::{Map, Value};
 
 use super::{
     id::{After, number, wrong},
-    live::{Follower, Sent},
-    sse::{END, Page},
     stream::{self, Progress, Source},
 };
-use crate::{gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::task_subject};
+use crate::{
+    fan_out::{Follower, Sent},
+    gateway::Shared,
+    hub::Waiter,
+    identity::Identity,
+    problem::Problem,
+    sse::{END, Page},
+    watch::task_subject,
+};
 
 /// Bytes of a page, about.
 const PAGE: usize = 64 * 1024;

@@ -12,8 +12,9 @@ use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, LAST_EVENT_ID},
-    events::{After, EndedItem, MEDIA, follow_feed, time_id},
+    events::{After, MEDIA, follow_feed},
     extract::Query,
+    fan_out::{EndedItem, time_id},
     gateway::Shared,
     identity::Identity,
     problem::Problem,

@@ -13,8 +13,7 @@ use redial_proto::{Delta, DeltaPosition, TaskId, WholeText, subjects};
 use redial_queue::{Queue, Subscription};
 use tokio::sync::watch;
 
-use super::sse::Page;
-use crate::{hub::Subject, problem::Problem};
+use crate::{hub::Subject, problem::Problem, sse::Page};
 
 /// Bytes of a text that is shown while it is written; of a longer one the message is shown once it is on record.
 const LONGEST: usize = 512 * 1024;
@@ -23,18 +22,18 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The texts of the tasks that streams are open for.
 #[derive(Clone, Default)]
-pub(super) struct LiveTexts {
+pub(crate) struct LiveTexts {
     tasks: Arc<Mutex<HashMap<Subject, watch::Sender<LiveText>>>>,
 }
 
 /// Hears what the model of one task writes.
-pub(super) struct Follower {
+pub(crate) struct Follower {
     text: watch::Receiver<LiveText>,
 }
 
 /// What of a text a stream was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     turn: u32,
     attempt: u32,
     version: u32,
@@ -43,7 +42,7 @@ pub(super) struct Sent {
 }
 
 impl LiveTexts {
-    pub(super) fn follow(&self, queue: &Queue, subject: &Subject) -> Follower {
+    pub(crate) fn follow(&self, queue: &Queue, subject: &Subject) -> Follower {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = tasks.get(subject) {
             return Follower { text: sender.subscribe() };
@@ -102,20 +101,20 @@ impl LiveTexts {
 
 impl Follower {
     /// Waits for another piece. Can be cancelled without loss.
-    pub(super) async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         if self.text.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// The turn of what is known.
-    pub(super) fn turn(&self) -> Option<u32> {
+    pub(crate) fn turn(&self) -> Option<u32> {
         let text = self.text.borrow();
         text.is_known.then_some(text.turn)
     }
 
     /// Adds what was written since: the text so far as `text`, if nothing of it was sent, and otherwise what follows as `delta`.
-    pub(super) fn show(&self, sent: &mut Option<Sent>, page: &mut Page) -> Result<(), Problem> {
+    pub(crate) fn show(&self, sent: &mut Option<Sent>, page: &mut Page) -> Result<(), Problem> {
         let text = self.text.borrow();
         if !text.is_known {
             return Ok(());

@@ -8,22 +8,22 @@ use serde::Serialize;
 use crate::problem::Problem;
 
 /// The name of the last event of a stream.
-pub(super) const END: &str = "end";
+pub(crate) const END: &str = "end";
 /// How long a client waits before it connects again, in ms.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
 /// Text of a stream that is about to be sent.
 #[derive(Default)]
-pub(super) struct Page(Vec<u8>);
+pub(crate) struct Page(Vec<u8>);
 
 impl Page {
     /// The beginning of a stream.
-    pub(super) fn first() -> Self {
+    pub(crate) fn first() -> Self {
         Self(RETRY.to_vec())
     }
 
     /// Adds an event. `id`: the stream can be resumed after it.
-    pub(super) fn event(&mut self, id: Option<&str>, name: &str, data: &impl Serialize) -> Result<(), Problem> {
+    pub(crate) fn event(&mut self, id: Option<&str>, name: &str, data: &impl Serialize) -> Result<(), Problem> {
         if let Some(id) = id {
             self.line("id", id);
         }
@@ -41,20 +41,20 @@ impl Page {
     }
 
     /// A line that clients ignore: the connection lives, and why nothing comes.
-    pub(super) fn comment(text: &str) -> Self {
+    pub(crate) fn comment(text: &str) -> Self {
         Self(format!(": {text}\n\n").into_bytes())
     }
 
     /// Adds an event that was written before.
-    pub(super) fn raw(&mut self, event: &[u8]) {
+    pub(crate) fn raw(&mut self, event: &[u8]) {
         self.0.extend_from_slice(event);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn into_bytes(self) -> bytes::Bytes {
+    pub(crate) fn into_bytes(self) -> bytes::Bytes {
         self.0.into()
     }
 
