@@ -120,7 +120,7 @@ async fn while_connections_are_cut_each_call_is_submitted_once() {
     }
     stack.wait_until_empty().await;
     let evidence = stack.finish().await;
-    assert_eq!(evidence.calls.len(), 200 + 3000);
+    assert_eq!(evidence.calls.len(), 60 + 1500);
 }
 
 /// Two gateways behind one address, which changes from one to the other, while connections are cut.

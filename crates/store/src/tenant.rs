@@ -34,11 +34,6 @@ impl<'a> TenantStore<'a> {
     pub(crate) const fn tenant(&self) -> &'a Tenant {
         self.tenant
     }
-
-    /// The tenant's name.
-    pub(crate) fn name(&self) -> &'a str {
-        self.tenant.as_str()
-    }
 }
 
 impl TenantStore<'_> {

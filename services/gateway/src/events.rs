@@ -12,4 +12,10 @@ mod id;
 mod stream;
 mod task;
 
-pub(crate) use self::{call::follow_call, feed::follow_feed, id::After, stream::MEDIA, task::follow_task};
+pub(crate) use self::{
+    call::follow_call,
+    feed::{EndedItem, follow_feed, time_id},
+    id::After,
+    stream::MEDIA,
+    task::follow_task,
+};

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::Tokens, config::GatewayConfig, fan_out::FanOut, hub::Hub, identity::Identity, problem::Problem, stats::Stats,
+    auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, problem::Problem, stats::Stats, streams::Streams,
 };
 
 /// The state of the router.
@@ -32,7 +32,7 @@ pub(crate) struct Gateway {
     pub(crate) hub: Hub,
     pub(crate) tokens: Tokens,
     pub(crate) stats: Stats,
-    pub(crate) events: FanOut,
+    pub(crate) streams: Streams,
     /// What page tokens are sealed with, once it was read.
     pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Cancelled at the shutdown: streams and waits end.

@@ -10,7 +10,6 @@ mod endpoint;
 mod error;
 mod events;
 mod extract;
-mod fan_out;
 mod gateway;
 mod hub;
 mod idempotency;
@@ -26,9 +25,9 @@ mod problem;
 mod router;
 mod routes;
 mod server;
-mod sse;
 mod stall;
 mod stats;
+mod streams;
 mod watch;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -95,7 +94,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         hub: hub::Hub::default(),
         tokens: auth::Tokens::new(&config),
         stats: stats::Stats::default(),
-        events: fan_out::FanOut::default(),
+        streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
         shutdown,
         config,

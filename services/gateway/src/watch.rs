@@ -28,7 +28,7 @@ pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription
         let (Some(tenant), Some(kind), Some(id)) = (tokens.next(), tokens.next(), tokens.next()) else { continue };
         let (Ok(tenant), Ok(id)) = (tenant.parse(), id.parse::<Uuid>()) else { continue };
         if kind == "tasks" {
-            gateway.events.notice(&tenant, &body);
+            gateway.streams.tails.notice(&tenant, &body);
         }
         gateway.hub.heard(Subject { tenant, id }, (kind == "calls").then_some(body));
     }

@@ -27,16 +27,25 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._stopped = False
         threading.Thread(target=self._loop.run_forever, name="redial-client", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for the end of something in the loop."""
+        if self._stopped:
+            work.close()
+            raise RuntimeError("the client is closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def stopped(self) -> bool:
+        """True after its end."""
+        return self._stopped
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """Iterates over something in the loop. It ends there when the iterator is closed here."""
@@ -51,11 +60,14 @@ class _Loop:
             while (item := self.run(following())) is not None:
                 yield item[0]
         finally:
-            if close is not None:
+            # An iterator may outlive its client, which has ended what it follows.
+            if close is not None and not self._stopped:
                 self.run(close())
 
     def stop(self) -> None:
-        """Ends the thread."""
+        """Ends what is iterated over, and the thread."""
+        self.run(self._loop.shutdown_asyncgens())
+        self._stopped = True
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
@@ -86,8 +98,9 @@ class Client:
 
     def close(self) -> None:
         """Ends the connections."""
-        self._loop.run(self._client.close())
-        self._loop.stop()
+        if not self._loop.stopped:
+            self._loop.run(self._client.close())
+            self._loop.stop()
 
     def call(
         self,

@@ -138,7 +138,7 @@ impl TenantStore<'_> {
         let rows = store
             .run_again(|| async {
                 let mut db = store.checkout().await?;
-                let rows = sqlx::query_file_as!(Row, "sql/webhooks_read.sql", self.name(), id, most);
+                let rows = sqlx::query_file_as!(Row, "sql/webhooks_read.sql", self.tenant().as_str(), id, most);
                 let rows = rows.fetch_all(&mut *db).await?;
                 Ok(db.done(rows))
             })
@@ -158,7 +158,7 @@ impl TenantStore<'_> {
                 let mut db = store.checkout().await?;
                 let insert = sqlx::query_file!(
                     "sql/webhooks_create.sql",
-                    self.name(),
+                    self.tenant().as_str(),
                     new.id,
                     new.user,
                     new.content,
@@ -190,7 +190,7 @@ impl TenantStore<'_> {
                 let update = sqlx::query_file_as!(
                     Row,
                     "sql/webhooks_update.sql",
-                    self.name(),
+                    self.tenant().as_str(),
                     id,
                     change.url.as_deref(),
                     events.as_deref(),
@@ -213,8 +213,15 @@ impl TenantStore<'_> {
             .run(async {
                 let mut db = store.checkout().await?;
                 let overlap = webhook::OVERLAP_SECONDS;
-                let update =
-                    sqlx::query_file_as!(Row, "sql/webhooks_rotate.sql", self.name(), id, int(version), overlap, key);
+                let update = sqlx::query_file_as!(
+                    Row,
+                    "sql/webhooks_rotate.sql",
+                    self.tenant().as_str(),
+                    id,
+                    int(version),
+                    overlap,
+                    key
+                );
                 let row = update.fetch_optional(&mut *db).await?;
                 Ok(db.done(row))
             })
@@ -231,7 +238,7 @@ impl TenantStore<'_> {
         let open = store
             .run(async {
                 let mut db = store.checkout().await?;
-                let delete = sqlx::query_file_scalar!("sql/webhooks_delete.sql", self.name(), id);
+                let delete = sqlx::query_file_scalar!("sql/webhooks_delete.sql", self.tenant().as_str(), id);
                 let open = delete.fetch_optional(&mut *db).await?;
                 Ok(db.done(open))
             })
@@ -248,7 +255,7 @@ impl TenantStore<'_> {
                 let open = sqlx::query_scalar!(
                     r#"SELECT delivery AS "delivery!" FROM webhook_events
                        WHERE tenant = $1 AND webhook = $2 AND delivery IS NOT NULL AND NOT ended LIMIT $3"#,
-                    self.name(),
+                    self.tenant().as_str(),
                     id,
                     i64::from(limit)
                 );

@@ -48,9 +48,6 @@ struct Rest {
     cut: Vec<&'static str>,
 }
 
-/// Leaves a field out, or shortens it.
-type Shorten<T> = fn(&mut T);
-
 /// The data of an event about a call.
 pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     let id = CallId(record.line.call);

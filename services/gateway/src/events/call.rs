@@ -17,7 +17,7 @@ use crate::{
     hub::Waiter,
     identity::Identity,
     problem::Problem,
-    sse::{END, Page},
+    streams::sse::{END, Page},
     watch::call_subject,
 };
 
@@ -106,7 +106,7 @@ impl Source for CallEvents {
 
 impl CallEvents {
     async fn look(&self) -> Result<Look, Problem> {
-        let _turn = self.gateway.events.reads.acquire().await;
+        let _turn = self.gateway.streams.reads.acquire().await;
         // Attempts are read after the call's row: an ended call has all of them.
         let record = self.gateway.store.of(&self.tenant).records_of(&[self.call]).await?.pop();
         let not_found = || Problem::new(Code::CallNotFound, format!("no call {} is on record", self.call));

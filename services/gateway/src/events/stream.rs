@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use crate::{gateway::Shared, problem::Problem, sse::Page};
+use crate::{gateway::Shared, problem::Problem, streams::sse::Page};
 
 /// The media type of streams of events.
 pub(crate) const MEDIA: &str = "text/event-stream";

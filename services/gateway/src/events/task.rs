@@ -13,12 +13,14 @@ use super::{
     stream::{self, Progress, Source},
 };
 use crate::{
-    fan_out::{Follower, Sent},
     gateway::Shared,
     hub::Waiter,
     identity::Identity,
     problem::Problem,
-    sse::{END, Page},
+    streams::{
+        live::{Follower, Sent},
+        sse::{END, Page},
+    },
     watch::task_subject,
 };
 
@@ -138,7 +140,7 @@ impl Source for TaskEvents {
 
 impl TaskEvents {
     async fn report(&self, after: u32) -> Result<TaskReport, Problem> {
-        let _turn = self.gateway.events.reads.acquire().await;
+        let _turn = self.gateway.streams.reads.acquire().await;
         let report = self.gateway.store.of(&self.tenant).task_page(self.task, after, PAGE).await?;
         report.ok_or_else(|| Problem::new(Code::TaskNotFound, format!("no task {} is on record", self.task)))
     }
@@ -171,7 +173,7 @@ impl TaskEvents {
             return Ok(Progress::Ended);
         }
         if self.live.is_none() {
-            self.live = Some(self.gateway.events.live.follow(&self.gateway.queue, self.waiter.subject()));
+            self.live = Some(self.gateway.streams.live.follow(&self.gateway.queue, self.waiter.subject()));
         }
         Ok(Progress::Waits)
     }
@@ -198,7 +200,7 @@ impl TaskEvents {
     }
 
     async fn newest_turn(&self) -> Result<Turn, Problem> {
-        let _turn = self.gateway.events.reads.acquire().await;
+        let _turn = self.gateway.streams.reads.acquire().await;
         let newest = self.gateway.store.of(&self.tenant).newest_turn(self.task).await?;
         let (turn, is_open) = newest.unwrap_or((0, false));
         Ok(if is_open { Turn::Open(turn) } else { Turn::Over(turn) })

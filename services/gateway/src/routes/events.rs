@@ -12,9 +12,8 @@ use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, LAST_EVENT_ID},
-    events::{After, MEDIA, follow_feed},
+    events::{After, EndedItem, MEDIA, follow_feed, time_id},
     extract::Query,
-    fan_out::{EndedItem, time_id},
     gateway::Shared,
     identity::Identity,
     problem::Problem,

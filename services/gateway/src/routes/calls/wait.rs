@@ -48,10 +48,10 @@ struct Waited {
 async fn wait_from(
     gateway: &Gateway,
     who: &Identity,
-    waited: Waited,
+    wanted: Waited,
     mut look: bool,
 ) -> Result<Option<Ended>, Problem> {
-    let Waited { call, language, time } = waited;
+    let Waited { call, language, time } = wanted;
     let deadline = Instant::now() + time;
     let mut waiter = gateway.hub.wait_for(call_subject(who, call));
     loop {

@@ -13,7 +13,8 @@ use redial_proto::{Delta, DeltaPosition, TaskId, WholeText, subjects};
 use redial_queue::{Queue, Subscription};
 use tokio::sync::watch;
 
-use crate::{hub::Subject, problem::Problem, sse::Page};
+use super::sse::Page;
+use crate::{hub::Subject, problem::Problem};
 
 /// Bytes of a text that is shown while it is written; of a longer one the message is shown once it is on record.
 const LONGEST: usize = 512 * 1024;
