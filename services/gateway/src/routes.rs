@@ -14,6 +14,7 @@ mod rejected;
 mod responses;
 mod statistics;
 mod tasks;
+mod tokens;
 mod tools;
 mod webhooks;
 mod workers;
@@ -34,6 +35,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         rejected::endpoints(),
         statistics::endpoints(),
         webhooks::endpoints(),
+        tokens::endpoints(),
         actions::endpoints(),
         responses::endpoints(),
         chat::endpoints(),
