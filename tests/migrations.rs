@@ -137,7 +137,7 @@ fn every_migration_is_dated_named_by_a_verb_and_reversible() {
         assert!(date.len() == 14 && date.bytes().all(|byte| byte.is_ascii_digit()), "{migration} is not dated");
         let verb = name.split('_').next().unwrap();
         assert!(
-            ["create", "add", "alter", "drop", "rename", "fill", "list", "order"].contains(&verb),
+            ["create", "add", "alter", "drop", "rename", "fill", "list", "order", "validate"].contains(&verb),
             "{migration} names no verb"
         );
     }

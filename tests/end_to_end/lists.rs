@@ -41,8 +41,8 @@ async fn a_tenant_sees_the_tools_and_agents_that_it_may_use() {
     let (acme, nobody) = (stack.user("acme", "alice").await, stack.user("unknown", "eve").await);
 
     let all: ToolList = acme.ask(Verb::ToolList, &ListTools::default(), ANSWER).await.unwrap();
-    let names: Vec<&str> = all.tools.iter().map(|tool| tool.spec.name.as_str()).collect();
-    assert_eq!((names, &all.next), (vec!["echo", "other"], &None), "no model, and nothing that it may not use");
+    let found: Vec<&str> = all.tools.iter().map(|tool| tool.spec.name.as_str()).collect();
+    assert_eq!((found, &all.next), (vec!["echo", "other"], &None), "no model, and nothing that it may not use");
     assert!(all.tools.iter().all(|tool| tool.served), "{all:?}");
     let first: ToolList =
         acme.ask(Verb::ToolList, &ListTools { limit: Some(1), ..ListTools::default() }, ANSWER).await.unwrap();

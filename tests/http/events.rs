@@ -90,7 +90,7 @@ async fn ten_thousand_events_come_once_while_gateways_are_killed() {
     let written = report.steps.iter().flat_map(|step| &step.decisions);
     assert!(written.filter(|decision| matches!(decision, TaskDecision::Message { .. })).count() > 0);
     let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();
-    assert_eq!(seqs.len() as u32, TURNS * (CALLS + 1) + 2, "each message whole");
+    assert_eq!(u32::try_from(seqs.len()).unwrap(), TURNS * (CALLS + 1) + 2, "each message whole");
     assert!(messages.clone().all(|message| message.data["role"].is_string() && message.data["task"] == json!(task)));
     let end = seen.last().unwrap();
     assert_eq!((&end.data["state"], &end.data["answer"]), (&"succeeded".into(), &"Done.".into()));

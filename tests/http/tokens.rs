@@ -6,10 +6,10 @@ use redial_proto::{
 use redial_queue::Queue;
 use redial_testkit::{Stack, until};
 use redial_tools::Tool;
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::client::Http;
+use crate::client::{Answer, Http};
 
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
 
@@ -106,5 +106,53 @@ async fn a_token_has_its_limits() {
     let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
     answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
     assert!(answer.headers.contains_key("retry-after"));
+    stack.finish().await;
+}
+
+async fn delete(http: &Http, path: &str) -> Answer {
+    Answer::of(http.request(Method::DELETE, path).send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let admin = http.with_token(&token(&acme, &[UserRole::Admin]).await.text());
+    let other = http.with_token(&token(&globex, &[UserRole::Admin]).await.text());
+
+    let body = json!({"roles": ["read"], "label": "a dashboard", "expiry": {"after_seconds": 3600}});
+    let answer = admin.post("/v1/tokens", &body).await;
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    let created = answer.must(201);
+    let text = created["token"].as_str().unwrap();
+    assert_eq!((&created["user"], &created["roles"]), (&json!("alice"), &json!(["read"])));
+    let reads = http.with_token(text);
+    reads.get("/v1/calls").await.must(200);
+    reads.get("/v1/tokens").await.problem(StatusCode::FORBIDDEN, "forbidden");
+    reads.post("/v1/tokens", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+
+    let first = admin.get("/v1/tokens?page_size=1").await.must(200);
+    assert_eq!((&first["tokens"][0]["id"], &first["tokens"][0]["state"]), (&created["id"], &json!("valid")));
+    let secret = text.rsplit_once('_').unwrap().1;
+    assert!(!first.to_string().contains(secret) && !first.to_string().contains("sha256"), "{first}");
+    let next = format!("/v1/tokens?page_size=1&page_token={}", first["next_page_token"].as_str().unwrap());
+    assert_eq!(admin.get(&next).await.must(200)["tokens"][0]["roles"], json!(["admin"]));
+    let theirs = other.get("/v1/tokens").await.must(200);
+    assert_eq!(theirs["tokens"].as_array().unwrap().len(), 1, "the tokens of another tenant do not exist: {theirs}");
+
+    let path = format!("/v1/tokens/{}", created["id"].as_str().unwrap());
+    delete(&other, &path).await.problem(StatusCode::NOT_FOUND, "token_not_found");
+    delete(&admin, "/v1/tokens/x").await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    assert_eq!(delete(&admin, &path).await.must(200)["changed"], true);
+    assert_eq!(delete(&admin, &path).await.must(200)["changed"], false);
+    until("the token is refused", async || (reads.get("/v1/calls").await.status == 401).then_some(())).await;
+    let valid = admin.get("/v1/tokens?only_valid=true").await.must(200);
+    assert_eq!(valid["tokens"].as_array().unwrap().len(), 1, "{valid}");
+    admin.post("/v1/tokens", &json!({"roles": []})).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    admin.post("/v1/tokens", &json!({"roles": ["x"]})).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+    let foreign = json!({"roles": ["read"], "tenant": "globex", "user": "bob"});
+    admin.post("/v1/tokens", &foreign).await.problem(StatusCode::FORBIDDEN, "forbidden");
     stack.finish().await;
 }

@@ -34,7 +34,6 @@ impl<'a> TenantStore<'a> {
     pub(crate) const fn tenant(&self) -> &'a Tenant {
         self.tenant
     }
-
 }
 
 impl TenantStore<'_> {

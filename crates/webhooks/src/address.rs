@@ -99,26 +99,22 @@ pub fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    let special = match (a, b, c) {
-        (0 | 10 | 127 | 224.., ..) => true,
-        (100, 64..=127, _) => true,
-        (169, 254, _) => true,
-        (172, 16..=31, _) => true,
-        (192, 168, _) => true,
-        // Protocol assignments, documentation, relays of 6to4, benchmarks.
-        (192, 0, 0 | 2) | (192, 88, 99) | (198, 18..=19, _) | (198, 51, 100) | (203, 0, 113) => true,
-        _ => false,
-    };
-    !special
+    // This network and this machine, private networks, shared and link-local addresses, multicast and what is reserved.
+    let is_local =
+        matches!((a, b), (0 | 10 | 127 | 224.., _) | (100, 64..=127) | (169, 254) | (172, 16..=31) | (192, 168));
+    // Protocol assignments, documentation, relays of 6to4, benchmarks.
+    let is_special =
+        matches!((a, b, c), (192, 0, 0 | 2) | (192, 88, 99) | (198, 18..=19, _) | (198, 51, 100) | (203, 0, 113));
+    !is_local && !is_special
 }
 
 /// The address of version 4 within one of version 6: mapped, compatible, translated (64:ff9b::/96) or of 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, g, h] = address.segments();
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
-    match [a, b, c, d, e, f] {
-        [0, 0, 0, 0, 0, 0 | 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(of(g, h)),
-        [0x2002, high, low, ..] => Some(of(high, low)),
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            Some(of(high, low))
+        }
         _ => None,
     }
 }
@@ -128,7 +124,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     // Only 2000::/3 is assigned to the internet: that leaves out loopback, link-local, unique local and multicast.
     let is_global = a & 0xe000 == 0x2000;
     // Protocol assignments with Teredo, and documentation.
-    let is_special = (a == 0x2001 && b < 0x200) || (a == 0x2001 && b == 0xdb8) || (a == 0x3fff && b < 0x1000);
+    let is_special = (a == 0x2001 && (b < 0x200 || b == 0xdb8)) || (a == 0x3fff && b < 0x1000);
     is_global && !is_special
 }
 

@@ -1,6 +1,6 @@
 //! The key that the secrets of all webhooks are derived from.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -48,7 +48,11 @@ impl WebhookKey {
     /// key says so, and does not send signatures that nobody can verify.
     pub fn id(&self) -> String {
         let digest = mac(self.0.expose_secret(), &[b"redial webhook key id"]);
-        digest[..ID].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest[..ID].iter().fold(String::with_capacity(2 * ID), |mut id, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(id, "{byte:02x}");
+            id
+        })
     }
 
     /// The secret of a version of a webhook, as its receiver gets it: `whsec_` and Base64.
@@ -68,7 +72,7 @@ impl WebhookKey {
 pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // Shorter and longer keys are padded and hashed (RFC 2104), so every length is allowed.
     let Ok(mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
-    parts.iter().fold(mac, |mac, part| mac.chain_update(part)).finalize().into_bytes().into()
+    parts.iter().fold(mac, Mac::chain_update).finalize().into_bytes().into()
 }
 
 #[cfg(test)]
@@ -83,7 +87,7 @@ mod tests {
     #[test]
     fn the_mac_is_that_of_the_rfc() {
         let digest = mac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = digest.map(|byte| format!("{byte:02x}")).concat();
         assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 

@@ -2,15 +2,15 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use axum::http::HeaderValue;
-use redial_proto::{ApiToken, Code, TokenId, UserRole};
-use redial_store::TokenRecord;
+use redial_proto::{ApiToken, Code, Tenant, TokenId, User, UserRole};
+use redial_store::{Store, TokenRecord};
 
-use crate::{gateway::Gateway, identity::Identity, limits::Limits, problem::Problem};
+use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::Problem};
 
 /// How long a token that was read counts as it was: a revoked one stops to work after this.
 const FRESH: Duration = Duration::from_secs(10);
@@ -18,11 +18,13 @@ const FRESH: Duration = Duration::from_secs(10);
 const REMEMBERED: usize = 10_000;
 
 /// The tokens that requests had lately.
-#[derive(Default)]
 pub(crate) struct Tokens {
     known: Mutex<HashMap<TokenId, Known>>,
-    /// Of requests without a token.
-    open: Mutex<Option<Arc<Limits>>>,
+    /// Who asks without a token, and the limits of all such requests together.
+    open: Option<(Tenant, User, Arc<Limits>)>,
+    /// See [`GatewayConfig`].
+    rate: u32,
+    streams: u32,
 }
 
 #[derive(Clone)]
@@ -33,9 +35,20 @@ struct Known {
     used: bool,
 }
 
-impl Gateway {
+impl Tokens {
+    pub(crate) fn new(config: &GatewayConfig) -> Self {
+        let (rate, streams) = (config.rate, config.streams);
+        let open = config.without_token.clone();
+        let open = open.map(|(tenant, user)| (tenant, user, Arc::new(Limits::new(rate, streams))));
+        Self { known: Mutex::default(), open, rate, streams }
+    }
+
     /// Who sent a request, by its header `Authorization`.
-    pub(crate) async fn identify(&self, authorization: Option<&HeaderValue>) -> Result<Identity, Problem> {
+    pub(crate) async fn identify(
+        &self,
+        store: &Store,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Identity, Problem> {
         let Some(value) = authorization else { return self.without_token() };
         let token: Option<ApiToken> = value.to_str().ok().and_then(|value| {
             let (scheme, token) = value.trim().split_once(' ')?;
@@ -43,55 +56,40 @@ impl Gateway {
         });
         // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing.
         let Some(token) = token else { return self.without_token() };
-        let Known { record, limits, read_at, .. } = self.known(&token.id).await?;
+        let Known { record, limits, read_at, .. } = self.read(store, &token.id).await?;
         let record = record.filter(|record| record.has_hash(token.hash()) && !record.has_ended_by(read_at.elapsed()));
         let record = record.ok_or_else(unauthenticated)?;
-        self.tokens.mark_used(&token.id);
+        self.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
         Ok(Identity { tenant, user, roles, limits })
     }
 
     fn without_token(&self) -> Result<Identity, Problem> {
-        let Some((tenant, user)) = &self.config.without_token else {
-            return Err(unauthenticated());
-        };
-        let limits = self
-            .tokens
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(|| self.limits())
-            .clone();
-        let roles = UserRole::ALL.iter().copied().collect();
-        Ok(Identity { tenant: tenant.clone(), user: user.clone(), roles, limits })
+        let (tenant, user, limits) = self.open.clone().ok_or_else(unauthenticated)?;
+        Ok(Identity { tenant, user, roles: UserRole::ALL.iter().copied().collect(), limits })
     }
 
-    async fn known(&self, id: &TokenId) -> Result<Known, Problem> {
-        let found = self.tokens.known().get(id).cloned();
+    async fn read(&self, store: &Store, id: &TokenId) -> Result<Known, Problem> {
+        let found = self.known().get(id).cloned();
         if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
             return Ok(known.clone());
         }
         let read_at = Instant::now();
-        let record = match (self.store.token(id).await, &found) {
+        let record = match (store.token(id).await, &found) {
             (Ok(record), _) => record.map(Arc::new),
             // During an outage the last that was read counts.
             (Err(error), Some(known)) if error.is_transient() => return Ok(known.clone()),
             (Err(error), _) => return Err(error.into()),
         };
-        let limits = found.as_ref().map_or_else(|| self.limits(), |known| known.limits.clone());
+        let new_limits = || Arc::new(Limits::new(self.rate, self.streams));
+        let limits = found.as_ref().map_or_else(new_limits, |known| known.limits.clone());
         let used = found.is_some_and(|known| known.used);
         let known = Known { record, limits, read_at, used };
-        self.tokens.remember(id, known.clone());
+        self.remember(id, known.clone());
         Ok(known)
     }
 
-    fn limits(&self) -> Arc<Limits> {
-        Arc::new(Limits::new(self.config.rate, self.config.streams))
-    }
-}
-
-impl Tokens {
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<TokenId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<TokenId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -40,7 +40,7 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     let Required { gateway, roles } = required;
     let authorization = request.headers().get(header::AUTHORIZATION).cloned();
     let checked = async {
-        let who = gateway.identify(authorization.as_ref()).await?;
+        let who = gateway.tokens.identify(&gateway.store, authorization.as_ref()).await?;
         who.limits.request()?;
         who.in_role(roles)?;
         Ok::<_, Problem>(who)

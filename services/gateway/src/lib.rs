@@ -92,7 +92,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
-        tokens: auth::Tokens::default(),
+        tokens: auth::Tokens::new(&config),
         stats: stats::Stats::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),

@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn the_mac_is_that_of_rfc_4231() {
         let mac = hmac(b"Jefe", &[b"what do ya want ", b"for nothing?"]);
-        let hex: String = mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = mac.map(|byte| format!("{byte:02x}")).concat();
         assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 }

@@ -180,7 +180,8 @@ impl IntoResponse for Problem {
         let mut response = self.status().into_response();
         let headers = response.headers_mut();
         if let Some(wait) = self.again() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_millis().div_ceil(1_000) as u64));
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         if self.error.code == Code::Unauthenticated {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redial\""));

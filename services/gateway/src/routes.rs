@@ -15,6 +15,7 @@ mod rejected;
 mod responses;
 mod statistics;
 mod tasks;
+mod tokens;
 mod tools;
 mod webhooks;
 mod workers;
@@ -35,6 +36,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         rejected::endpoints(),
         statistics::endpoints(),
         webhooks::endpoints(),
+        tokens::endpoints(),
         actions::endpoints(),
         responses::endpoints(),
         chat::endpoints(),

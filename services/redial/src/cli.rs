@@ -189,6 +189,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Args, Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct DevArgs {
     /// Folder for the servers' data and logs
     #[arg(long, default_value = crate::dev_folder::DEV_FOLDER, value_name = "FOLDER")]

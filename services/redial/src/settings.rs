@@ -201,12 +201,12 @@ impl Settings {
             duration(text).filter(|age| within.contains(age))
         });
         config.retention = problems.keep(retention).flatten();
-        config.webhook_key = problems.keep(self.webhook_key()).flatten();
+        config.webhook_key = problems.keep(Self::webhook_key()).flatten();
         problems.into_result().map(|()| config)
     }
 
     /// What the secrets of webhooks are derived from. It is a secret itself, so only the environment has it.
-    pub(crate) fn webhook_key(&self) -> Result<Option<WebhookKey>, ApiError> {
+    pub(crate) fn webhook_key() -> Result<Option<WebhookKey>, ApiError> {
         let text = environment::variable(WEBHOOK_KEY).filter(|text| !text.is_empty());
         let wrong = |error| invalid(format!("environment variable {WEBHOOK_KEY}: {error}"));
         text.map(|text| WebhookKey::new(&text).map_err(wrong)).transpose()
@@ -243,7 +243,7 @@ impl Settings {
         let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
         config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
         config.pools = problems.keep(self.pools(flags)).unwrap_or_default();
-        problems.keep(self.webhook_key());
+        problems.keep(Self::webhook_key());
         problems.keep(self.webhook_allow(flags));
         problems.into_result().map(|()| config)
     }

@@ -60,7 +60,7 @@ impl<'a> Load<'a> {
     }
 
     /// So many calls that will be submitted from now on, by somebody else.
-    pub(crate) fn begin(&self, calls: u32) -> Submitted {
+    pub(crate) fn begin(calls: u32) -> Submitted {
         Submitted { began: Instant::now(), calls, first: CallId::generate() }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Load<'a> {
             Ok(SubmitBatch { calls: calls.collect::<anyhow::Result<_>>()? })
         };
         let mut batches = (0..calls).step_by(BATCH).map(batch);
-        let submitted = self.begin(calls);
+        let submitted = Self::begin(calls);
         let mut under_way = FuturesUnordered::new();
         loop {
             while under_way.len() < AT_ONCE

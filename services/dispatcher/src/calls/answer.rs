@@ -9,7 +9,7 @@ use std::{
 
 use redial_engine::call::CallEvent;
 use redial_proto::{
-    AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, Failure, Tenant,
+    AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, ErrorClass, Failure, Tenant,
     function::ANSWER_CLASSES,
     limits,
     subjects::{self, Verb},
@@ -77,7 +77,7 @@ fn checked(caller: &redial_proto::Caller, request: AnswerRequest) -> Result<Answ
             Err(Failure::new(error.class, error.message).without_effect().within_limits())
         }
         (None, Some(error)) => {
-            let allowed = ANSWER_CLASSES.map(|class| class.as_str()).join(", ");
+            let allowed = ANSWER_CLASSES.map(ErrorClass::as_str).join(", ");
             return Err(wrong(format!("error.class is {}; allowed: {allowed}", error.class)));
         }
         (output, _) => {
@@ -255,7 +255,7 @@ fn is_same_json(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{Caller, Door, ErrorClass, FunctionError, User, UserRole};
+    use redial_proto::{Caller, Door, FunctionError, User, UserRole};
     use serde_json::{json, value::to_raw_value};
 
     use super::*;

@@ -12,6 +12,9 @@ const MAX_DATA: usize = 192 * 1024;
 /// So much is left of a text of a task that is cut.
 const TEXT: usize = 24 * 1024;
 
+/// Leaves a field out, or shortens it.
+type Shorten<T> = fn(&mut T);
+
 /// The data of an event about a call.
 #[derive(Serialize)]
 struct CallData {
@@ -53,12 +56,12 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     let view = match call_view(record, Language::default()) {
         Ok(view) => view,
         // A row of a newer version: whoever gets the event can still ask for it.
-        Err(StoreError::BadData(_)) => return raw(&unreadable("call", id.0, format!("/v1/calls/{id}"))),
+        Err(StoreError::BadData(_)) => return raw(&unreadable("call", id.0, &format!("/v1/calls/{id}"))),
         Err(error) => return Err(error),
     };
     let rest = Rest { link: format!("/v1/calls/{id}"), cut: Vec::new() };
     let mut data = CallData { view, key, conversation, task, rest };
-    let cuts: [(&'static str, fn(&mut CallView)); 6] = [
+    let cuts: [(&str, Shorten<CallView>); 6] = [
         ("output", |view| view.output = None),
         ("feedback", |view| view.feedback = None),
         ("repairs", |view| view.repairs.clear()),
@@ -81,7 +84,7 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
 pub(super) fn of_task(view: TaskView) -> Result<Box<RawValue>, StoreError> {
     let rest = Rest { link: format!("/v1/tasks/{}", view.task), cut: Vec::new() };
     let mut data = TaskData { view, rest };
-    let cuts: [(&'static str, fn(&mut TaskView)); 3] = [
+    let cuts: [(&str, Shorten<TaskView>); 3] = [
         ("answer", |view| view.answer = view.answer.as_deref().map(|text| shorten(text, TEXT))),
         ("input", |view| view.input = shorten(&view.input, TEXT)),
         ("message", |view| view.message = None),
@@ -97,7 +100,7 @@ pub(super) fn of_task(view: TaskView) -> Result<Box<RawValue>, StoreError> {
     raw(&data)
 }
 
-fn unreadable(kind: &str, id: Uuid, link: String) -> serde_json::Value {
+fn unreadable(kind: &str, id: Uuid, link: &str) -> serde_json::Value {
     serde_json::json!({ kind: id, "link": link, "cut": ["*"] })
 }
 

@@ -6,6 +6,7 @@ mod get;
 mod list;
 mod many;
 mod ndjson;
+mod read;
 mod redrive;
 mod submit;
 mod wait;
@@ -37,6 +38,7 @@ enum SubmitBody {
     Batch(SubmitBatch),
 }
 
+#[expect(clippy::too_many_lines, reason = "a list, as it is read in the document")]
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/v1/calls", submit::submit)

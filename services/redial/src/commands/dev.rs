@@ -260,7 +260,7 @@ impl Stack<'_> {
 
     /// The key of webhooks: as set, else one that stays in the folder.
     fn webhook_key(&self) -> anyhow::Result<WebhookKey> {
-        match self.settings.webhook_key()? {
+        match Settings::webhook_key()? {
             Some(key) => Ok(key),
             None => dev_folder::webhook_key(&self.folder).context("the key of webhooks, in the folder of redial dev"),
         }

@@ -24,7 +24,7 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     start_files::check_worker(settings, flags)?;
     let config = settings.worker(flags, settings.queue("redial-worker")?)?;
     let allowed = settings.webhook_allow(flags)?.unwrap_or_default();
-    let built_in = BuiltIn { webhooks: settings.webhook_key()?.map(|key| (key, allowed)) };
+    let built_in = BuiltIn { webhooks: Settings::webhook_key()?.map(|key| (key, allowed)) };
     run_worker(settings, flags, (config, built_in), shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }

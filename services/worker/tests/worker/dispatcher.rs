@@ -93,9 +93,9 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let nats = Nats::start(NatsConfig::new(folder.path())).await.unwrap();
-        let queue = within(20, Queue::connect(&config(&nats))).await.unwrap();
-        within(20, ensure(&queue)).await;
+        let nats = Box::pin(Nats::start(NatsConfig::new(folder.path()))).await.unwrap();
+        let queue = within(20, Box::pin(Queue::connect(&config(&nats)))).await.unwrap();
+        within(20, Box::pin(ensure(&queue))).await;
         let (sender, received) = mpsc::unbounded_channel();
         let script = Arc::new(Mutex::new(Script::default()));
         let responder = Responder { queue: queue.clone(), script: Arc::clone(&script), received: sender };

@@ -5,15 +5,17 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use redial_proto::{CallId, CallView, Code, Language};
-use redial_views::call_view;
+use redial_proto::{CallId, Language};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::wait::{Ended, end_within};
+use super::{
+    read::read,
+    wait::{Ended, end_within},
+};
 use crate::{
     extract::{Id, Query},
-    gateway::{Gateway, Shared},
+    gateway::Shared,
     identity::Identity,
     prefer,
     problem::Problem,
@@ -40,26 +42,13 @@ pub(super) async fn get(
     };
     let _waits = who.limits.stream()?;
     let ended = end_within(&gateway, &who, call, query.language, wait).await?;
-    let mut response = match ended {
-        Some(Ended(body)) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
-        None => {
-            let view = read(&gateway, &who, call, query.language).await?;
-            let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
-            (status, axum::Json(view)).into_response()
-        }
+    let mut response = if let Some(Ended(body)) = ended {
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+    } else {
+        let view = read(&gateway, &who, call, query.language).await?;
+        let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
+        (status, axum::Json(view)).into_response()
     };
     prefer::applied(response.headers_mut(), Some(wait));
     Ok(response)
-}
-
-/// A call of the tenant.
-pub(super) async fn read(
-    gateway: &Gateway,
-    who: &Identity,
-    call: CallId,
-    language: Language,
-) -> Result<CallView, Problem> {
-    let records = gateway.store.of(&who.tenant).records_of(&[call]).await?;
-    let not_found = || Problem::new(Code::CallNotFound, format!("no call {call} is on record"));
-    Ok(call_view(records.into_iter().next().ok_or_else(not_found)?, language)?)
 }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     extract::Json,
     gateway::{Gateway, Shared},
+    hub::Waiter,
     identity::Identity,
     prefer,
     problem::Problem,
@@ -82,7 +83,7 @@ pub(super) async fn wait(
         if reply.done {
             break reply;
         }
-        let mut news: FuturesUnordered<_> = waiters.iter_mut().map(|waiter| waiter.next()).collect();
+        let mut news: FuturesUnordered<_> = waiters.iter_mut().map(Waiter::next).collect();
         let heard = tokio::select! {
             heard = timeout_at(deadline, news.next()) => heard.is_ok(),
             () = gateway.shutdown.cancelled() => false,

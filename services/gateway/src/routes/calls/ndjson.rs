@@ -40,7 +40,7 @@ const TRIES: u32 = 5;
 /// The wait before the first repetition; it doubles.
 const AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) fn submit(gateway: Shared, who: Identity, request: Request) -> Result<Response, Problem> {
+pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Result<Response, Problem> {
     let stream_permit = who.limits.stream()?;
     let caller = who.caller(Verb::CallSubmit)?;
     let traceparent = text(request.headers(), TRACEPARENT).map(str::to_owned);

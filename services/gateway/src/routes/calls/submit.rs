@@ -32,7 +32,7 @@ pub(super) async fn submit(
     match media_type(&headers).as_deref() {
         Some(ndjson::MEDIA) => {
             no_common_key(&headers)?;
-            ndjson::submit(gateway, who, request)
+            ndjson::submit(gateway, &who, request)
         }
         Some("application/json") => {
             let RawJson(body) = RawJson::from_request(request, &gateway).await?;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use redial_proto::{CallId, Code, Language};
 use tokio::time::{Instant, timeout_at};
 
-use super::get::read;
+use super::read::read;
 use crate::{gateway::Gateway, identity::Identity, problem::Problem, watch::call_subject};
 
 /// A call that has ended: its [`redial_proto::CallView`] as JSON.
@@ -23,7 +23,7 @@ pub(crate) async fn ended_within(
     if ended {
         return end_within(gateway, who, call, Language::default(), Duration::ZERO).await;
     }
-    wait_from(gateway, who, call, Language::default(), wait, false).await
+    wait_from(gateway, who, Waited { call, language: Language::default(), time: wait }, false).await
 }
 
 /// Waits for any call of the tenant. `None`: it has not ended within the time.
@@ -34,19 +34,25 @@ pub(crate) async fn end_within(
     language: Language,
     wait: Duration,
 ) -> Result<Option<Ended>, Problem> {
-    wait_from(gateway, who, call, language, wait, true).await
+    wait_from(gateway, who, Waited { call, language, time: wait }, true).await
+}
+
+/// What is waited for, in which language, and how long.
+struct Waited {
+    call: CallId,
+    language: Language,
+    time: Duration,
 }
 
 /// `look`: whether it may have ended before now.
 async fn wait_from(
     gateway: &Gateway,
     who: &Identity,
-    call: CallId,
-    language: Language,
-    wait: Duration,
+    wanted: Waited,
     mut look: bool,
 ) -> Result<Option<Ended>, Problem> {
-    let deadline = Instant::now() + wait;
+    let Waited { call, language, time } = wanted;
+    let deadline = Instant::now() + time;
     let mut waiter = gateway.hub.wait_for(call_subject(who, call));
     loop {
         if look {

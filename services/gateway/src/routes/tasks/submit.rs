@@ -46,12 +46,11 @@ pub(super) async fn submit(
         Some(wait) => Some(end_within(&gateway, &who, task, wait).await?).filter(|view| view.state.is_terminal()),
         None => None,
     };
-    let mut response = match &ended {
-        Some(view) => shown(view),
-        None => {
-            let headers = [(header::LOCATION, format!("/v1/tasks/{task}"))];
-            (StatusCode::ACCEPTED, headers, axum::Json(&result)).into_response()
-        }
+    let mut response = if let Some(view) = &ended {
+        shown(view)
+    } else {
+        let headers = [(header::LOCATION, format!("/v1/tasks/{task}"))];
+        (StatusCode::ACCEPTED, headers, axum::Json(&result)).into_response()
     };
     prefer::applied(response.headers_mut(), wait);
     if result.status == SubmitStatus::Existing {

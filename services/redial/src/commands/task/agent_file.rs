@@ -8,11 +8,13 @@ use redial_proto::{AgentSpec, ApiError, Code};
 use serde_json::{Map, Value};
 
 /// Fields of an agent.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 17] = [
     "model",
     "fallback_model",
     "system",
     "tools",
+    "functions",
+    "function_timeout_ms",
     "policy",
     "max_corrections",
     "fallback_after",
