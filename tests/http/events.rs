@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskDecision, TaskId, TaskSubmission, ToolEffect,
-    TurnReply, TurnRequest,
+    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
 };
 use redial_testkit::{Stack, scripted_tool, unique_path};
 use redial_tools::{Context, Tool};
@@ -86,11 +85,9 @@ async fn ten_thousand_events_come_once_while_gateways_are_killed() {
     assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no double, in order");
     assert!(ids.len() > 10_000 && kills > 5, "{} events, {kills} kills", ids.len());
     let messages = seen.iter().filter(|event| event.name == "message");
-    let report = stack.task_report(task).await;
-    let written = report.steps.iter().flat_map(|step| &step.decisions);
-    assert!(written.filter(|decision| matches!(decision, TaskDecision::Message { .. })).count() > 0);
     let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();
-    assert_eq!(seqs.len() as u32, TURNS * (CALLS + 1) + 2, "each message whole");
+    let written = usize::try_from(TURNS * (CALLS + 1) + 2).unwrap();
+    assert_eq!(seqs.len(), written, "each message");
     assert!(messages.clone().all(|message| message.data["role"].is_string() && message.data["task"] == json!(task)));
     let end = seen.last().unwrap();
     assert_eq!((&end.data["state"], &end.data["answer"]), (&"succeeded".into(), &"Done.".into()));
