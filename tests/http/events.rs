@@ -100,8 +100,7 @@ async fn readers_that_stall_cost_little(gateway: &(redial_testkit::Process, Stri
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let (process, url) = gateway;
     let address = url.strip_prefix("http://").unwrap();
-    let mut open = Vec::new();
-    for _ in 0..300 {
+    let open = (0..300).map(|_| async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let mut stream = socket.connect(address.parse().unwrap()).await.unwrap();
@@ -110,8 +109,9 @@ async fn readers_that_stall_cost_little(gateway: &(redial_testkit::Process, Stri
         let mut first = [0; 16];
         stream.read_exact(&mut first).await.unwrap();
         assert!(first.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&first));
-        open.push(stream);
-    }
+        stream
+    });
+    let open = futures_util::future::join_all(open).await;
     let most = memory(process, "VmHWM");
     assert!(most < 150 * 1024, "{most} kB for {} readers that stall", open.len());
 }
