@@ -35,10 +35,6 @@ impl<'a> TenantStore<'a> {
         self.tenant
     }
 
-    /// The tenant's name.
-    pub(crate) fn name(&self) -> &'a str {
-        self.tenant.as_str()
-    }
 }
 
 impl TenantStore<'_> {
