@@ -166,6 +166,7 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
         ("gateway", "gateway", "_INBOX_gateway"),
         ("worker", "worker.tools", "_INBOX_worker.tools"),
         ("models", "worker.models", "_INBOX_worker.models"),
+        ("webhooks", "worker.webhooks", "_INBOX_worker.webhooks"),
         ("cli", "default.cli", "_INBOX_client.default.cli"),
     ];
     for (service, user, inbox) in users {
@@ -182,7 +183,7 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
         let given = compose.services()["nats"]["environment"][&password].as_str().unwrap();
         assert_eq!(given, format!("\"{}\"", needed(&password)), "nats-server wants quotes around it");
     }
-    for (service, worker) in [("worker", "tools"), ("models", "models")] {
+    for (service, worker) in [("worker", "tools"), ("models", "models"), ("webhooks", "webhooks")] {
         let environment = &compose.services()[service]["environment"];
         assert_eq!(environment["REDIAL_WORKER_NAME"], worker);
         let pools: Vec<&str> =
@@ -255,13 +256,13 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
     };
     let passwords = |text: &str| -> Vec<(String, String)> {
         let lines =
-            text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.ends_with("_PASSWORD"));
+            text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.ends_with("_PASSWORD") || *name == "REDIAL_WEBHOOK_KEY");
         lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
     let first = make(&[]);
     let created = passwords(&first);
     let values: BTreeSet<&String> = created.iter().map(|(_, value)| value).collect();
-    assert!(created.len() == 11 && values.len() == created.len(), "{created:?}");
+    assert!(created.len() == 13 && values.len() == created.len(), "{created:?}");
     assert!(
         values.iter().all(|value| value.len() == 48 && value.chars().all(|c| c.is_ascii_alphanumeric())),
         "{values:?}"
@@ -282,7 +283,7 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
 #[test]
 fn a_worker_cannot_reach_the_database_or_a_dispatcher() {
     let compose = Compose::read();
-    for name in ["worker", "models"] {
+    for name in ["worker", "models", "webhooks"] {
         let worker = &compose.services()[name];
         assert!(worker["environment"]["REDIAL_DATABASE_URL"].is_null(), "{name}");
         for other in ["postgres", "migrate", "dispatcher", "gateway", "cli"] {
@@ -298,6 +299,7 @@ fn a_worker_cannot_reach_the_database_or_a_dispatcher() {
         let expected: &[&str] = match name.as_str() {
             "worker" => &["tools"],
             "models" => &["providers"],
+            "webhooks" => &["receivers"],
             _ => &[],
         };
         assert_eq!(found, expected, "{name}");
@@ -313,7 +315,21 @@ fn only_model_workers_have_keys_of_providers_and_they_have_no_tools() {
         assert_eq!(keys > 0, name == "models", "{name} has {keys} keys");
         assert_eq!(!service["environment"]["REDIAL_MODELS"].is_null(), name == "models", "{name}");
     }
-    assert!(compose.services()["models"]["environment"]["REDIAL_TOOLS"].is_null());
+    for name in ["models", "webhooks"] {
+        assert!(compose.services()[name]["environment"]["REDIAL_TOOLS"].is_null(), "{name}");
+    }
+}
+
+#[test]
+fn whoever_makes_or_uses_the_secrets_of_webhooks_has_their_key_and_nobody_else() {
+    for (name, service) in Compose::read().services() {
+        let key = &service["environment"]["REDIAL_WEBHOOK_KEY"];
+        if ["dispatcher", "webhooks"].contains(&name.as_str()) {
+            assert_eq!(*key, needed("REDIAL_WEBHOOK_KEY"), "{name}");
+        } else {
+            assert!(key.is_null(), "{name}");
+        }
+    }
 }
 
 #[test]

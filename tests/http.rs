@@ -8,6 +8,8 @@ mod calls;
 mod client;
 #[path = "http/crowds.rs"]
 mod crowds;
+#[path = "http/docs.rs"]
+mod docs;
 #[path = "http/doors.rs"]
 mod doors;
 #[path = "http/events.rs"]

@@ -14,6 +14,8 @@ mod kills;
 mod python;
 #[path = "openai/responses.rs"]
 mod responses;
+#[path = "shared/python.rs"]
+mod shared;
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]

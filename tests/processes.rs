@@ -16,12 +16,18 @@ mod exit_codes;
 mod forgetting;
 #[path = "processes/one_trace.rs"]
 mod one_trace;
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "python_worker/python.rs"]
+mod python;
 #[path = "processes/readme.rs"]
 mod readme;
 #[path = "processes/secrets.rs"]
 mod secrets;
 #[path = "processes/settings.rs"]
 mod settings;
+#[expect(dead_code, reason = "other tests need more of it")]
+#[path = "shared/python.rs"]
+mod shared;
 #[path = "processes/supervision.rs"]
 mod supervision;
 

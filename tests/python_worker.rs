@@ -5,6 +5,8 @@
 
 #[path = "python_worker/python.rs"]
 mod python;
+#[path = "shared/python.rs"]
+mod shared;
 
 use std::{path::PathBuf, time::Duration};
 

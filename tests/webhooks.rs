@@ -8,6 +8,8 @@ mod fixture;
 mod following;
 #[path = "webhooks/managing.rs"]
 mod managing;
+#[path = "shared/python.rs"]
+mod python;
 #[path = "webhooks/receiving.rs"]
 mod receiving;
 #[path = "webhooks/standard.rs"]

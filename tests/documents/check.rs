@@ -139,7 +139,7 @@ fn unknown_variables(document: &Document, facts: &Facts) -> Vec<String> {
 
 /// Codes stand in brackets behind a message.
 fn unknown_codes(document: &Document) -> Vec<String> {
-    let code = Regex::new(r"[^\[]\[([a-z]+(?:_[a-z]+)+)\]").unwrap();
+    let code = Regex::new(r"\s\[([a-z]+(?:_[a-z]+)+)\]").unwrap();
     let text = document.text();
     let named = code.captures_iter(&text).map(|found| found[1].to_owned());
     let known = |name: &str| {

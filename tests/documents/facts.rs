@@ -10,8 +10,8 @@ use std::{
 use regex::Regex;
 
 /// Folders at the root that documents may name files of.
-pub(crate) const FOLDERS: [&str; 9] =
-    ["crates", "deploy", "docs", "examples", "migrations", "proto", "services", "tests", "tools"];
+pub(crate) const FOLDERS: [&str; 10] =
+    ["clients", "crates", "deploy", "docs", "examples", "migrations", "proto", "services", "tests", "tools"];
 
 /// Everything that a document may name.
 pub(crate) struct Facts {
@@ -45,8 +45,9 @@ impl Facts {
 
     /// The environment variables of settings: each flag of a role has one.
     pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
-        let roles = self.redial["dispatcher"].union(&self.redial["worker"]);
-        let settings = roles.filter(|flag| !["--help", "--json"].contains(&flag.as_str()));
+        let roles: BTreeSet<&String> =
+            ["dispatcher", "gateway", "worker"].iter().flat_map(|role| &self.redial[*role]).collect();
+        let settings = roles.into_iter().filter(|flag| !["--help", "--json"].contains(&flag.as_str()));
         settings.map(|flag| format!("REDIAL_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase()))
     }
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskDecision, TaskId, TaskSubmission, ToolEffect,
-    TurnReply, TurnRequest,
+    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
 };
 use redial_testkit::{Stack, scripted_tool, unique_path};
 use redial_tools::{Context, Tool};
@@ -86,11 +85,9 @@ async fn ten_thousand_events_come_once_while_gateways_are_killed() {
     assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no double, in order");
     assert!(ids.len() > 10_000 && kills > 5, "{} events, {kills} kills", ids.len());
     let messages = seen.iter().filter(|event| event.name == "message");
-    let report = stack.task_report(task).await;
-    let written = report.steps.iter().flat_map(|step| &step.decisions);
-    assert!(written.filter(|decision| matches!(decision, TaskDecision::Message { .. })).count() > 0);
     let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();
-    assert_eq!(u32::try_from(seqs.len()).unwrap(), TURNS * (CALLS + 1) + 2, "each message whole");
+    let written = usize::try_from(TURNS * (CALLS + 1) + 2).unwrap();
+    assert_eq!(seqs.len(), written, "each message");
     assert!(messages.clone().all(|message| message.data["role"].is_string() && message.data["task"] == json!(task)));
     let end = seen.last().unwrap();
     assert_eq!((&end.data["state"], &end.data["answer"]), (&"succeeded".into(), &"Done.".into()));
@@ -103,8 +100,7 @@ async fn readers_that_stall_cost_little(gateway: &(redial_testkit::Process, Stri
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let (process, url) = gateway;
     let address = url.strip_prefix("http://").unwrap();
-    let mut open = Vec::new();
-    for _ in 0..300 {
+    let open = (0..300).map(|_| async {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
         let mut stream = socket.connect(address.parse().unwrap()).await.unwrap();
@@ -113,8 +109,9 @@ async fn readers_that_stall_cost_little(gateway: &(redial_testkit::Process, Stri
         let mut first = [0; 16];
         stream.read_exact(&mut first).await.unwrap();
         assert!(first.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&first));
-        open.push(stream);
-    }
+        stream
+    });
+    let open = futures_util::future::join_all(open).await;
     let most = memory(process, "VmHWM");
     assert!(most < 150 * 1024, "{most} kB for {} readers that stall", open.len());
 }

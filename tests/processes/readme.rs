@@ -1,11 +1,14 @@
-//! The `nats` lines of the README work as they are. The program `nats` is rarely installed, so what it would send is sent
-//! over a plain connection: the subject and the payload that a shell makes of each line.
+//! The ways in that the README shows work as they are printed. The program `nats` is rarely installed, so what it would send is
+//! sent over a plain connection: the subject and the payload that a shell makes of each line. Without curl those lines are
+//! skipped, with a note.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path};
 
 use redial_testkit::{Process, RawNats};
 use serde_json::Value;
 use tokio::process::Command;
+
+use crate::python;
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
 
@@ -21,21 +24,21 @@ fn requests(readme: &str) -> Vec<(String, String)> {
     readme.lines().filter_map(request).collect()
 }
 
-#[tokio::test]
-async fn the_nats_lines_of_the_readme_are_accepted() {
-    let readme = fs::read_to_string(README).unwrap();
-    let requests = requests(&readme);
-    assert_eq!(requests.len(), 2);
+/// Where the README says that the gateway is.
+const GATEWAY: &str = "http://127.0.0.1:8700";
+
+/// A folder for `redial dev`. If the test runs as root, Postgres runs as another user, who needs access.
+fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    // If the test runs as root, Postgres runs as another user, who needs access.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
-    for name in ["models.toml", "agents.toml"] {
-        let (_, rest) = readme.split_once(&format!("```toml\n# {name}\n")).unwrap();
-        fs::write(folder.path().join(name), rest.split_once("```").unwrap().0).unwrap();
-    }
+    folder
+}
+
+/// A `redial dev` that is ready, with a gateway on a free port.
+async fn dev(folder: &Path) -> Process {
     let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.redial/servers");
     let dev = Process::start(Path::new(env!("CARGO_BIN_EXE_redial")), |command| {
-        command.arg("dev").current_dir(folder.path());
+        command.args(["dev", "--listen", "127.0.0.1:0"]).current_dir(folder);
         // The folder is elsewhere, so the programs that `./dev setup` unpacked are not found from it.
         let programs = [("REDIAL_NATS_SERVER", "nats-server"), ("REDIAL_POSTGRES_BIN", "postgres/bin")];
         for (variable, program) in programs.into_iter().filter(|(variable, _)| std::env::var_os(variable).is_none()) {
@@ -46,6 +49,98 @@ async fn the_nats_lines_of_the_readme_are_accepted() {
         }
     });
     dev.line("Ctrl-C stops everything").await;
+    dev
+}
+
+/// The address of its gateway.
+async fn gateway(dev: &Process) -> String {
+    let line = dev.line("  HTTP ").await;
+    line.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned()
+}
+
+async fn stop(dev: Process) {
+    dev.interrupt();
+    assert!(dev.ended().await.success(), "{}", dev.output());
+}
+
+/// The line of a shell that begins with these words, and what the README says that it prints.
+fn example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
+    let mut blocks = readme.split("```sh\n").skip(1);
+    let block = blocks.find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no example {start}"));
+    let (line, rest) = block.split_once("\n```\n\n```\n").unwrap();
+    (line, rest.split_once("```").unwrap().0)
+}
+
+/// What a line of a shell prints.
+async fn printed(line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).output().await.unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn the_curl_lines_of_the_readme_work_as_printed() {
+    if Command::new("curl").arg("--version").output().await.is_err() {
+        // Bypasses the capture of the test's output.
+        std::io::stderr().write_all(b"NOT RUN: the curl lines of the README, because curl is not installed\n").unwrap();
+        return;
+    }
+    let readme = fs::read_to_string(README).unwrap();
+    let folder = folder();
+    let dev = dev(folder.path()).await;
+    let url = gateway(&dev).await;
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+
+    let (line, shown) = example(&readme, "curl -s http");
+    let (call, shown) = (json(&printed(&line.replace(GATEWAY, &url)).await), json(shown));
+    assert_eq!((&call["state"], &call["output"], names(&call)), (&shown["state"], &shown["output"], names(&shown)));
+
+    let (line, shown_lines) = example(&readme, "seq 3 | ");
+    let answer = printed(&line.replace(GATEWAY, &url)).await;
+    let results: Vec<Value> = answer.lines().map(json).collect();
+    assert_eq!(results.len(), shown_lines.lines().count());
+    assert!(results.iter().all(|result| result["status"] == "accepted"), "{answer}");
+
+    let (line, shown_events) = example(&readme, "curl -sN http");
+    let line = line.replace(GATEWAY, &url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
+    let events = printed(&line).await;
+    let without_data = |text: &str| {
+        text.lines().filter(|line| !line.starts_with("data:")).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    };
+    assert_eq!(without_data(&events), without_data(shown_events));
+    stop(dev).await;
+}
+
+#[tokio::test]
+async fn the_python_lines_of_the_readme_work_as_printed() {
+    let Some(python) = python::find() else { return };
+    let readme = fs::read_to_string(README).unwrap();
+    let (_, rest) = readme.split_once("```python\nfrom redial import Client\n").unwrap();
+    let (program, rest) = rest.split_once("```\n\n```\n").unwrap();
+    let shown = rest.split_once("```").unwrap().0;
+    let folder = folder();
+    let dev = dev(folder.path()).await;
+    let mut command = std::process::Command::new(&python.program);
+    python::Python::set_up(&mut command);
+    command.args(["-c", &format!("from redial import Client\n{program}")]).env("REDIAL_URL", gateway(&dev).await);
+    let output = Command::from(command).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), shown);
+    stop(dev).await;
+}
+
+#[tokio::test]
+async fn the_nats_lines_of_the_readme_are_accepted() {
+    let readme = fs::read_to_string(README).unwrap();
+    let requests = requests(&readme);
+    assert_eq!(requests.len(), 2);
+    let folder = folder();
+    for name in ["models.toml", "agents.toml"] {
+        let (_, rest) = readme.split_once(&format!("```toml\n# {name}\n")).unwrap();
+        fs::write(folder.path().join(name), rest.split_once("```").unwrap().0).unwrap();
+    }
+    let dev = dev(folder.path()).await;
     let eval = readme.lines().find(|line| line.starts_with("eval \"$(target/debug/redial env)\"")).unwrap();
     let eval = eval.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
     // As the program `nats` finds them.
@@ -58,6 +153,5 @@ async fn the_nats_lines_of_the_readme_are_accepted() {
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         assert_eq!(answer["status"], "accepted", "{subject}: {answer}");
     }
-    dev.interrupt();
-    assert!(dev.ended().await.success(), "{}", dev.output());
+    stop(dev).await;
 }

@@ -1,7 +1,8 @@
 //! Errors on the addresses that are compatible with OpenAI's.
 
 use axum::http::StatusCode;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::problem::Problem;
 
@@ -10,7 +11,26 @@ pub(crate) fn is_for(path: &str) -> bool {
     ["/v1/responses", "/v1/chat/", "/v1/models"].iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// `{"error": {message, type, param, code}}`
+/// The body of an error.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct OpenaiError {
+    error: OpenaiErrorDetail,
+}
+
+/// What is wrong.
+#[derive(Serialize, JsonSchema)]
+struct OpenaiErrorDetail {
+    /// What is wrong, where, and what is allowed.
+    message: String,
+    /// The kind of error, as OpenAI names it.
+    r#type: &'static str,
+    /// The part of the request that is wrong.
+    param: Option<String>,
+    /// Stable name of the error, for programs. A client must accept codes that it does not know.
+    code: &'static str,
+}
+
+/// The body for a problem.
 pub(crate) fn body(problem: &Problem) -> Vec<u8> {
     let kind = match problem.status() {
         StatusCode::UNAUTHORIZED => "authentication_error",
@@ -19,8 +39,11 @@ pub(crate) fn body(problem: &Problem) -> Vec<u8> {
         status if status.is_server_error() => "server_error",
         _ => "invalid_request_error",
     };
-    let param = problem.error.details.first().map(|detail| detail.path.clone());
-    let error =
-        json!({"message": problem.error.message, "type": kind, "param": param, "code": problem.error.code.as_str()});
-    json!({"error": error}).to_string().into_bytes()
+    let error = OpenaiErrorDetail {
+        message: problem.error.message.clone(),
+        r#type: kind,
+        param: problem.error.details.first().map(|detail| detail.path.clone()),
+        code: problem.error.code.as_str(),
+    };
+    serde_json::to_vec(&OpenaiError { error }).unwrap_or_default()
 }

@@ -1,13 +1,19 @@
 //! The OpenAPI 3.1 document, from what the endpoints declare.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
+use axum::http::Method;
 use redial_proto::UserRole;
-use schemars::{SchemaGenerator, generate::SchemaSettings};
+use schemars::{
+    Schema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, ReplaceBoolSchemas},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
     endpoint::{Endpoint, Header},
+    openai_error::{self, OpenaiError},
     problem::{PROBLEM_JSON, ProblemDocument},
 };
 
@@ -17,8 +23,13 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
+    // Most generators of clients do not know that `true` is a schema, too.
+    let mut replace_bools = ReplaceBoolSchemas::default();
+    replace_bools.skip_additional_properties = true;
+    let settings = settings.with_transform(replace_bools).with_transform(RecursiveTransform(list_texts));
     let mut schemas = SchemaGenerator::new(settings);
     let problem = schemas.subschema_for::<ProblemDocument>().to_value();
+    let openai_problem = schemas.subschema_for::<OpenaiError>().to_value();
     let mut paths = BTreeMap::<&str, Map<String, Value>>::new();
     for endpoint in endpoints {
         let operation = operation(endpoint, &mut schemas);
@@ -41,10 +52,16 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
                 "scheme": "bearer",
                 "description": "A token of `redial token create`: `rdl_<id>_<secret>`.",
             }},
-            "responses": {"problem": {
-                "description": "The request failed; the code says why.",
-                "content": {PROBLEM_JSON: {"schema": problem}},
-            }},
+            "responses": {
+                "problem": {
+                    "description": "The request failed; the code says why.",
+                    "content": {PROBLEM_JSON: {"schema": problem}},
+                },
+                "openai_problem": {
+                    "description": "The request failed; the code says why.",
+                    "content": {"application/json": {"schema": openai_problem}},
+                },
+            },
         },
     })
 }
@@ -68,11 +85,57 @@ fn operation(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
         let content: Map<String, Value> = endpoint
             .bodies
             .iter()
-            .map(|body| (body.media.to_owned(), json!({"schema": (body.schema)(schemas)})))
+            .map(|body| (body.media.to_owned(), json!({"schema": object((body.schema)(schemas))})))
             .collect();
         operation["requestBody"] = json!({"required": required, "content": content});
     }
     operation
+}
+
+/// The schema that allows everything is also written as an object.
+fn object(schema: Schema) -> Value {
+    if schema.as_bool() == Some(true) { json!({}) } else { schema.to_value() }
+}
+
+/// One schema, or any of several that an answer may have.
+fn either(first: Value, second: Value) -> Value {
+    match first {
+        Value::Null => second,
+        Value::Object(mut choices) if choices.contains_key("anyOf") => {
+            if let Some(Value::Array(all)) = choices.get_mut("anyOf") {
+                all.push(second);
+            }
+            choices.into()
+        }
+        first => json!({"anyOf": [first, second]}),
+    }
+}
+
+/// One list of the texts of an enum, with what each means in the description. As a choice of constants, which schemars writes,
+/// generators of clients make a type for each text, and code that takes only the first.
+fn list_texts(schema: &mut Schema) {
+    let choices = schema.get("oneOf").and_then(Value::as_array).cloned().unwrap_or_default();
+    let texts: Option<Vec<Vec<Value>>> = choices.iter().map(texts).collect();
+    let Some(texts) = texts.filter(|texts| !texts.is_empty()) else { return };
+    let mut description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for choice in &choices {
+        if let (Some(text), Some(means)) = (choice["const"].as_str(), choice["description"].as_str()) {
+            let _ = write!(description, "\n- `{text}`: {means}");
+        }
+    }
+    schema.remove("oneOf");
+    schema.insert("description".to_owned(), description.trim().into());
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), texts.concat().into());
+}
+
+/// The texts that a choice allows, if it allows only such.
+fn texts(choice: &Value) -> Option<Vec<Value>> {
+    match (choice.get("const"), choice.get("enum")) {
+        (Some(text), None) if text.is_string() => Some(vec![text.clone()]),
+        (None, Some(Value::Array(texts))) if choice["type"] == "string" => Some(texts.clone()),
+        _ => None,
+    }
 }
 
 fn roles(roles: &[UserRole]) -> String {
@@ -123,9 +186,38 @@ fn answers(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
         let entry = answers.entry(answer.status.to_string()).or_insert_with(|| json!({}));
         entry["description"] = answer.description.into();
         if let Some(schema) = answer.schema {
-            entry["content"][answer.media] = json!({"schema": schema(schemas)});
+            let content = &mut entry["content"][answer.media]["schema"];
+            *content = either(content.take(), object(schema(schemas)));
         }
     }
-    answers.insert("default".to_owned(), json!({"$ref": "#/components/responses/problem"}));
+    let problem = if openai_error::is_for(endpoint.path) { "openai_problem" } else { "problem" };
+    for status in problems(endpoint) {
+        let reference = || json!({"$ref": format!("#/components/responses/{problem}")});
+        answers.entry(status.to_string()).or_insert_with(reference);
+    }
     answers.into()
 }
+
+/// The statuses of requests that fail.
+fn problems(endpoint: &Endpoint) -> Vec<u16> {
+    let changes = endpoint.method != Method::GET;
+    let (has_roles, has_bodies) = (!endpoint.roles.is_empty(), !endpoint.bodies.is_empty());
+    let names = endpoint.path.contains('{');
+    let is_read = names || has_bodies || endpoint.query.is_some() || !endpoint.headers.is_empty();
+    let groups: [(bool, &[u16]); 7] = [
+        (true, &[421, 500, 503]),
+        (has_roles, &[401, 403, 429]),
+        (openai_error::is_for(endpoint.path), &[400]),
+        (has_bodies, &[400, 413, 415]),
+        (names || changes, &[404]),
+        (changes, &[403, 409]),
+        (is_read, &[422]),
+    ];
+    let mut statuses: Vec<u16> =
+        groups.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, statuses)| statuses).copied().collect();
+    statuses.sort_unstable();
+    statuses
+}
+
+#[cfg(test)]
+mod committed;

@@ -5,6 +5,7 @@ mod agents;
 mod calls;
 mod chat;
 mod conversations;
+mod docs;
 mod events;
 mod health;
 mod models;
@@ -42,6 +43,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         models::endpoints(),
         health::endpoints(),
         pages::endpoints(),
+        docs::endpoints(),
     ]
     .into_iter()
     .flatten()

@@ -1,4 +1,4 @@
-//! Counts and deletes the tokens of a tenant.
+//! Counts and deletes the tokens of a tenant, and deletes its webhooks.
 
 use sqlx::PgConnection;
 
@@ -22,12 +22,13 @@ impl Store {
     }
 }
 
-/// Deletes the tokens that a tenant had when its erasure was asked for; returns how many.
+/// Deletes the webhooks and the tokens that a tenant had when its erasure was asked for; returns how many tokens.
 pub(super) async fn erase(db: &mut PgConnection, tombstone: &Tombstone) -> Result<u64, sqlx::Error> {
     if tombstone.scope.conversation.is_some() {
         return Ok(0);
     }
     let tenant = tombstone.scope.tenant.as_str();
+    sqlx::query_file!("sql/forget_webhooks.sql", tenant, tombstone.until).execute(&mut *db).await?;
     let gone =
         sqlx::query!("DELETE FROM tokens WHERE tenant = $1 AND created_at <= $2", tenant, tombstone.until).execute(db);
     Ok(gone.await?.rows_affected())

@@ -9,12 +9,28 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
+use schemars::JsonSchema;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use crate::{gateway::Shared, problem::Problem, streams::sse::Page};
 
 /// The media type of streams of events.
 pub(crate) const MEDIA: &str = "text/event-stream";
+
+/// An event of a stream.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it describes what is written")]
+pub(crate) struct ServerSentEvent {
+    /// What happened.
+    event: Option<String>,
+    /// A stream goes on after it; absent if the event is not durable.
+    id: Option<String>,
+    /// JSON; the last of a chat completion is `[DONE]`.
+    data: String,
+    /// Milliseconds after which a client that lost the stream asks for it again.
+    retry: Option<u32>,
+}
+
 /// A stream in which nothing happens sends a comment so often: proxies cut off connections that are silent.
 const COMMENT: Duration = Duration::from_secs(15);
 /// How long nothing is read after a read failed.

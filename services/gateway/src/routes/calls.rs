@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY, LAST_EVENT_ID, PREFER},
-    events::{After, MEDIA},
+    events::{After, MEDIA, ServerSentEvent},
 };
 
 pub(crate) use wait::{Ended, ended_within};
@@ -103,7 +103,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<After>()
             .header(LAST_EVENT_ID)
-            .answer_as::<String>(200, "The events.", MEDIA)
+            .answer_as::<ServerSentEvent>(200, "The events.", MEDIA)
             .empty_answer(204, "You have its end."),
         Endpoint::post("/v1/calls/wait", many::wait)
             .about(TAG, "wait_for_calls", "Wait until any or all of up to 1,000 calls have ended")

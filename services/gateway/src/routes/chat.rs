@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
+    events::{MEDIA, ServerSentEvent},
     extract::Json,
     gateway::Shared,
     idempotency::key,
@@ -38,7 +39,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(&[UserRole::Submit])
             .header(IDEMPOTENCY_KEY)
             .body::<Value>()
-            .answer::<Value>(200, "The completion, or with `stream` its chunks (`text/event-stream`)."),
+            .answer::<Value>(200, "The completion, or with `stream` its chunks.")
+            .answer_as::<ServerSentEvent>(200, "The completion, or with `stream` its chunks.", MEDIA),
     ]
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, LAST_EVENT_ID},
-    events::{After, EndedItem, MEDIA, follow_feed, time_id},
+    events::{After, EndedItem, MEDIA, ServerSentEvent, follow_feed, time_id},
     extract::Query,
     gateway::Shared,
     identity::Identity,
@@ -60,7 +60,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<After>()
             .header(LAST_EVENT_ID)
-            .answer_as::<String>(200, "The events. The stream does not end by itself.", MEDIA),
+            .answer_as::<ServerSentEvent>(200, "The events. The stream does not end by itself.", MEDIA),
         Endpoint::get("/v1/events/missed", missed)
             .about(TAG, "list_missed_events", "The calls and tasks that ended since a time")
             .roles(READ)

@@ -1,10 +1,10 @@
 //! `/v1/models`: the agents that the tenant may use, as OpenAI's clients know models.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use redial_proto::{AgentList, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
 use serde_json::{Value, json};
 
-use crate::{endpoint::Endpoint, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{endpoint::Endpoint, extract::Name, gateway::Shared, identity::Identity, problem::Problem};
 
 const TAG: &str = "openai";
 const READ: &[UserRole] = &[UserRole::Read];
@@ -40,11 +40,7 @@ async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json
     }
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(name): Path<String>,
-) -> Result<axum::Json<Value>, Problem> {
+async fn get(State(gateway): State<Shared>, who: Identity, Name(name): Name) -> Result<axum::Json<Value>, Problem> {
     let request = ListAgents { agent: Some(name.clone()), ..ListAgents::default() };
     let list: AgentList = gateway.ask_twice(&who.caller(Verb::AgentList)?, Verb::AgentList, &request, None).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no agent {:?}", shorten(&name, 100)));

@@ -1,13 +1,12 @@
 //! The OpenAPI document, and the pages that explain errors.
 
 use axum::{
-    extract::Path,
     http::header,
     response::{IntoResponse, Response},
 };
 use redial_proto::{Code, limits::shorten};
 
-use crate::{endpoint::Endpoint, problem::Problem};
+use crate::{endpoint::Endpoint, extract::Name, problem::Problem};
 
 const TAG: &str = "operations";
 
@@ -64,7 +63,7 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], crate::openapi()).into_response()
 }
 
-async fn error(Path(code): Path<String>) -> Result<Response, Problem> {
+async fn error(Name(code): Name) -> Result<Response, Problem> {
     let page = PAGES.iter().find(|(name, _)| *name == code);
     let not_found = || Problem::new(Code::NotFound, format!("no error has the code {:?}", shorten(&code, 100)));
     let (_, page) = page.ok_or_else(not_found)?;

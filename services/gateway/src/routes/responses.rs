@@ -6,7 +6,10 @@ mod get;
 use redial_proto::UserRole;
 use serde_json::Value;
 
-use crate::endpoint::{Endpoint, IDEMPOTENCY_KEY};
+use crate::{
+    endpoint::{Endpoint, IDEMPOTENCY_KEY},
+    events::{MEDIA, ServerSentEvent},
+};
 
 const TAG: &str = "openai";
 const READ: &[UserRole] = &[UserRole::Read];
@@ -19,12 +22,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(SUBMIT)
             .header(IDEMPOTENCY_KEY)
             .body::<Value>()
-            .answer::<Value>(200, "The response, or with `stream` its events (`text/event-stream`)."),
+            .answer::<Value>(200, "The response, or with `stream` its events.")
+            .answer_as::<ServerSentEvent>(200, "The response, or with `stream` its events.", MEDIA),
         Endpoint::get("/v1/responses/{id}", get::get)
             .about(TAG, "get_response", "A response; with `stream=true` its events after `starting_after`")
             .roles(READ)
             .query::<get::ResponseQuery>()
-            .answer::<Value>(200, "The response, or its events (`text/event-stream`)."),
+            .answer::<Value>(200, "The response, or its events.")
+            .answer_as::<ServerSentEvent>(200, "The response, or its events.", MEDIA),
         Endpoint::delete("/v1/responses/{id}", get::delete)
             .about(TAG, "delete_response", "Refused: what is on record is erased by conversation")
             .roles(READ)

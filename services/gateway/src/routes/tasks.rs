@@ -10,7 +10,7 @@ use redial_proto::{TaskCancelReply, TaskReport, TaskResult, TaskSubmission, Task
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY, LAST_EVENT_ID, PREFER},
-    events::{After, MEDIA},
+    events::{After, MEDIA, ServerSentEvent},
 };
 
 const TAG: &str = "tasks";
@@ -56,7 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<After>()
             .header(LAST_EVENT_ID)
-            .answer_as::<String>(200, "The events.", MEDIA)
+            .answer_as::<ServerSentEvent>(200, "The events.", MEDIA)
             .empty_answer(204, "You have its end."),
     ]
 }

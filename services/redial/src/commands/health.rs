@@ -1,4 +1,4 @@
-//! `redial health`: checks that NATS, a dispatcher and, if a database is configured, Postgres answer.
+//! `redial health`: checks that NATS, a dispatcher and, if they are known, Postgres and a gateway answer.
 
 mod gateway;
 
@@ -38,6 +38,9 @@ pub(crate) async fn run(settings: &Settings, gateway: Option<&str>) -> anyhow::R
             Ok(Err(error)) if !exit::is_unavailable(&error) => return Err(error),
             done => checks.push(("postgres", verdict(done))),
         }
+    }
+    if let Some(address) = settings.dev_http_url() {
+        checks.push(("gateway", gateway::verdict(address, LIMIT).await?));
     }
     told(settings, checks)
 }

@@ -9,6 +9,11 @@ use redial_queue::QueueConfig;
 use super::{GatewayFlags, Problems, Settings};
 
 impl Settings {
+    /// The gateway of the `redial dev` that runs in this folder, if the servers of that one are used.
+    pub(crate) fn dev_http_url(&self) -> Option<&str> {
+        self.dev().filter(|_| self.nats_url_if_set().is_none())?.http_url.as_deref()
+    }
+
     pub(crate) fn gateway(
         &self,
         flags: &GatewayFlags,

@@ -1,0 +1,18 @@
+//! The document in the repository is that of the code.
+
+use std::{fs, path::Path};
+
+/// If it is set, the file is written instead of compared.
+const UPDATE: &str = "UPDATE_OPENAPI";
+
+#[test]
+fn the_committed_document_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi.json");
+    let document = crate::openapi();
+    if std::env::var_os(UPDATE).is_some() {
+        fs::write(&path, &document).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    let differs = committed.lines().zip(document.lines()).position(|(one, other)| one != other);
+    assert!(committed == document, "{} differs at line {differs:?}; {UPDATE}=1 writes it", path.display());
+}
