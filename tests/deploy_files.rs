@@ -255,8 +255,10 @@ fn a_new_environment_has_a_password_for_everything_and_keeps_what_is_there() {
         String::from_utf8(output.stdout).unwrap()
     };
     let passwords = |text: &str| -> Vec<(String, String)> {
-        let lines =
-            text.lines().filter_map(|line| line.split_once('=')).filter(|(name, _)| name.ends_with("_PASSWORD") || *name == "REDIAL_WEBHOOK_KEY");
+        let lines = text
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .filter(|(name, _)| name.ends_with("_PASSWORD") || *name == "REDIAL_WEBHOOK_KEY");
         lines.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
     let first = make(&[]);

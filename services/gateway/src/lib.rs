@@ -1,7 +1,7 @@
 //! The gateway: Redial over HTTP. Stateless; any number of them run side by side.
 //!
 //! What changes something is asked of the dispatchers over NATS, as the tenant, user and role of the request's token. What is
-//! read comes from Postgres, through the store's `TenantStore`. Each address is declared once ([`endpoint`]): for the router,
+//! read comes from Postgres, through the store's `TenantStore`. Each address is declared once (`endpoint`): for the router,
 //! for the roles that it needs, and for the OpenAPI document. `routes` has a file for each resource.
 
 mod auth;
