@@ -48,7 +48,19 @@ impl Gateway {
         let record = record.ok_or_else(unauthenticated)?;
         self.tokens.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        Ok(Identity { tenant, user, roles, limits })
+        Ok(Identity { tenant, user, roles, limits, token: Some(token.id) })
+    }
+
+    /// Comes back once a token has expired, or was revoked or erased. While nobody can tell, it goes on as it was.
+    pub(crate) async fn until_ended(&self, token: &TokenId) {
+        loop {
+            tokio::time::sleep(FRESH).await;
+            if let Ok(Known { record, read_at, .. }) = self.known(token).await
+                && record.is_none_or(|record| record.has_ended_by(read_at.elapsed()))
+            {
+                return;
+            }
+        }
     }
 
     fn without_token(&self) -> Result<Identity, Problem> {
@@ -63,7 +75,7 @@ impl Gateway {
             .get_or_insert_with(|| self.limits())
             .clone();
         let roles = UserRole::ALL.iter().copied().collect();
-        Ok(Identity { tenant: tenant.clone(), user: user.clone(), roles, limits })
+        Ok(Identity { tenant: tenant.clone(), user: user.clone(), roles, limits, token: None })
     }
 
     async fn known(&self, id: &TokenId) -> Result<Known, Problem> {
