@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 /// The most bytes of the data of an event: a delivery's arguments hold it, with what else they need.
 const MAX_DATA: usize = 192 * 1024;
-/// So much is left of a text of a task that is cut.
-const TEXT: usize = 24 * 1024;
+/// So many bytes are left of a text of a task that is cut; as JSON each may take six.
+const TEXT: usize = 12 * 1024;
 
 /// The data of an event about a call.
 #[derive(Serialize)]
