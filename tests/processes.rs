@@ -25,7 +25,6 @@ mod readme;
 mod secrets;
 #[path = "processes/settings.rs"]
 mod settings;
-#[expect(dead_code, reason = "other tests need more of it")]
 #[path = "shared/python.rs"]
 mod shared;
 #[path = "processes/supervision.rs"]

@@ -230,6 +230,8 @@ async fn a_token_never_allows_more_than_the_access_file() {
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
     let cancel: Result<Value, ApiError> = ask(&alice, Verb::CallCancel, &CancelRequest { call: call_id }).await;
     assert_eq!(cancel.unwrap_err().code, Code::Forbidden);
+    let answer: Result<Value, ApiError> = ask(&alice, Verb::CallAnswer, &json!({"call": call_id, "output": 1})).await;
+    assert_eq!(answer.unwrap_err().code, Code::Forbidden);
     assert!(ask::<Value>(&alice, Verb::CallGet, &get).await.is_ok(), "she may still read");
     stack.drained(ANSWER).await;
     stack.finish().await;
@@ -286,11 +288,25 @@ async fn tokens_that_ended_long_ago_are_deleted() {
 }
 
 #[tokio::test]
-async fn erasing_a_tenant_deletes_its_tokens_and_no_others() {
+async fn erasing_a_tenant_deletes_its_tokens_and_webhooks_and_no_others() {
     let stack = Stack::start().await;
     let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
     created(&alice, &request(1, &[UserRole::Read])).await.unwrap();
     created(&bob, &request(2, &[UserRole::Read])).await.unwrap();
+    for tenant in ["acme", "globex"] {
+        sqlx::query(
+            "WITH hook AS (
+                 INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
+                 VALUES ($1, gen_random_uuid(), 'x', gen_random_uuid(), 'https://example.com/', '{call.*}', '{}', '{}', 'k')
+                 RETURNING tenant, id)
+             INSERT INTO webhook_events (tenant, webhook, subject, event, at)
+             SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM hook",
+        )
+        .bind(tenant)
+        .execute(stack.db())
+        .await
+        .unwrap();
+    }
     let count = Forget { dry_run: true, ..Forget::default() };
     let counted: ForgetReply = ask(&alice, Verb::TenantForget, &count).await.unwrap();
     assert!(counted.done && counted.counts == ForgetCounts { tokens: 1, ..ForgetCounts::default() }, "{counted:?}");
@@ -304,5 +320,13 @@ async fn erasing_a_tenant_deletes_its_tokens_and_no_others() {
     let store = stack.store(Purpose::Audit).await;
     assert!(store.token(&token(1).id).await.unwrap().is_none());
     assert!(store.token(&token(2).id).await.unwrap().is_some());
+    let left = async |table: &str| -> Vec<String> {
+        sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT DISTINCT tenant FROM {table}")))
+            .fetch_all(stack.db())
+            .await
+            .unwrap()
+    };
+    assert_eq!(left("webhooks").await, ["globex"]);
+    assert!(!left("webhook_events").await.contains(&"acme".to_owned()));
     stack.finish().await;
 }

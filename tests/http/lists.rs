@@ -218,6 +218,10 @@ async fn conversations_are_listed_read_and_erased() {
     assert_eq!(all(&http, "/v1/tasks?conversation=b/%C3%BC", "tasks").await.0.len(), 2);
     assert_eq!(all(&http, "/v1/tasks?state=failed", "tasks").await.0.len(), 0);
     let path = "/v1/conversations/b%2F%C3%BC";
+    let first = http.get(&format!("{path}/messages?page_size=1")).await.must(200);
+    let token = first["next_page_token"].as_str().unwrap();
+    let foreign = http.get(&format!("/v1/conversations/a/messages?page_token={token}")).await;
+    foreign.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
     let (messages, pages) = all(&http, &format!("{path}/messages?page_size=3"), "messages").await;
     let read: Vec<(i64, &str)> =
         messages.iter().map(|one| (one["seq"].as_i64().unwrap(), one["content"].as_str().unwrap())).collect();

@@ -27,6 +27,15 @@ impl Sse {
         Self { headers: response.headers().clone(), response, buffer: Vec::new() }
     }
 
+    /// Opens the stream of a path with a token.
+    pub(crate) async fn open_with(url: &str, path: &str, token: &str) -> Self {
+        redial_telemetry::install_crypto();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let response = client.get(format!("{url}{path}")).bearer_auth(token).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        Self { headers: response.headers().clone(), response, buffer: Vec::new() }
+    }
+
     /// Sends the request; the answer may be no stream.
     pub(crate) async fn ask(url: &str, path: &str, after: Option<&str>) -> reqwest::Result<Response> {
         redial_telemetry::install_crypto();

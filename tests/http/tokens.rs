@@ -9,7 +9,10 @@ use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Http};
+use crate::{
+    client::{Answer, Http},
+    sse::Sse,
+};
 
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
 
@@ -81,7 +84,10 @@ async fn what_is_no_valid_token_opens_nothing() {
         let answer = http.with_token(&wrong).get(path).await;
         assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
     }
+    let mut feed = Sse::open_with(&gateway.url, "/v1/events", &valid.text()).await;
+    feed.next_of("listening").await;
     let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();
+    assert_eq!(feed.rest().await, [], "a stream ends with its token");
     until("the token is not remembered any more", async || (with.get(path).await.status == 401).then_some(())).await;
     stack.finish().await;
 }

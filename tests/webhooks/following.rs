@@ -109,6 +109,11 @@ async fn an_event_gets_one_delivery_however_many_write_it() {
     assert_eq!(store.disable_webhook(&earlier, DisabledReason::Gone).await.unwrap(), None, "it was enabled since");
     assert_eq!(store.disable_webhook(&gone, DisabledReason::Backlog).await.unwrap().unwrap().len(), 1);
     assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
+    // An event that was written while its webhook was disabled.
+    execute(&stack, insert).await;
+    store.delete_orphaned_events().await.unwrap();
+    let waiting = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM webhook_events WHERE delivery IS NULL");
+    assert_eq!(waiting.fetch_one(stack.db()).await.unwrap(), 0);
     stack.leaves_calls();
     stack.finish().await;
 }

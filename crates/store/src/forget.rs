@@ -20,6 +20,7 @@ mod step;
 mod tasks;
 mod tokens;
 mod tombstone;
+mod webhooks;
 
 pub use letters::CountedLetters;
 pub use look::CountedCalls;

@@ -61,12 +61,24 @@ impl Tokens {
         let record = record.ok_or_else(unauthenticated)?;
         self.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        Ok(Identity { tenant, user, roles, limits })
+        Ok(Identity { tenant, user, roles, limits, token: Some(token.id) })
+    }
+
+    /// Comes back once a token has expired, or was revoked or erased. While nobody can tell, it goes on as it was.
+    pub(crate) async fn until_ended(&self, store: &Store, token: &TokenId) {
+        loop {
+            tokio::time::sleep(FRESH).await;
+            if let Ok(Known { record, read_at, .. }) = self.read(store, token).await
+                && record.is_none_or(|record| record.has_ended_by(read_at.elapsed()))
+            {
+                return;
+            }
+        }
     }
 
     fn without_token(&self) -> Result<Identity, Problem> {
         let (tenant, user, limits) = self.open.clone().ok_or_else(unauthenticated)?;
-        Ok(Identity { tenant, user, roles: UserRole::ALL.iter().copied().collect(), limits })
+        Ok(Identity { tenant, user, roles: UserRole::ALL.iter().copied().collect(), limits, token: None })
     }
 
     async fn read(&self, store: &Store, id: &TokenId) -> Result<Known, Problem> {

@@ -1,5 +1,7 @@
 //! What a request says, read with errors that name what is wrong and what is allowed.
 
+use std::time::Duration;
+
 use axum::{
     body::{Body, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Request},
@@ -8,12 +10,16 @@ use axum::{
 use bytes::Bytes;
 use redial_proto::{CallId, Code, RedriveId, TaskId, limits};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{gateway::Shared, identity::Identity, problem::Problem};
 
 /// JSON nests deeper in a whole request than in the arguments within it.
 const DEPTH: usize = limits::MAX_DEPTH + 8;
+
+/// How long a body that is read whole may take to arrive.
+const ARRIVES: Duration = Duration::from_mins(1);
 
 /// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -166,9 +172,13 @@ pub(crate) fn check_depth(body: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A whole body of at most `most` bytes.
+/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held for ever.
 pub(crate) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    to_bytes(body, most).await.map_err(|error| {
+    let late = |_| {
+        let message = format!("the body did not arrive whole within {} s", ARRIVES.as_secs());
+        Problem::new(Code::InvalidMessage, message)
+    };
+    timeout(ARRIVES, to_bytes(body, most)).await.map_err(late)?.map_err(|error| {
         let is_long = std::error::Error::source(&error).is_some_and(|cause| cause.to_string().contains("length limit"));
         if is_long {
             return Problem::new(Code::TooLarge, format!("the body has more bytes than are allowed: {most}"));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use redial_proto::{Code, Tenant, User, UserRole};
+use redial_proto::{Code, Tenant, TokenId, User, UserRole};
 
 use crate::{limits::Limits, problem::Problem};
 
@@ -14,6 +14,8 @@ pub(crate) struct Identity {
     pub(crate) roles: BTreeSet<UserRole>,
     /// What the token may still do now.
     pub(crate) limits: Arc<Limits>,
+    /// The token itself; `None` where none is needed.
+    pub(crate) token: Option<TokenId>,
 }
 
 impl Identity {

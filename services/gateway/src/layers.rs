@@ -8,14 +8,14 @@ use std::{
 };
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::{MatchedPath, OriginalUri, Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use futures_util::FutureExt as _;
-use redial_proto::{Code, UserRole, limits::shorten};
+use futures_util::{FutureExt as _, StreamExt as _};
+use redial_proto::{Code, TokenId, UserRole, limits::shorten};
 use uuid::Uuid;
 
 use crate::{
@@ -47,11 +47,22 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     };
     match checked.await {
         Ok(who) => {
+            let token = who.token.clone();
             request.extensions_mut().insert(who);
-            next.run(request).await
+            let response = next.run(request).await;
+            match token {
+                Some(token) if response.body().size_hint().exact().is_none() => end_with(response, gateway, token),
+                _ => response,
+            }
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// A stream that ends with the token that it was opened with: otherwise whoever has a revoked token would go on to read.
+fn end_with(response: Response, gateway: Shared, token: TokenId) -> Response {
+    let ended = async move { gateway.tokens.until_ended(&gateway.store, &token).await };
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
 }
 
 /// The outermost layer: gives the request an id, checks who it is addressed to, writes problem documents, counts.

@@ -143,9 +143,14 @@ class Session:
         if not finishing.done():
             stopped = parts.attempts.stop_all()
             log.warning("Stopped the tools that still ran after the grace period attempts=%d", stopped)
-        flush = asyncio.gather(finishing, parts.reporter.wait_until_recorded())
+
+        async def flush() -> None:
+            # What was stopped is reported only afterwards.
+            await finishing
+            await parts.reporter.wait_until_recorded()
+
         try:
-            await asyncio.wait_for(flush, FLUSH)
+            await asyncio.wait_for(flush(), FLUSH)
         except asyncio.TimeoutError:
             reports = len(parts.reporter)
             log.error("Stopped before all reports were on record; their attempts will count as lost reports=%d", reports)

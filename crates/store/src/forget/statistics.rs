@@ -1,4 +1,4 @@
-//! Deletes the redrives of a scope, and the statistics of a tenant. Those of a conversation stay: they are sums by tool and
+//! Deletes the redrives of a scope, and the webhooks and the statistics of a tenant. Those of a conversation stay: they are sums by tool and
 //! hour, and name none.
 
 use chrono::TimeDelta;
@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 use super::{
     progress::Progress,
     tombstone::{Phase, Tombstone},
+    webhooks,
 };
 use crate::Time;
 
@@ -20,6 +21,7 @@ pub(super) async fn erase(
     progress: &mut Progress,
 ) -> Result<(), sqlx::Error> {
     delete_redrives(db, tombstone).await?;
+    webhooks::erase(db, tombstone).await?;
     if tombstone.scope.conversation.is_some() {
         progress.go_on_with(Phase::LastLetters);
         return Ok(());

@@ -1,4 +1,4 @@
-//! Counts and deletes the tokens of a tenant, and deletes its webhooks.
+//! Counts and deletes the tokens of a tenant.
 
 use sqlx::PgConnection;
 
@@ -22,13 +22,12 @@ impl Store {
     }
 }
 
-/// Deletes the webhooks and the tokens that a tenant had when its erasure was asked for; returns how many tokens.
+/// Deletes the tokens that a tenant had when its erasure was asked for; returns how many.
 pub(super) async fn erase(db: &mut PgConnection, tombstone: &Tombstone) -> Result<u64, sqlx::Error> {
     if tombstone.scope.conversation.is_some() {
         return Ok(0);
     }
     let tenant = tombstone.scope.tenant.as_str();
-    sqlx::query_file!("sql/forget_webhooks.sql", tenant, tombstone.until).execute(&mut *db).await?;
     let gone =
         sqlx::query!("DELETE FROM tokens WHERE tenant = $1 AND created_at <= $2", tenant, tombstone.until).execute(db);
     Ok(gone.await?.rows_affected())

@@ -64,11 +64,14 @@ impl Store {
     /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self.task_views(&[task]).await?.pop();
-        Ok(found.filter(|(of, _)| of == tenant.as_str()).map(|(_, view)| view))
+        found.filter(|(of, ..)| of == tenant.as_str()).map(|(.., view)| view).transpose()
     }
 
-    /// These tasks as far as they are on record, each with its tenant.
-    pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
+    /// These tasks as far as they are on record, each with its tenant. One that cannot be read costs the others nothing.
+    pub async fn task_views(
+        &self,
+        tasks: &[TaskId],
+    ) -> Result<Vec<(String, TaskId, Result<TaskView, StoreError>)>, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         let rows = self
             .run_again(|| async {
@@ -77,7 +80,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(|row| Ok((row.tenant.clone(), TaskView::try_from(row)?))).collect()
+        Ok(rows.into_iter().map(|row| (row.tenant.clone(), TaskId(row.id), TaskView::try_from(row))).collect())
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {

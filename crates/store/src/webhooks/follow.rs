@@ -146,6 +146,18 @@ impl Store {
         .await
     }
 
+    /// Deletes events that wait for a webhook that is not active: it was disabled or deleted while they were written, so nothing
+    /// would deliver or delete them.
+    pub async fn delete_orphaned_events(&self) -> Result<(), StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            sqlx::query_file!("sql/webhooks_orphans.sql").execute(&mut *db).await?;
+            db.done(());
+            Ok(())
+        })
+        .await
+    }
+
     /// Deletes up to `limit` events whose deliveries have ended and that no look at the ends can find again.
     pub async fn delete_ended_events(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
         self.run(async {

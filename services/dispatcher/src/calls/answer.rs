@@ -5,6 +5,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Instant,
 };
 
 use redial_engine::call::CallEvent;
@@ -25,6 +26,7 @@ use crate::{
     context::Context,
     effects,
     error::{self, call_not_found, store_failed},
+    policies,
     running::Running,
     serve,
     transitions::{self, MAX_TRIES},
@@ -54,8 +56,10 @@ struct Answer {
 
 impl BatchWork<Request> for Answerer {
     async fn work(&self, batch: Vec<Request>) {
+        let access = self.context.access.at(Instant::now()).await;
         let read = |request: &Request| -> Sent<AnswerRequest> {
             let caller = caller(request, Verb::CallAnswer)?;
+            policies::check_user(&access, &caller)?;
             Ok((caller, serve::decode(&request.payload)?))
         };
         let answers: Vec<Result<Answer, ApiError>> =

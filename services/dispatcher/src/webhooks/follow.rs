@@ -155,6 +155,7 @@ impl Follower {
     async fn tidy(&self, lead: Lead) -> Result<(), StoreError> {
         let store = &self.context.store;
         store.settle_events().await?;
+        store.delete_orphaned_events().await?;
         let before = lead.followed_until.unwrap_or(lead.now);
         while store.delete_ended_events(before, ROWS).await? >= u64::from(ROWS) && !self.shutdown.is_cancelled() {}
         for overfull in store.overfull_webhooks(MOST_WAITING).await? {

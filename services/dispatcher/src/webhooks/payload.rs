@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 /// The most bytes of the data of an event: a delivery's arguments hold it, with what else they need.
 const MAX_DATA: usize = 192 * 1024;
-/// So much is left of a text of a task that is cut.
-const TEXT: usize = 24 * 1024;
+/// So many bytes are left of a text of a task that is cut; as JSON each may take six.
+const TEXT: usize = 12 * 1024;
 
 /// Leaves a field out, or shortens it.
 type Shorten<T> = fn(&mut T);
@@ -81,8 +81,15 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
 }
 
 /// The data of an event about a task.
-pub(super) fn of_task(view: TaskView) -> Result<Box<RawValue>, StoreError> {
-    let rest = Rest { link: format!("/v1/tasks/{}", view.task), cut: Vec::new() };
+pub(super) fn of_task(id: TaskId, view: Result<TaskView, StoreError>) -> Result<Box<RawValue>, StoreError> {
+    let link = format!("/v1/tasks/{id}");
+    let view = match view {
+        Ok(view) => view,
+        // As with a call.
+        Err(StoreError::BadData(_)) => return raw(&unreadable("task", id.0, link)),
+        Err(error) => return Err(error),
+    };
+    let rest = Rest { link, cut: Vec::new() };
     let mut data = TaskData { view, rest };
     let cuts: [(&str, Shorten<TaskView>); 3] = [
         ("answer", |view| view.answer = view.answer.as_deref().map(|text| shorten(text, TEXT))),
@@ -123,7 +130,16 @@ mod tests {
     }
 
     fn data(of: TaskView) -> Value {
-        serde_json::from_str(of_task(of).unwrap().get()).unwrap()
+        serde_json::from_str(of_task(of.task, Ok(of)).unwrap().get()).unwrap()
+    }
+
+    #[test]
+    fn a_task_that_cannot_be_read_is_named() {
+        let id = TaskId(Uuid::from_u128(1));
+        let data = of_task(id, Err(StoreError::BadData("a state of a newer version".to_owned()))).unwrap();
+        let link = format!("/v1/tasks/{id}");
+        assert_eq!(serde_json::from_str::<Value>(data.get()).unwrap(), json!({"task": id, "link": link, "cut": ["*"]}));
+        assert!(of_task(id, Err(StoreError::Timeout(std::time::Duration::ZERO))).is_err(), "it is tried again");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redial_proto::{
-    AgentRef, ApiError, Code, FunctionSpec, TaskId, TaskResult, TaskSubmission, UserRole,
+    AgentRef, ApiError, Code, FunctionSpec, TaskId, TaskResult, TaskSubmission, UserRole, limits,
     subjects::{TRACEPARENT, Verb},
 };
 
@@ -84,7 +84,10 @@ async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> 
         None => false,
     };
     let (conversation, newest) = match &question.place {
-        Place::Conversation(name) => (name.clone(), store.newest_task(name).await?),
+        Place::Conversation(name) => {
+            check_name(name)?;
+            (name.clone(), store.newest_task(name).await?)
+        }
         Place::After(before) => {
             let task = task_of(gateway, who, *before).await?;
             let newest = store.newest_task(&task.conversation).await?.unwrap_or(before.task);
@@ -110,8 +113,32 @@ async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> 
     Ok(Some(conversation))
 }
 
+/// Before the database is asked: no text there holds U+0000.
+fn check_name(name: &str) -> Result<(), Problem> {
+    if (1..=limits::MAX_KEY).contains(&name.len()) && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let (shown, most) = (limits::shorten(name, 100), limits::MAX_KEY);
+    let message = format!("conversation is {shown:?}; allowed: 1 to {most} bytes of UTF-8 without control characters");
+    Err(wrong("conversation", message))
+}
+
 async fn check_newest(gateway: &Shared, who: &Identity, before: ResponseId, newest: TaskId) -> Result<(), Problem> {
     let functions = gateway.store.of(&who.tenant).functions_of(newest).await?;
     let newest = ResponseId { task: newest, segment: Segments::of(&functions).last() };
     if newest == before { Ok(()) } else { Err(not_newest(before, newest)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_no_conversation_has_is_told_what_is_allowed() {
+        assert!(check_name("trip to Paris").is_ok());
+        for name in ["", "a\0b", "a\nb", &"x".repeat(limits::MAX_KEY + 1)] {
+            let problem = check_name(name).unwrap_err();
+            assert!(problem.error.message.contains("allowed: 1 to "), "{}", problem.error.message);
+        }
+    }
 }

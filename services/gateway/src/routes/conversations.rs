@@ -126,6 +126,10 @@ struct MessagesQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
+    /// The name in the path: a token of one conversation is not good for another.
+    #[serde(skip_deserializing)]
+    #[schemars(skip)]
+    conversation: String,
 }
 
 impl ListQuery for MessagesQuery {
@@ -149,8 +153,9 @@ async fn messages(
     State(gateway): State<Shared>,
     who: Identity,
     Name(conversation): Name,
-    Query(query): Query<MessagesQuery>,
+    Query(mut query): Query<MessagesQuery>,
 ) -> Result<axum::Json<MessageList>, Problem> {
+    query.conversation.clone_from(&conversation);
     let page = Page::<u32>::of(&gateway, &who, &query).await?;
     let store = gateway.store.of(&who.tenant);
     // One more tells whether there is a next page.

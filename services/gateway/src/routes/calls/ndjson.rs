@@ -12,7 +12,7 @@ use axum::{
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _, stream};
 use redial_proto::{
-    ApiError, Caller, Code, SubmitBatch, SubmitBatchReply, SubmitResult,
+    ApiError, Caller, Code, SubmitBatch, SubmitBatchReply, SubmitResult, limits,
     subjects::{TRACEPARENT, Verb},
 };
 use serde::Deserialize;
@@ -31,6 +31,8 @@ pub(super) const MEDIA: &str = "application/x-ndjson";
 const LINES: usize = 500;
 /// Bytes of one request to the dispatchers, but for its last line.
 const BYTES: usize = 256 * 1024;
+/// Bytes of a line that is submitted: with the others of its request it fits into one message.
+const LINE: usize = limits::MAX_MESSAGE - BYTES - 8 * 1024;
 /// Requests to the dispatchers at a time.
 const AT_ONCE: usize = 8;
 /// Whoever sends nothing for so long is cut off.
@@ -152,6 +154,11 @@ impl Batch {
         if line.is_empty() {
             return;
         }
+        if line.len() > LINE {
+            let message = format!("the line has {} bytes; allowed: {LINE}", line.len());
+            self.lines.push(Err(ApiError::new(Code::TooLarge, message)));
+            return;
+        }
         let read = check_depth(line).map_err(|problem| problem.error).and_then(|()| {
             serde_json::from_slice::<Box<RawValue>>(line)
                 .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the line cannot be read: {error}")))
@@ -204,4 +211,18 @@ async fn send(
     }
     let last = gateway.ask_as::<_, SubmitBatchReply>(caller, Verb::CallSubmit, &batch, traceparent).await;
     last.map(|reply| reply.results)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_fits_into_no_request_costs_the_others_nothing() {
+        let mut batch = Batch { lines: Vec::new(), keyed: true };
+        batch.add(br#"{"tool":"echo","key":"k"}"#);
+        batch.add(format!(r#"{{"tool":"echo","arguments":"{}"}}"#, "x".repeat(LINE)).as_bytes());
+        assert!(batch.lines[0].is_ok() && batch.keyed);
+        assert_eq!(batch.lines[1].as_ref().unwrap_err().code, Code::TooLarge);
+    }
 }
