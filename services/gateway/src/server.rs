@@ -22,7 +22,7 @@ const HEAD: Duration = Duration::from_secs(10);
 /// Bytes of the head of a request, and of what is read ahead of its body.
 const BUFFER: usize = 64 * 1024;
 /// Who takes nothing of an answer for so long is cut off.
-const STALL: Duration = Duration::from_secs(60);
+const STALL: Duration = Duration::from_mins(1);
 /// Connections at a time.
 const CONNECTIONS: usize = 100_000;
 /// After an error that another connection would meet, too: no file descriptor is left.

@@ -92,7 +92,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_reads_nothing_is_cut_off_and_who_reads_slowly_is_not() {
         let (mine, mut theirs) = duplex(4);
-        let mut stall = Stall::new(mine, Duration::from_secs(60));
+        let mut stall = Stall::new(mine, Duration::from_mins(1));
         let writing = tokio::spawn(async move {
             for _ in 0..10 {
                 stall.write_all(b"data").await?;

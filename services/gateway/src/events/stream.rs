@@ -109,7 +109,7 @@ impl<S: Source> Open<S> {
                 None
             }
             () = sleep(COMMENT) => Some(Page::comment("")),
-            () = self.gateway.shutdown.cancelled() => self.drain(),
+            () = self.gateway.shutdown.cancelled() => Some(self.drain()),
         }
     }
 
@@ -119,13 +119,13 @@ impl<S: Source> Open<S> {
                 self.progress = Progress::More;
                 Some(Page::comment("the record cannot be read; trying again"))
             }
-            () = self.gateway.shutdown.cancelled() => self.drain(),
+            () = self.gateway.shutdown.cancelled() => Some(self.drain()),
         }
     }
 
-    fn drain(&mut self) -> Option<Page> {
+    fn drain(&mut self) -> Page {
         self.progress = Progress::Ended;
-        Some(Page::comment("this gateway stops; connect again"))
+        Page::comment("this gateway stops; connect again")
     }
 }
 
