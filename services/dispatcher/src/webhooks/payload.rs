@@ -86,7 +86,7 @@ pub(super) fn of_task(id: TaskId, view: Result<TaskView, StoreError>) -> Result<
     let view = match view {
         Ok(view) => view,
         // As with a call.
-        Err(StoreError::BadData(_)) => return raw(&unreadable("task", id.0, link)),
+        Err(StoreError::BadData(_)) => return raw(&unreadable("task", id.0, &link)),
         Err(error) => return Err(error),
     };
     let rest = Rest { link, cut: Vec::new() };
