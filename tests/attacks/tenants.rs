@@ -1,6 +1,6 @@
 //! What users try against other tenants.
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use redial_proto::{
     CallId, CallView, GetRequest, Language, Submission, SubmitResult, SubmitStatus, TaskGet, TaskReport, TaskResult,
     TaskSubmission, UserRole,
@@ -39,13 +39,14 @@ async fn task(queue: &Queue, input: &str) -> TaskReport {
     .await
 }
 
-/// All of these requests at once, none of which may reach anybody.
+/// All of these requests, none of which may reach anybody.
 async fn nobody_hears(queue: &Queue, requests: impl Iterator<Item = (UserRole, Verb)>, body: &Value) {
     let ask = async |(role, verb): (UserRole, Verb)| {
         let answer: Result<Value, QueueError> = queue.ask_as(role, verb, body, ANSWER).await;
         assert!(is_refused(&answer), "{role} {verb:?}: {answer:?}");
     };
-    join_all(requests.map(ask)).await;
+    // nats-server tells refusals apart from replies, and its client keeps only so many of them.
+    stream::iter(requests).map(ask).buffered(32).collect::<Vec<()>>().await;
 }
 
 #[tokio::test]

@@ -15,5 +15,7 @@ CROSS JOIN LATERAL (
             LIMIT $2::bigint) o))
 ) e
 WHERE w.state = 'active'
+    -- They would be refused (webhooks_take.sql), and stay before those of other tenants.
+    AND NOT EXISTS (SELECT FROM tombstones t WHERE t.tenant = w.tenant AND t.erased_at IS NULL)
 ORDER BY e.at
 LIMIT $3

@@ -9,6 +9,7 @@ use std::{
 use axum::http::HeaderValue;
 use redial_proto::{ApiToken, Code, Tenant, TokenId, User, UserRole};
 use redial_store::{Store, TokenRecord};
+use tokio::sync::Semaphore;
 
 use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::Problem};
 
@@ -16,12 +17,16 @@ use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::
 const FRESH: Duration = Duration::from_secs(10);
 /// Tokens that are remembered; unknown ones too, so that guessing costs no query each.
 const REMEMBERED: usize = 10_000;
+/// Tokens that are not remembered are read so many at a time.
+const LOOKUPS: usize = 2;
 
 /// The tokens that requests had lately.
 pub(crate) struct Tokens {
     known: Mutex<HashMap<TokenId, Known>>,
     /// Who asks without a token, and the limits of all such requests together.
     open: Option<(Tenant, User, Arc<Limits>)>,
+    /// Of tokens that are not remembered.
+    lookups: Semaphore,
     /// See [`GatewayConfig`].
     rate: u32,
     streams: u32,
@@ -40,7 +45,7 @@ impl Tokens {
         let (rate, streams) = (config.rate, config.streams);
         let open = config.without_token.clone();
         let open = open.map(|(tenant, user)| (tenant, user, Arc::new(Limits::new(rate, streams))));
-        Self { known: Mutex::default(), open, rate, streams }
+        Self { known: Mutex::default(), open, lookups: Semaphore::new(LOOKUPS), rate, streams }
     }
 
     /// Who sent a request, by its header `Authorization`.
@@ -86,6 +91,11 @@ impl Tokens {
         if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
             return Ok(known.clone());
         }
+        // Whoever makes ids up does not get the connections of all others.
+        let _turn = match found {
+            None => self.lookups.acquire().await.ok(),
+            Some(_) => None,
+        };
         let read_at = Instant::now();
         let record = match (store.token(id).await, &found) {
             (Ok(record), _) => record.map(Arc::new),

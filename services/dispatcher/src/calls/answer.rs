@@ -116,16 +116,33 @@ async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<R
         if open.is_empty() {
             break;
         }
-        let tried = one_round(context, &open).await;
-        for (n, _) in &open {
-            match &tried {
-                Ok(ended) => replies[*n] = ended.get(n).cloned(),
-                Err(error) => replies[*n] = Some(Err(error.clone())),
+        match one_round(context, &open).await {
+            // What is wrong with one answer is no matter of the others.
+            Err(error) if open.len() > 1 && !error.code.is_retryable() => {
+                for one in open {
+                    let tried = one_round(context, &[one]).await;
+                    settle(&mut replies, &[one], tried);
+                }
             }
+            tried => settle(&mut replies, &open, tried),
         }
     }
     let busy = || Err(ApiError::new(Code::Unavailable, "the call changes too fast to be answered now; try again"));
     replies.into_iter().map(|reply| reply.unwrap_or_else(busy)).collect()
+}
+
+/// Writes down what became of the answers of a round.
+fn settle(
+    replies: &mut [Option<Result<CallState, ApiError>>],
+    open: &[(usize, &Answer)],
+    tried: Result<HashMap<usize, Result<CallState, ApiError>>, ApiError>,
+) {
+    for (n, _) in open {
+        replies[*n] = match &tried {
+            Ok(ended) => ended.get(n).cloned(),
+            Err(error) => Some(Err(error.clone())),
+        };
+    }
 }
 
 /// What one round of answers leads to.

@@ -161,7 +161,13 @@ async fn redrive(
         asked.admit(call);
     }
     let pause = Duration::from_secs(new.len() as u64) / work.rate.max(1);
-    write(context, work, new, &RedriveStep { refused, pause, ..next }).await
+    match write(context, work, new, &RedriveStep { refused, pause, ..next }).await {
+        // It would fail again each time, and keep its place among the open redrives.
+        Err(error) if !error.code.is_retryable() => {
+            fail(context, work, format!("calls cannot be written again: {}", error.message)).await
+        }
+        done => done,
+    }
 }
 
 /// Writes a step; afterwards the jobs of its new calls are published.

@@ -2,7 +2,7 @@
 
 use redial_proto::{AnswerReply, AnswerRequest, CallId, Code, TaskId, subjects::Verb};
 use redial_store::FunctionCall;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::{follow::Segments, ids, ids::ResponseId, wrong};
 use crate::{gateway::Shared, identity::Identity, problem::Problem};
@@ -12,7 +12,7 @@ pub(crate) async fn answer(
     gateway: &Shared,
     who: &Identity,
     before: Option<ResponseId>,
-    outputs: &[(CallId, Value)],
+    outputs: &[(CallId, Box<RawValue>)],
     param: &str,
 ) -> Result<ResponseId, Problem> {
     let store = gateway.store.of(&who.tenant);
@@ -32,8 +32,7 @@ pub(crate) async fn answer(
     check_complete(&segments, turn, outputs, param)?;
     let caller = who.caller(Verb::CallAnswer)?;
     for (call, output) in outputs.iter().filter(|(call, _)| segments.of_turn(turn).any(|one| one.call == *call)) {
-        let output = serde_json::value::to_raw_value(output).ok();
-        let request = AnswerRequest { call: *call, output, error: None };
+        let request = AnswerRequest { call: *call, output: Some(output.clone()), error: None };
         let answered: Result<AnswerReply, Problem> = gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await;
         if let Err(problem) = answered {
             let is_theirs = matches!(problem.error.code, Code::WrongState | Code::TooLarge);
@@ -44,7 +43,7 @@ pub(crate) async fn answer(
 }
 
 /// The newest turn that the answers are for.
-fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Value)], param: &str) -> Result<u32, Problem> {
+fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Box<RawValue>)], param: &str) -> Result<u32, Problem> {
     let mut newest = 0;
     for (call, _) in outputs {
         let found = functions.iter().find(|one| one.call == *call).ok_or_else(|| unknown(param, *call))?;
@@ -53,7 +52,7 @@ fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Value)], param: &str)
     Ok(newest)
 }
 
-fn check_complete(segments: &Segments<'_>, turn: u32, outputs: &[(CallId, Value)], param: &str) -> Result<(), Problem> {
+fn check_complete(segments: &Segments<'_>, turn: u32, outputs: &[(CallId, Box<RawValue>)], param: &str) -> Result<(), Problem> {
     let given = |call: CallId| outputs.iter().any(|(one, _)| *one == call);
     let missing: Vec<String> = segments
         .waiting()

@@ -4,7 +4,7 @@
 //! follows the last thing that Redial said, and its ids say which conversation that was.
 
 use redial_proto::{CallId, TaskId, limits::shorten};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::{ids, request, wrong};
 use crate::problem::Problem;
@@ -17,7 +17,7 @@ pub(crate) struct Input {
     /// What was said, oldest first.
     pub(crate) said: Vec<Said>,
     /// Answers to functions after the last question.
-    pub(crate) outputs: Vec<(CallId, Value)>,
+    pub(crate) outputs: Vec<(CallId, Box<RawValue>)>,
     /// A task of the conversation, by the ids of its items.
     pub(crate) task: Option<TaskId>,
 }
@@ -158,9 +158,11 @@ mod tests {
         let answered = json!([
             {"role": "user", "content": "Hello"},
             {"type": "function_call", "call_id": ids::of_call(call), "name": "f", "arguments": "{}"},
-            {"type": "function_call_output", "call_id": ids::of_call(call), "output": "{\"a\": 1}"},
+            {"type": "function_call_output", "call_id": ids::of_call(call), "output": "{\"a\": 1e400}"},
         ]);
-        assert_eq!(Input::of_response(&answered).unwrap().outputs, [(call, json!({"a": 1}))]);
+        let outputs = Input::of_response(&answered).unwrap().outputs;
+        let outputs: Vec<(CallId, &str)> = outputs.iter().map(|(call, output)| (*call, output.get())).collect();
+        assert_eq!(outputs, [(call, "{\"a\": 1e400}")], "byte for byte");
         let mut more = answered.as_array().unwrap().clone();
         more.push(json!({"role": "user", "content": "And now?"}));
         assert!(Input::of_response(&more.into()).unwrap().outputs.is_empty(), "answered before");

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use redial_proto::{FunctionSpec, limits::shorten, tool::any_object};
-use serde_json::{Map, Value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use super::{OWN_NOTE, wrong};
 use crate::problem::Problem;
@@ -83,10 +86,10 @@ pub(crate) fn text(param: &str, content: &Value) -> Result<String, Problem> {
     }
 }
 
-/// An answer of a function as JSON: an object or a list as it is, everything else as a text.
-pub(crate) fn output(text: &str) -> Value {
-    match serde_json::from_str(text) {
-        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-        _ => text.into(),
+/// An answer of a function as JSON, byte for byte: an object or a list as it is, everything else as a text.
+pub(crate) fn output(text: &str) -> Box<RawValue> {
+    match RawValue::from_string(text.trim().to_owned()) {
+        Ok(json) if json.get().starts_with(['{', '[']) => json,
+        _ => to_raw_value(text).unwrap_or_else(|_| RawValue::NULL.to_owned()),
     }
 }

@@ -163,7 +163,8 @@ impl Batch {
             serde_json::from_slice::<Box<RawValue>>(line)
                 .map_err(|error| ApiError::new(Code::InvalidMessage, format!("the line cannot be read: {error}")))
         });
-        self.keyed &= serde_json::from_slice::<Keyed>(line).is_ok_and(|keyed| keyed.key.is_some());
+        // A line that cannot be read is not sent.
+        self.keyed &= read.is_err() || serde_json::from_slice::<Keyed>(line).is_ok_and(|keyed| keyed.key.is_some());
         self.lines.push(read);
     }
 

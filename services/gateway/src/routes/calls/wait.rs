@@ -65,7 +65,11 @@ async fn wait_from(
             news = timeout_at(deadline, waiter.next()) => news,
             () = gateway.shutdown.cancelled() => return Ok(None),
         };
-        let Ok(news) = news else { return Ok(None) };
+        let Ok(news) = news else {
+            // Once more: its event may have been lost.
+            let view = read(gateway, who, call, language).await?;
+            return if view.state.is_terminal() { Ok(Some(Ended(to_json(&view)?))) } else { Ok(None) };
+        };
         // Events are in English.
         if let Some(end) = news.end.filter(|_| language == Language::default()) {
             return Ok(Some(Ended(end)));
