@@ -123,7 +123,7 @@ fn dev_commands(
         };
     }
     // Their functions have other names.
-    commands.extend(["small-model", "test"].map(|name| (name.to_owned(), BTreeSet::new())));
+    commands.extend(["api-fuzz", "small-model", "test"].map(|name| (name.to_owned(), BTreeSet::new())));
     commands
 }
 

@@ -125,18 +125,16 @@ async fn a_stream_of_calls_is_answered_line_by_line() {
     assert_eq!((answer.status, answer.headers["content-type"].as_bytes()), (200, &b"application/x-ndjson"[..]));
     let results: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.len(), 2_500);
-    for (n, result) in results.iter().enumerate() {
-        let wanted = match n {
-            700 | 701 => "rejected",
-            0..2_000 => "accepted",
-            // The same key, other content.
-            _ => "rejected",
-        };
-        assert_eq!(result["status"], wanted, "{n}: {result}");
-    }
     assert_eq!(results[700]["error"]["code"], "invalid_message");
     assert_eq!(results[701]["error"]["code"], "too_large");
-    assert_eq!(results[2_000]["error"]["code"], "idempotency_conflict");
+    for n in (0..2_000).filter(|n| ![700, 701].contains(n)) {
+        let same_key = [Some(&results[n]), results.get(n + 2_000)];
+        let (accepted, others): (Vec<&Value>, Vec<&Value>) =
+            same_key.into_iter().flatten().partition(|result| result["status"] == "accepted");
+        // Lines are written at the same time, so either of two with one key may be the first.
+        assert_eq!(accepted.len(), 1, "{n}: {accepted:?} {others:?}");
+        assert!(others.iter().all(|other| other["error"]["code"] == "idempotency_conflict"), "{n}: {others:?}");
+    }
     let calls: BTreeSet<&str> = results.iter().filter_map(|result| result["call"].as_str()).collect();
     assert_eq!(calls.len(), 1_998);
     stack.drained(std::time::Duration::from_mins(1)).await;

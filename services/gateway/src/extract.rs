@@ -155,10 +155,14 @@ impl FromRequestParts<Shared> for Identity {
     }
 }
 
-/// A JSON text of the wire contract, or what is wrong with it and where.
+/// A JSON text of the wire contract, or what is wrong with it, in which field and where.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body)
-        .map_err(|error| Problem::new(Code::InvalidMessage, format!("the body cannot be read: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        let mut again = serde_json::Deserializer::from_slice(body);
+        let field = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().to_string());
+        let field = field.filter(|field| field != ".").map(|field| format!("{field}: ")).unwrap_or_default();
+        Problem::new(Code::InvalidMessage, format!("the body cannot be read: {field}{error}"))
+    })
 }
 
 /// Fails if a text nests deeper than what is read here.
