@@ -167,7 +167,7 @@ async fn tools_and_workers(fixture: &Fixture) {
     assert_eq!((&tool["spec"]["name"], &tool["state"]), (&json!("book"), &json!("served")));
     assert!(tool.get("retries_per_second").is_none(), "it neither fails nor recovers: {tool}");
     let workers = fixture.out(&["workers"]).await;
-    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo", "sold_out"]);
+    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo", "redial_webho"]);
     assert_eq!(fixture.json(&["workers", "--all"]).await.len(), 1);
 }
 

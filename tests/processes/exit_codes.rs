@@ -16,7 +16,10 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["call"], "<TOOL>"),
         (&["call", "echo", "--wiat"], "'--wait'"),
         (&["call", "echo", "{}", "--timeout", "5"], "invalid value '5' for '--timeout"),
-        (&["history", "--state", "asleep"], "possible values: ready, running, retry_wait, client_wait, succeeded, failed"),
+        (
+            &["history", "--state", "asleep"],
+            "possible values: ready, running, retry_wait, client_wait, succeeded, failed",
+        ),
         (&["history", "--class", "bad"], "possible values: malformed_arguments, unknown_tool"),
         (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
         (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id\nallowed: an id such as 01a20236-"),

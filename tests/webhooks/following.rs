@@ -96,12 +96,13 @@ async fn an_event_gets_one_delivery_however_many_write_it() {
     assert!(store.pending_events(10, 1, 10).await.unwrap().is_empty());
     assert_eq!(store.pending_events(10, 2, 10).await.unwrap().len(), 1);
     // An erasure that is under way holds the rest, and a disabled webhook drops it.
+    let event = store.pending_events(10, 2, 10).await.unwrap().remove(0);
     execute(
         &stack,
         "INSERT INTO tombstones (id, tenant, actor, cancels) VALUES (gen_random_uuid(), 'default', 'x', false)",
     )
     .await;
-    let event = store.pending_events(10, 2, 10).await.unwrap().remove(0);
+    assert!(store.pending_events(10, 2, 10).await.unwrap().is_empty());
     assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
     execute(&stack, "DELETE FROM tombstones").await;
     let gone = Gone { tenant: event.tenant.clone(), webhook: event.webhook, at: store.now().await.unwrap() };

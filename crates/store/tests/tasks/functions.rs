@@ -18,7 +18,7 @@ fn answered(call: CallId, result: Result<&str, Failure>) -> Transition {
 async fn a_function_waits_without_a_job_and_is_answered_once() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
-    let of_client = |index| NewCall { pool: function::POOL.to_owned(), ..new_call(task, 1, index) };
+    let of_client = |index| NewCall { pool: function::POOL.to_owned(), consumer: None, ..new_call(task, 1, index) };
     let refused = NewCall { refusal: Some(Failure::new(ErrorClass::InvalidArguments, "no")), ..of_client(3) };
     let calls = [of_client(1), of_client(2), refused];
     fixture.start_with(task, &calls).await;

@@ -52,7 +52,12 @@ fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Box<RawValue>)], para
     Ok(newest)
 }
 
-fn check_complete(segments: &Segments<'_>, turn: u32, outputs: &[(CallId, Box<RawValue>)], param: &str) -> Result<(), Problem> {
+fn check_complete(
+    segments: &Segments<'_>,
+    turn: u32,
+    outputs: &[(CallId, Box<RawValue>)],
+    param: &str,
+) -> Result<(), Problem> {
     let given = |call: CallId| outputs.iter().any(|(one, _)| *one == call);
     let missing: Vec<String> = segments
         .waiting()
