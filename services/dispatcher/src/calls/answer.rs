@@ -121,10 +121,10 @@ async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<R
             Err(error) if open.len() > 1 && !error.code.is_retryable() => {
                 for one in open {
                     let tried = one_round(context, &[one]).await;
-                    settle(&mut replies, &[one], tried);
+                    settle(&mut replies, &[one], &tried);
                 }
             }
-            tried => settle(&mut replies, &open, tried),
+            tried => settle(&mut replies, &open, &tried),
         }
     }
     let busy = || Err(ApiError::new(Code::Unavailable, "the call changes too fast to be answered now; try again"));
@@ -135,10 +135,10 @@ async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<R
 fn settle(
     replies: &mut [Option<Result<CallState, ApiError>>],
     open: &[(usize, &Answer)],
-    tried: Result<HashMap<usize, Result<CallState, ApiError>>, ApiError>,
+    tried: &Result<HashMap<usize, Result<CallState, ApiError>>, ApiError>,
 ) {
     for (n, _) in open {
-        replies[*n] = match &tried {
+        replies[*n] = match tried {
             Ok(ended) => ended.get(n).cloned(),
             Err(error) => Some(Err(error.clone())),
         };
