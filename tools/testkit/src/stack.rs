@@ -28,6 +28,8 @@ pub use gateway::TestGateway;
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The same after the death of a worker, which may have died between a claim and its acknowledgement: more than these 30 s.
+const PATIENCE_AFTER_DEATHS: Duration = Duration::from_secs(60);
 /// How long a connection may take on a machine that does not answer for seconds now and then.
 const CONNECTION: Duration = Duration::from_secs(20);
 
@@ -251,14 +253,15 @@ impl Stack {
 
     /// Waits until no message is left on any stream. For tests that stop their workers before they finish.
     pub async fn wait_until_empty(&self) {
+        let patience = if self.claims().disturbed.is_empty() { PATIENCE } else { PATIENCE_AFTER_DEATHS };
         for (stream, consumer) in [("JOBS", "default"), ("RESULTS", "dispatchers"), ("INTAKE", "dispatchers")] {
-            let empty = within(PATIENCE, async || {
+            let empty = within(patience, async || {
                 let left = self.raw_nats().await.messages(stream).await;
                 let dead = self.servers.nats_crashed() && self.is_delivered(stream, consumer).await;
                 (left == 0 || dead).then_some(())
             });
             // By the clock: NATS delivers again by the clock, too.
-            if tokio::time::timeout(PATIENCE, empty).await.ok().flatten().is_none() {
+            if tokio::time::timeout(patience, empty).await.ok().flatten().is_none() {
                 let info = self.consumer(stream, consumer).await;
                 panic!("messages are left on {stream}, and consumer {consumer} reports: {info}");
             }
