@@ -29,7 +29,7 @@ pub use gateway::TestGateway;
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The same after the death of a worker, which may have died between a claim and its acknowledgement: more than these 30 s.
-const PATIENCE_AFTER_DEATHS: Duration = Duration::from_secs(60);
+const PATIENCE_AFTER_DEATHS: Duration = Duration::from_mins(1);
 /// How long a connection may take on a machine that does not answer for seconds now and then.
 const CONNECTION: Duration = Duration::from_secs(20);
 
