@@ -103,18 +103,18 @@ fn check_metadata(notes: &BTreeMap<String, String>) -> Result<(), String> {
     if notes.len() > limits::MAX_METADATA {
         return Err(format!("metadata holds {} entries; allowed: {}", notes.len(), limits::MAX_METADATA));
     }
-    let long = |(key, value): &(&String, &String)| {
-        !(1..=limits::MAX_METADATA_KEY).contains(&key.chars().count())
-            || value.chars().count() > limits::MAX_METADATA_VALUE
-    };
-    notes.iter().find(long).map_or(Ok(()), |(key, value)| {
-        let (characters, key) = (value.chars().count(), limits::shorten(key, 100));
-        Err(format!(
-            "metadata has the key {key:?} with {characters} characters; allowed: keys of 1 to {} characters, values of at most {}",
-            limits::MAX_METADATA_KEY,
-            limits::MAX_METADATA_VALUE
-        ))
-    })
+    for (key, value) in notes {
+        let (in_key, in_value) = (key.chars().count(), value.chars().count());
+        let (shown, most) = (limits::shorten(key, 100), limits::MAX_METADATA_KEY);
+        if !(1..=most).contains(&in_key) {
+            return Err(format!("metadata has the key {shown:?} of {in_key} characters; allowed: 1 to {most}"));
+        }
+        let most = limits::MAX_METADATA_VALUE;
+        if in_value > most {
+            return Err(format!("metadata: the value of {shown:?} has {in_value} characters; allowed: at most {most}"));
+        }
+    }
+    Ok(())
 }
 
 /// Models that the agent names must be known.
@@ -290,6 +290,7 @@ mod tests {
             wrong(|t| t.instructions = Some("x".repeat(70_000))),
             wrong(|t| t.metadata = (0..17).map(|n| (n.to_string(), String::new())).collect()),
             wrong(|t| t.metadata = [("k".to_owned(), "x".repeat(513))].into()),
+            wrong(|t| t.metadata = [("k".repeat(65), String::new())].into()),
         ];
         insta::assert_snapshot!(errors.join("\n"));
     }
