@@ -20,11 +20,11 @@ pub const MAX_INPUT: usize = 128 * 1024;
 pub const MAX_DEPTH: usize = 64;
 /// An idempotency key or conversation id.
 pub const MAX_KEY: usize = 200;
-/// Notes of a client with a task.
+/// Entries of the metadata of a task.
 pub const MAX_METADATA: usize = 16;
-/// Characters of the key of a note.
+/// Characters of a key of the metadata.
 pub const MAX_METADATA_KEY: usize = 64;
-/// Characters of a note.
+/// Characters of a value of the metadata.
 pub const MAX_METADATA_VALUE: usize = 512;
 /// Message of an error that is stored and shown.
 pub const MAX_ERROR_MESSAGE: usize = 4096;

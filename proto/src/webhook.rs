@@ -132,7 +132,7 @@ pub enum WebhookState {
 
 named!(WebhookState, "a state of webhooks");
 
-/// Why Redial itself disabled a webhook.
+/// Why a webhook is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -1,8 +1,8 @@
 //! What a user may see and change: everything here is within one tenant.
 //!
 //! A verb of a user gets the dispatcher's `Asked`, which reaches the store through a [`TenantStore`], so a query that forgets the
-//! tenant does not compile. The exceptions are erasures, whose statements name the tenant themselves, and tools, which belong to
-//! no tenant.
+//! tenant does not compile. The exceptions are erasures and tokens, whose statements name the tenant themselves (those of tokens not if
+//! an operator asks), and tools, which belong to no tenant.
 
 use std::collections::HashMap;
 

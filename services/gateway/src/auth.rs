@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::Problem};
 
-/// How long a token that was read counts as it was: a revoked one stops to work after this.
+/// How long a token that was read counts as it was: a revoked one stops working after this.
 const FRESH: Duration = Duration::from_secs(10);
 /// Tokens that are remembered; unknown ones too, so that guessing costs no query each.
 const REMEMBERED: usize = 10_000;
@@ -69,7 +69,8 @@ impl Tokens {
         Ok(Identity { tenant, user, roles, limits, token: Some(token.id) })
     }
 
-    /// Comes back once a token has expired, or was revoked or erased. While nobody can tell, it goes on as it was.
+    /// Returns once the token has expired, or was revoked or erased. While the database cannot be reached, it waits; only the expiry
+    /// of a token that was read before is noticed then.
     pub(crate) async fn until_ended(&self, store: &Store, token: &TokenId) {
         loop {
             tokio::time::sleep(FRESH).await;
@@ -91,7 +92,7 @@ impl Tokens {
         if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
             return Ok(known.clone());
         }
-        // Whoever makes ids up does not get the connections of all others.
+        // Requests with invented ids must not use up the connections.
         let _turn = match found {
             None => self.lookups.acquire().await.ok(),
             Some(_) => None,

@@ -22,7 +22,7 @@ const SEAL: usize = 16;
 
 /// The query of a list.
 pub(crate) trait ListQuery: Serialize {
-    /// The address of the list.
+    /// The name of the list: part of what a token is bound to.
     const LIST: &'static str;
 
     /// `page_size` and `page_token`.

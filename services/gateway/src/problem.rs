@@ -88,7 +88,7 @@ impl Problem {
         Self::new(Code::InvalidValue, message)
     }
 
-    /// A time of the request is out of what is allowed.
+    /// Fails if a time of the request is in a year that is not allowed.
     pub(crate) fn check_times(times: &[(&str, Option<DateTime<Utc>>)]) -> Result<(), Self> {
         times.iter().try_for_each(|(name, time)| limits::check_time(name, *time)).map_err(Self::invalid)
     }

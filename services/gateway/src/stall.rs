@@ -1,6 +1,6 @@
 //! A connection whose other side does not take what is written to it ends.
 //!
-//! Without this a client that sends a request and reads nothing would hold its answer, or its stream, for ever.
+//! Without this a client that sends a request and reads nothing would hold its answer, or its stream, indefinitely.
 
 use std::{
     io::{self, IoSlice},

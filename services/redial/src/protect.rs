@@ -70,8 +70,8 @@ fn variable_of(setting: &str) -> String {
     format!("REDIAL_{}", setting.to_uppercase())
 }
 
-/// The variables that hold secrets: URLs with passwords, the key of webhooks, and whatever the files of a worker name, except what the process
-/// itself needs there. Mistakes in the files are told later.
+/// The variables that hold secrets: URLs with passwords, the key of webhooks, and whatever the files of a worker name, except what
+/// the process itself needs there. Mistakes in the files are told later.
 fn names(settings: &Settings, worker: Option<&WorkerFlags>) -> BTreeSet<String> {
     let urls = URLS.map(variable_of).into_iter().filter(|name| std::env::var(name).is_ok_and(|url| url.contains('@')));
     let named = RefCell::new(BTreeSet::new());

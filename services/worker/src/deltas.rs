@@ -1,8 +1,8 @@
 //! Deltas: shows the watchers of a task a model's answer while the model writes it.
 //!
 //! Deltas may get lost; only the report carries the whole answer. Each says what precedes it, and every few seconds one has the
-//! whole text so far, so that who missed some, or begins to watch, can show the text again. A secret that the model writes in one interval is removed; one
-//! that comes in two is not recognised here, only in the report.
+//! whole text so far, so that a watcher that missed some, or began late, can show the text again. A secret that the model writes
+//! in one interval is removed; one that comes in two is not recognised here, only in the report.
 
 use std::{
     convert::Infallible,

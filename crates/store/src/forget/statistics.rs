@@ -1,5 +1,5 @@
-//! Deletes the redrives of a scope, and the webhooks and the statistics of a tenant. Those of a conversation stay: they are sums by tool and
-//! hour, and name none.
+//! Deletes the redrives of a scope, and the webhooks and the statistics of a tenant. Statistics of a conversation stay: they are
+//! sums by tool and hour, and name none.
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;

@@ -155,8 +155,8 @@ struct Round {
     planned: HashMap<CallId, usize>,
 }
 
-/// Reads the calls, and ends those that wait; what had ended already is compared with its answer. An answer that another one
-/// was faster than has no reply, and is compared in the next round.
+/// Reads the calls, and ends those that wait; what had ended already is compared with its answer. An answer that lost
+/// the race against another one has no reply yet, and is compared in the next round.
 async fn one_round(
     context: &Context,
     open: &[(usize, &Answer)],

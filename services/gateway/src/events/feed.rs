@@ -3,7 +3,7 @@
 //! What ends is read from the record, once a second for each tenant with an open feed, and told to all its streams: accepting
 //! and ending calls costs nothing for it. Ends become visible in another order than that of their times, so what ended lately is
 //! read again until it is certain that nothing earlier can appear ([`redial_store::stats::Fence`]); that time is the id of an
-//! event. A stream that goes on after an id gets all that ended since: some of it twice, nothing never.
+//! event. A stream that goes on after an id gets all that ended since: some of it twice, and misses nothing.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -45,8 +45,8 @@ pub(crate) struct BuiltIn {
     pub(crate) webhooks: Option<(WebhookKey, Allowed)>,
 }
 
-/// A worker with the manifest's tools, the models, and the built-in tools `echo` and `redial_webhook`. `echo` has its own pool, so that a worker
-/// without other tools pulls no job that it cannot run. Credentials for other pools only are for neither.
+/// A worker with the manifest's tools, the models, and the built-in tools `echo` and `redial_webhook`. `echo` has its own pool, so
+/// that a worker without other tools pulls no job that it cannot run. Credentials for other pools only are for neither.
 pub(crate) async fn run_worker(
     settings: &Settings,
     flags: &WorkerFlags,
