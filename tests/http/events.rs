@@ -33,11 +33,7 @@ fn busy_model() -> Tool {
 fn task(model: &str) -> TaskSubmission {
     let budgets = Budgets { turns: 100, tool_calls: 10_000, ..Budgets::default() };
     let agent = AgentSpec { tools: vec!["*".into()], budgets, ..AgentSpec::new(model) };
-    TaskSubmission {
-        input: "Go.".to_owned(),
-        agent: AgentRef::Inline(Box::new(agent)),
-        ..serde_json::from_value(json!({"input": "x", "agent": "x"})).unwrap()
-    }
+    TaskSubmission::new("Go.", AgentRef::Inline(Box::new(agent)))
 }
 
 /// The ids that the record says, in order.
@@ -82,7 +78,7 @@ async fn ten_thousand_events_come_once_while_gateways_are_killed() {
         gateways.push(gateway_process(&stack).await);
     }
     let ids: Vec<String> = seen.iter().map(|event| event.id.clone().unwrap()).collect();
-    assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no double, in order");
+    assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no duplicate, in order");
     assert!(ids.len() > 10_000 && kills > 5, "{} events, {kills} kills", ids.len());
     let messages = seen.iter().filter(|event| event.name == "message");
     let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();

@@ -15,9 +15,10 @@ async fn execute(stack: &Stack, statement: &'static str) {
     sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
 }
 
-/// The event is on record and no delivery can be: all dispatchers end then, and others go on.
+/// The events are on record, and no delivery of them can be written. All dispatchers stop, the cause goes away, and two others
+/// start.
 #[tokio::test]
-async fn a_dispatcher_that_dies_between_event_and_delivery_costs_no_delivery_and_doubles_none() {
+async fn events_that_no_dispatcher_could_deliver_are_delivered_once_by_others() {
     let (mut stack, receiver) = start([Reply::status(200)]).await;
     subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
     execute(
