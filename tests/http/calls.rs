@@ -36,8 +36,52 @@ async fn a_call_is_submitted_waited_for_and_read() {
 
     let again = http.post_with("/v1/calls", &body, &[("prefer", "wait=5")]).await;
     assert_eq!(again.headers["idempotent-replayed"], "true");
-    assert_eq!(again.must(200), view, "the first answer again");
+    let first_again = again.must(200);
+    for field in ["call", "state", "output", "attempts_made", "submitted_at"] {
+        assert_eq!(first_again[field], view[field], "the first answer again");
+    }
     assert_eq!(http.get(&location).await.must(200), view);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_is_shown_with_everything_on_record() {
+    let mut stack = Stack::start().await;
+    let mut tool = scripted_tool("tool", ToolEffect::Keyed, &stack.ledger);
+    let seats = json!({"type": "object", "properties": {"seats": {"type": "integer"}}});
+    tool.spec.parameters = seats;
+    stack.work(vec![tool]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let body = json!({
+        "tool": "tool", "arguments": {"seats": "2", "fail": "business_rule"}, "key": "k", "conversation": "trip",
+    });
+    let ended = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    let path = format!("/v1/calls/{}", ended["call"].as_str().unwrap());
+    let edited = json!({"arguments": {"seats": 3}});
+    let again = http.post_with(&format!("{path}/redrive"), &edited, &[("prefer", "wait=30")]).await.must(200);
+    let record = http.get(&path).await.must(200);
+    for (field, value) in [
+        ("arguments", json!({"seats": 2, "fail": "business_rule"})),
+        ("effect", "keyed".into()),
+        ("pool", "default".into()),
+        ("key", "k".into()),
+        ("conversation", "trip".into()),
+        ("class", "business_rule".into()),
+        ("redriven_as", again["call"].clone()),
+        ("undeclared", json!(["/fail"])),
+        ("cancel_requested", false.into()),
+    ] {
+        assert_eq!(record[field], value, "{field} of {record}");
+    }
+    let repair = &record["repairs"][0];
+    assert_eq!((&repair["path"], &repair["kind"]), (&json!("/seats"), &json!("coerced")), "{record}");
+    assert!(record["deadline_at"].is_string() && record.get("redrive_of").is_none(), "{record}");
+    let new = http.get(&format!("/v1/calls/{}", again["call"].as_str().unwrap())).await.must(200);
+    assert_eq!((&new["redrive_of"], &new["arguments"]), (&ended["call"], &json!({"seats": 3})), "{new}");
+    let chinese = http.get(&format!("{path}?language=zh")).await.must(200)["feedback"].to_string();
+    assert_ne!(chinese, record["feedback"].to_string());
+    assert!(!chinese.is_ascii(), "{chinese}");
     stack.finish().await;
 }
 
@@ -66,6 +110,11 @@ async fn a_wait_that_is_over_says_what_is_known() {
     let answer = http.post_with("/v1/calls", &body, &[("prefer", "wait=1")]).await;
     assert_eq!(answer.headers["retry-after"], "0");
     let call = answer.must(202)["call"].as_str().unwrap().to_owned();
+    let path = format!("/v1/calls/{call}");
+    let again = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=1").send().await.unwrap()).await;
+    let header = |name: &str| again.headers[name].to_str().unwrap();
+    assert_eq!((header("retry-after"), header("location")), ("0", path.as_str()));
+    assert_eq!(again.must(202)["call"], call);
     until("the tool runs", async || {
         (http.get(&format!("/v1/calls/{call}")).await.must(200)["state"] == "running").then_some(())
     })

@@ -45,7 +45,10 @@ async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     until("all streams are open, and all requests wait", async || {
         let page = http.get(format!("{url}/metrics")).send().await.ok()?.text().await.ok()?;
-        page.lines().any(|line| line == format!("redial_gateway_streams {EACH}")).then_some(())
+        let says = |line: String| page.lines().any(|found| found == line);
+        // Each stream waits for its call, too.
+        let all = says(format!("redial_gateway_streams {EACH}")) && says(format!("redial_gateway_waiting {}", 2 * EACH));
+        all.then_some(())
     })
     .await;
     std::fs::write(&hold, "").unwrap();

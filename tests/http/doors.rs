@@ -57,6 +57,10 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
         let page = http.get(answer.body["type"].as_str().unwrap()).await;
         assert!(page.status == 200 && page.text.starts_with(&format!("# {code}")), "{}", page.text);
     }
+    let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}, "retry": {"cap_ms": "x"}})).await;
+    let error = &answer.body["errors"][0];
+    assert_eq!((&error["pointer"], &error["rule"]), (&"/retry/cap_ms".into(), &"type".into()), "{}", answer.text);
+    assert_eq!(error["allowed"], "u64");
     let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
     assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
     stack.finish().await;

@@ -8,8 +8,9 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 use bytes::Bytes;
-use redial_proto::{CallId, Code, RedriveId, TaskId, limits};
+use redial_proto::{ApiError, CallId, Code, FieldError, RedriveId, TaskId, limits};
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -159,10 +160,40 @@ impl FromRequestParts<Shared> for Identity {
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let mut again = serde_json::Deserializer::from_slice(body);
-        let field = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().to_string());
-        let field = field.filter(|field| field != ".").map(|field| format!("{field}: ")).unwrap_or_default();
-        Problem::new(Code::InvalidMessage, format!("the body cannot be read: {field}{error}"))
+        let path = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().clone());
+        let field = path.as_ref().map(ToString::to_string).filter(|field| field != ".");
+        let field = field.map(|field| format!("{field}: ")).unwrap_or_default();
+        let message = format!("the body cannot be read: {field}{error}");
+        let details = path.filter(|_| error.is_data()).map(|path| broken_rule(&path, &error.to_string()));
+        ApiError { code: Code::InvalidMessage, message, details: details.into_iter().collect() }.into()
     })
+}
+
+/// The rule that a field of a body breaks, of what serde says about it.
+fn broken_rule(path: &serde_path_to_error::Path, told: &str) -> FieldError {
+    let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
+    let segments = path.iter().map(|segment| match segment {
+        Segment::Seq { index } => index.to_string(),
+        Segment::Map { key } => key.clone(),
+        Segment::Enum { variant } => variant.clone(),
+        Segment::Unknown => "?".to_owned(),
+    });
+    let missing = told.strip_prefix("missing field ").map(|name| name.trim_matches('`').to_owned());
+    let rules = [
+        ("missing field", "required"),
+        ("unknown field", "additionalProperties"),
+        ("unknown variant", "enum"),
+        ("invalid type", "type"),
+    ];
+    let rule = rules.iter().find(|(start, _)| told.starts_with(start)).map_or("format", |(_, rule)| rule);
+    let pointer = segments.chain(missing).map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1")));
+    FieldError {
+        path: pointer.collect(),
+        rule: rule.to_owned(),
+        sent: None,
+        allowed: told.split_once("expected ").map_or(told, |(_, allowed)| allowed).to_owned(),
+        hint: None,
+    }
 }
 
 /// Fails if a text nests deeper than what is read here.
@@ -176,7 +207,7 @@ pub(crate) fn check_depth(body: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held for ever.
+/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held indefinitely.
 pub(crate) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
     let late = |_| {
         let message = format!("the body did not arrive whole within {} s", ARRIVES.as_secs());
@@ -219,4 +250,43 @@ pub(crate) fn is_safe(method: &Method) -> bool {
 /// A header as text.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::Submission;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Order {
+        #[expect(dead_code, reason = "only read")]
+        lines: Vec<Line>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Line {
+        #[expect(dead_code, reason = "only read")]
+        seats: u8,
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_body_has_a_pointer_a_rule_and_what_is_allowed() {
+        for (body, pointer, rule, allowed) in [
+            (r#"{"lines": [{"seats": 1}, {"seats": "two"}]}"#, "/lines/1/seats", "type", "u8"),
+            (r#"{"lines": [{}]}"#, "/lines/0/seats", "required", "missing field `seats`"),
+            (r#"{"lines": [{"seats": 1, "a/b": 2}]}"#, "/lines/0/a~1b", "additionalProperties", "`seats`"),
+            (r#"{"lines": [{"seats": 300}]}"#, "/lines/0/seats", "format", "u8"),
+            ("17", "", "type", "struct Order"),
+        ] {
+            let error = json::<Order>(body.as_bytes()).unwrap_err().error;
+            let told = &error.details[0];
+            assert_eq!((told.path.as_str(), told.rule.as_str(), told.allowed.as_str()), (pointer, rule, allowed));
+            assert!(error.message.contains(" at line 1 column "), "{}", error.message);
+        }
+        assert!(json::<Submission>(b"{").unwrap_err().error.details.is_empty(), "no JSON: there is no field");
+    }
 }

@@ -90,9 +90,9 @@ impl Hub {
         self.lock().waiting.keys().cloned().collect()
     }
 
-    /// How many subjects are waited for.
-    pub(crate) fn len(&self) -> usize {
-        self.lock().waiting.len()
+    /// How many wait: a request or a stream counts once for each call or task that it waits for.
+    pub(crate) fn waiters(&self) -> usize {
+        self.lock().waiting.values().map(watch::Sender::receiver_count).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -161,10 +161,11 @@ mod tests {
         let (mut one, mut two) = (hub.wait_for(subject(1)), hub.wait_for(subject(1)));
         hub.heard(subject(1), None);
         assert_eq!((one.next().await.changes, two.next().await.changes), (1, 1));
+        assert_eq!((hub.waiters(), hub.subjects().len()), (2, 1));
         drop(one);
-        assert_eq!(hub.len(), 1);
+        assert_eq!((hub.waiters(), hub.subjects().len()), (1, 1));
         drop(two);
-        assert_eq!(hub.len(), 0);
+        assert_eq!((hub.waiters(), hub.subjects().len()), (0, 0));
     }
 
     #[test]

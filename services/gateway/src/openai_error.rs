@@ -42,7 +42,8 @@ pub(crate) fn body(problem: &Problem) -> Vec<u8> {
     let error = OpenaiErrorDetail {
         message: problem.error.message.clone(),
         r#type: kind,
-        param: problem.error.details.first().map(|detail| detail.path.clone()),
+        // A pointer into a body that could not be read, as OpenAI writes it.
+        param: problem.error.details.first().map(|detail| detail.path.trim_start_matches('/').replace('/', ".")),
         code: problem.error.code.as_str(),
     };
     serde_json::to_vec(&OpenaiError { error }).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The longest wait.
 pub(crate) const LONGEST: Duration = Duration::from_mins(1);
@@ -22,6 +22,14 @@ pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
 pub(crate) fn applied(headers: &mut HeaderMap, wait: Option<Duration>) {
     if let Some(value) = wait.and_then(|wait| HeaderValue::from_str(&format!("wait={}", wait.as_secs())).ok()) {
         headers.insert("preference-applied", value);
+    }
+}
+
+/// The wait was over before the end: says where to wait again, and that it may be at once.
+pub(crate) fn wait_again(headers: &mut HeaderMap, location: &str) {
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
+    if let Ok(location) = HeaderValue::from_str(location) {
+        headers.insert(header::LOCATION, location);
     }
 }
 

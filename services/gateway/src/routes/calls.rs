@@ -92,8 +92,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<get::GetQuery>()
             .header(PREFER)
-            .answer::<CallView>(200, "The call. With `Prefer: wait`: it has ended.")
-            .answer::<CallView>(202, "With `Prefer: wait`: it has not ended yet."),
+            .answer::<read::CallRecord>(200, "The call. With `Prefer: wait`: it has ended.")
+            .answer::<read::CallRecord>(202, "With `Prefer: wait`: it has not ended yet."),
         Endpoint::get("/v1/calls/{id}/events", events::events)
             .about(TAG, "follow_call", "The events of a call as they happen")
             .description(

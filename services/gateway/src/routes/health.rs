@@ -86,6 +86,6 @@ async fn asks(gateway: &Gateway) -> bool {
 }
 
 async fn metrics(State(gateway): State<Shared>) -> Response {
-    let page = gateway.stats.page(gateway.hub.len());
+    let page = gateway.stats.page(gateway.hub.waiters());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
 }

@@ -2,17 +2,14 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use redial_proto::{CallId, Language};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{
-    read::read,
-    wait::{Ended, end_within},
-};
+use super::{read::read_record, wait::end_within};
 use crate::{
     extract::{Id, Query},
     gateway::Shared,
@@ -37,18 +34,19 @@ pub(super) async fn get(
     Query(query): Query<GetQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Some(wait) = prefer::wait(&headers) else {
-        return Ok(axum::Json(read(&gateway, &who, call, query.language).await?).into_response());
-    };
-    let _waits = who.limits.stream()?;
-    let ended = end_within(&gateway, &who, call, query.language, wait).await?;
-    let mut response = if let Some(Ended(body)) = ended {
-        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
-    } else {
-        let view = read(&gateway, &who, call, query.language).await?;
-        let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
-        (status, axum::Json(view)).into_response()
-    };
-    prefer::applied(response.headers_mut(), Some(wait));
+    let wait = prefer::wait(&headers);
+    // The permit is held while this waits.
+    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    if let Some(wait) = wait {
+        end_within(&gateway, &who, call, query.language, wait).await?;
+    }
+    let record = read_record(&gateway, &who, call, query.language).await?;
+    let ended = record.view.state.is_terminal();
+    let mut response = axum::Json(record).into_response();
+    if wait.is_some() && !ended {
+        *response.status_mut() = StatusCode::ACCEPTED;
+        prefer::wait_again(response.headers_mut(), &format!("/v1/calls/{call}"));
+    }
+    prefer::applied(response.headers_mut(), wait);
     Ok(response)
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -93,7 +93,11 @@ pub(super) async fn wait(
         }
     };
     let status = if reply.done { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let is_over = reply.done;
     let mut response = (status, axum::Json(reply)).into_response();
+    if !is_over {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
+    }
     prefer::applied(response.headers_mut(), wait);
     Ok(response)
 }

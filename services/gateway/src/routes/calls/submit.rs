@@ -148,7 +148,7 @@ impl Accepted {
             return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
         }
         let mut response = self.response();
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
+        prefer::wait_again(response.headers_mut(), &format!("/v1/calls/{}", self.call));
         response
     }
 }

@@ -42,6 +42,9 @@ pub(super) async fn get(
     let _waits = who.limits.stream()?;
     let view = end_within(&gateway, &who, task, wait).await?;
     let mut response = shown(&view);
+    if !view.state.is_terminal() {
+        prefer::wait_again(response.headers_mut(), &format!("/v1/tasks/{task}"));
+    }
     prefer::applied(response.headers_mut(), Some(wait));
     Ok(response)
 }

@@ -52,6 +52,9 @@ pub(super) async fn submit(
         let headers = [(header::LOCATION, format!("/v1/tasks/{task}"))];
         (StatusCode::ACCEPTED, headers, axum::Json(&result)).into_response()
     };
+    if wait.is_some() && ended.is_none() {
+        prefer::wait_again(response.headers_mut(), &format!("/v1/tasks/{task}"));
+    }
     prefer::applied(response.headers_mut(), wait);
     if result.status == SubmitStatus::Existing {
         response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
