@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redial_proto::ToolEffect;
-use redial_testkit::{Stack, scripted_tool, unique_path, until};
+use redial_testkit::{Stack, ToolEvent, scripted_tool, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -48,21 +48,20 @@ async fn a_call_is_submitted_waited_for_and_read() {
 async fn a_call_is_shown_with_everything_on_record() {
     let mut stack = Stack::start().await;
     let mut tool = scripted_tool("tool", ToolEffect::Keyed, &stack.ledger);
-    let seats = json!({"type": "object", "properties": {"seats": {"type": "integer"}}});
-    tool.spec.parameters = seats;
+    tool.spec.parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
     stack.work(vec![tool]).await;
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);
     let body = json!({
-        "tool": "tool", "arguments": {"seats": "2", "fail": "business_rule"}, "key": "k", "conversation": "trip",
+        "tool": "tool", "arguments": {"n": "2", "fail": "business_rule"}, "key": "k", "conversation": "trip",
     });
     let ended = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
     let path = format!("/v1/calls/{}", ended["call"].as_str().unwrap());
-    let edited = json!({"arguments": {"seats": 3}});
+    let edited = json!({"arguments": {"n": 3}});
     let again = http.post_with(&format!("{path}/redrive"), &edited, &[("prefer", "wait=30")]).await.must(200);
     let record = http.get(&path).await.must(200);
     for (field, value) in [
-        ("arguments", json!({"seats": 2, "fail": "business_rule"})),
+        ("arguments", json!({"n": 2, "fail": "business_rule"})),
         ("effect", "keyed".into()),
         ("pool", "default".into()),
         ("key", "k".into()),
@@ -75,10 +74,10 @@ async fn a_call_is_shown_with_everything_on_record() {
         assert_eq!(record[field], value, "{field} of {record}");
     }
     let repair = &record["repairs"][0];
-    assert_eq!((&repair["path"], &repair["kind"]), (&json!("/seats"), &json!("coerced")), "{record}");
+    assert_eq!((&repair["path"], &repair["before"]), (&json!("/n"), &json!("\"2\"")), "{record}");
     assert!(record["deadline_at"].is_string() && record.get("redrive_of").is_none(), "{record}");
     let new = http.get(&format!("/v1/calls/{}", again["call"].as_str().unwrap())).await.must(200);
-    assert_eq!((&new["redrive_of"], &new["arguments"]), (&ended["call"], &json!({"seats": 3})), "{new}");
+    assert_eq!((&new["redrive_of"], &new["arguments"]), (&ended["call"], &json!({"n": 3})), "{new}");
     let chinese = http.get(&format!("{path}?language=zh")).await.must(200)["feedback"].to_string();
     assert_ne!(chinese, record["feedback"].to_string());
     assert!(!chinese.is_ascii(), "{chinese}");
@@ -125,6 +124,28 @@ async fn a_wait_that_is_over_says_what_is_known() {
     let (waited, ()) = tokio::join!(waiting, async { std::fs::write(&hold, "").unwrap() });
     assert_eq!(waited.must(200), json!({"done": true, "calls": [{"call": call, "state": "succeeded", "ended": true}]}));
     stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_never_answered_with_an_error_that_invites_to_send_it_again() {
+    let mut stack = Stack::start_own().await;
+    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let hold = unique_path("hold");
+    let body = json!({"tool": "slow", "arguments": {"n": 1, "hold": hold}});
+    let request = http.request(Method::POST, "/v1/calls").json(&body).header("prefer", "wait=5");
+    let waits = tokio::spawn(request.send());
+    stack.ledger.reaches(ToolEvent::Started, 1).await;
+    stack.servers.kill_postgres().await;
+    let answer = Answer::of(waits.await.unwrap().unwrap()).await;
+    assert_eq!(answer.headers["preference-applied"], "wait=5");
+    let location = answer.headers["location"].to_str().unwrap().to_owned();
+    answer.must(202);
+    stack.servers.start_postgres().await;
+    std::fs::write(&hold, "").unwrap();
+    until("the call has ended", async || (http.get(&location).await.body["state"] == "succeeded").then_some(())).await;
+    assert_eq!(stack.finish().await.calls.len(), 1);
 }
 
 #[tokio::test]

@@ -47,7 +47,8 @@ async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
         let page = http.get(format!("{url}/metrics")).send().await.ok()?.text().await.ok()?;
         let says = |line: String| page.lines().any(|found| found == line);
         // Each stream waits for its call, too.
-        let all = says(format!("redial_gateway_streams {EACH}")) && says(format!("redial_gateway_waiting {}", 2 * EACH));
+        let all =
+            says(format!("redial_gateway_streams {EACH}")) && says(format!("redial_gateway_waiting {}", 2 * EACH));
         all.then_some(())
     })
     .await;

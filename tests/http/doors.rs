@@ -16,6 +16,7 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
     let good = json!({"tool": "echo", "arguments": {}}).to_string();
     let deep = format!("{{\"tool\": \"echo\", \"arguments\": {}1{}}}", "[".repeat(100), "]".repeat(100));
     let long = format!("{{\"tool\": \"echo\", \"arguments\": {{\"a\": \"{}\"}}}}", "x".repeat(1_100_000));
+    let many = format!("[{}]", vec![good.as_str(); 1_001].join(","));
     let json = "application/json";
     for (method, path, media, body, status, code, says) in [
         (Method::GET, "/nowhere", json, "", 404, "not_found", "/openapi.json"),
@@ -39,6 +40,10 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
         (Method::POST, "/v1/calls", json, &deep, 413, "too_large", "allowed: 72"),
         (Method::POST, "/v1/calls", json, &long, 413, "too_large", "allowed: 1024000"),
         (Method::POST, "/v1/calls/wait", json, r#"{"calls": []}"#, 422, "invalid_value", "1 to 1000"),
+        (Method::POST, "/v1/calls", json, &many, 413, "too_large", "1 to 1000"),
+        (Method::POST, "/v1/calls", json, "[]", 422, "invalid_value", "1 to 1000"),
+        (Method::GET, "/v1/events/missed?since=-200000-01-01T00:00:00Z", json, "", 422, "invalid_value", "since"),
+        (Method::GET, "/v1/events?after=-200000-01-01T00:00:00Z", json, "", 422, "invalid_value", "after"),
         (
             Method::GET,
             "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3",
@@ -95,7 +100,11 @@ async fn health_readiness_and_metrics_are_told() {
     let ready = http.get("/readyz").await.must(200);
     assert_eq!(ready, json!({"ready": true, "postgres": "ok", "nats": "ok", "dispatcher": "ok"}));
     stack.stop_dispatchers().await;
-    let ready = http.get("/readyz").await.must(503);
+    let ready = redial_testkit::until("it is not ready", async || {
+        let answer = http.get("/readyz").await;
+        (answer.status == 503).then_some(answer.body)
+    })
+    .await;
     assert_eq!(ready, json!({"ready": false, "postgres": "ok", "nats": "ok", "dispatcher": "unavailable"}));
     let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
     assert_eq!(answer.headers["retry-after"], "1");
@@ -103,5 +112,9 @@ async fn health_readiness_and_metrics_are_told() {
     let metrics = http.get("/metrics").await.text;
     let wanted = "redial_gateway_request_duration_seconds_count{route=\"/readyz\",method=\"GET\",status=\"503\"} 1";
     assert!(metrics.lines().any(|line| line == wanted), "{metrics}");
+    let invented = Method::from_bytes(b"INVENTED").unwrap();
+    http.request(invented, "/healthz").send().await.unwrap();
+    let metrics = http.get("/metrics").await.text;
+    assert!(metrics.contains("method=\"other\"") && !metrics.contains("INVENTED"), "{metrics}");
     stack.finish().await;
 }

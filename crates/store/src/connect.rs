@@ -343,9 +343,14 @@ fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {
             ("enable_bitmapscan", "off"),
         ]
         .as_slice(),
-        Purpose::Audit => {
-            [("statement_timeout", "110s"), ("lock_timeout", "4s"), ("plan_cache_mode", "force_custom_plan")].as_slice()
-        }
+        Purpose::Audit => [
+            ("statement_timeout", "110s"),
+            ("lock_timeout", "4s"),
+            ("plan_cache_mode", "force_custom_plan"),
+            // Whoever asked may be gone; Postgres would go on to the end of the statement.
+            ("client_connection_check_interval", "1s"),
+        ]
+        .as_slice(),
     });
     settings
 }

@@ -15,7 +15,7 @@ use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::
 
 /// How long a token that was read counts as it was: a revoked one stops working after this.
 const FRESH: Duration = Duration::from_secs(10);
-/// Tokens that are remembered; unknown ones too, so that guessing costs no query each.
+/// Tokens that are remembered, and as many ids that nobody has, so that guessing costs no query each.
 const REMEMBERED: usize = 10_000;
 /// Tokens that are not remembered are read so many at a time.
 const LOOKUPS: usize = 2;
@@ -23,6 +23,8 @@ const LOOKUPS: usize = 2;
 /// The tokens that requests had lately.
 pub(crate) struct Tokens {
     known: Mutex<HashMap<TokenId, Known>>,
+    /// Ids that no token on record has, and when they were looked up. Apart from the others, which they must not displace.
+    unknown: Mutex<HashMap<TokenId, Instant>>,
     /// Who asks without a token, and the limits of all such requests together.
     open: Option<(Tenant, User, Arc<Limits>)>,
     /// Of tokens that are not remembered.
@@ -34,7 +36,7 @@ pub(crate) struct Tokens {
 
 #[derive(Clone)]
 struct Known {
-    record: Option<Arc<TokenRecord>>,
+    record: Arc<TokenRecord>,
     limits: Arc<Limits>,
     read_at: Instant,
     used: bool,
@@ -45,7 +47,14 @@ impl Tokens {
         let (rate, streams) = (config.rate, config.streams);
         let open = config.without_token.clone();
         let open = open.map(|(tenant, user)| (tenant, user, Arc::new(Limits::new(rate, streams))));
-        Self { known: Mutex::default(), open, lookups: Semaphore::new(LOOKUPS), rate, streams }
+        Self {
+            known: Mutex::default(),
+            unknown: Mutex::default(),
+            open,
+            lookups: Semaphore::new(LOOKUPS),
+            rate,
+            streams,
+        }
     }
 
     /// Who sent a request, by its header `Authorization`.
@@ -61,9 +70,10 @@ impl Tokens {
         });
         // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing.
         let Some(token) = token else { return self.without_token() };
-        let Known { record, limits, read_at, .. } = self.read(store, &token.id).await?;
-        let record = record.filter(|record| record.has_hash(token.hash()) && !record.has_ended_by(read_at.elapsed()));
-        let record = record.ok_or_else(unauthenticated)?;
+        let Known { record, limits, read_at, .. } = self.read(store, &token.id).await?.ok_or_else(unauthenticated)?;
+        if !record.has_hash(token.hash()) || record.has_ended_by(read_at.elapsed()) {
+            return Err(unauthenticated());
+        }
         self.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
         Ok(Identity { tenant, user, roles, limits, token: Some(token.id) })
@@ -74,8 +84,8 @@ impl Tokens {
     pub(crate) async fn until_ended(&self, store: &Store, token: &TokenId) {
         loop {
             tokio::time::sleep(FRESH).await;
-            if let Ok(Known { record, read_at, .. }) = self.read(store, token).await
-                && record.is_none_or(|record| record.has_ended_by(read_at.elapsed()))
+            if let Ok(known) = self.read(store, token).await
+                && known.is_none_or(|known| known.record.has_ended_by(known.read_at.elapsed()))
             {
                 return;
             }
@@ -87,10 +97,14 @@ impl Tokens {
         Ok(Identity { tenant, user, roles: UserRole::ALL.iter().copied().collect(), limits, token: None })
     }
 
-    async fn read(&self, store: &Store, id: &TokenId) -> Result<Known, Problem> {
+    /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
+    async fn read(&self, store: &Store, id: &TokenId) -> Result<Option<Known>, Problem> {
         let found = self.known().get(id).cloned();
         if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
-            return Ok(known.clone());
+            return Ok(Some(known.clone()));
+        }
+        if self.unknown().get(id).is_some_and(|read_at| read_at.elapsed() < FRESH) {
+            return Ok(None);
         }
         // Requests with invented ids must not use up the connections.
         let _turn = match found {
@@ -99,31 +113,45 @@ impl Tokens {
         };
         let read_at = Instant::now();
         let record = match (store.token(id).await, &found) {
-            (Ok(record), _) => record.map(Arc::new),
+            (Ok(record), _) => record,
             // During an outage the last that was read counts.
-            (Err(error), Some(known)) if error.is_transient() => return Ok(known.clone()),
+            (Err(error), Some(known)) if error.is_transient() => return Ok(Some(known.clone())),
             (Err(error), _) => return Err(error.into()),
+        };
+        let Some(record) = record.map(Arc::new) else {
+            self.known().remove(id);
+            let mut unknown = self.unknown();
+            if unknown.len() >= REMEMBERED {
+                unknown.clear();
+            }
+            unknown.insert(id.clone(), read_at);
+            return Ok(None);
         };
         let new_limits = || Arc::new(Limits::new(self.rate, self.streams));
         let limits = found.as_ref().map_or_else(new_limits, |known| known.limits.clone());
         let used = found.is_some_and(|known| known.used);
         let known = Known { record, limits, read_at, used };
         self.remember(id, known.clone());
-        Ok(known)
+        Ok(Some(known))
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<TokenId, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn unknown(&self) -> MutexGuard<'_, HashMap<TokenId, Instant>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// If there are too many, the one that was read longest ago goes, and its limits with it; but none that has a request open.
     fn remember(&self, id: &TokenId, known: Known) {
         let mut all = self.known();
-        if all.len() >= REMEMBERED {
-            all.retain(|_, known| known.record.is_some() && known.read_at.elapsed() < FRESH);
+        if all.len() >= REMEMBERED && !all.contains_key(id) {
+            let idle = all.iter().filter(|(_, known)| Arc::strong_count(&known.limits) == 1);
+            let oldest = idle.min_by_key(|(_, known)| known.read_at).map(|(id, _)| id.clone());
+            oldest.and_then(|oldest| all.remove(&oldest));
         }
-        if all.len() < REMEMBERED {
-            all.insert(id.clone(), known);
-        }
+        all.insert(id.clone(), known);
     }
 
     fn mark_used(&self, id: &TokenId) {

@@ -3,17 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_proto::{
-    Caller, Door, UserRole,
+    Caller, Code, Door, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, problem::Problem, stats::Stats, streams::Streams,
+    auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, last_look::LastLook, problem::Problem,
+    stats::Stats, streams::Streams,
 };
 
 /// The state of the router.
@@ -35,6 +36,10 @@ pub(crate) struct Gateway {
     pub(crate) streams: Streams,
     /// What page tokens are sealed with, once it was read.
     pub(crate) page_key: OnceCell<Vec<u8>>,
+    /// Of Postgres, NATS and the dispatchers.
+    pub(crate) last_look: LastLook<3>,
+    /// Turns of reads that may take seconds: half of the connections, so that they leave the others to all else.
+    pub(crate) long_reads: Semaphore,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
 }
@@ -77,6 +82,15 @@ impl Gateway {
             }
             done => done,
         }
+    }
+}
+
+impl Gateway {
+    /// A turn for a read that may take seconds. A token has two at a time, all together have half of the connections.
+    pub(crate) async fn long_read(&self, who: &Identity) -> Result<impl Sized + '_, Problem> {
+        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
+        let own = who.limits.long_read().await.map_err(stops)?;
+        Ok((own, self.long_reads.acquire().await.map_err(stops)?))
     }
 }
 

@@ -43,9 +43,17 @@ pub(crate) struct Hub {
 
 #[derive(Default)]
 struct Inner {
-    waiting: HashMap<Subject, watch::Sender<News>>,
-    kept: VecDeque<(Instant, Subject, Bytes)>,
+    waiting: HashMap<Subject, Waiting>,
+    kept: HashMap<Subject, (Instant, Bytes)>,
+    /// What is kept, oldest first. An event that came again is in here twice, and counts by its later time.
+    kept_order: VecDeque<(Instant, Subject)>,
     kept_bytes: usize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    news: watch::Sender<News>,
+    waiters: usize,
 }
 
 /// Hears of one subject until it is dropped.
@@ -59,11 +67,12 @@ impl Hub {
     /// Waits for news of a subject from now on; an end that was heard a moment ago counts.
     pub(crate) fn wait_for(&self, subject: Subject) -> Waiter {
         let mut inner = self.lock();
-        let kept = inner.kept.iter().rev().find(|(_, kept, _)| *kept == subject).map(|(.., end)| end.clone());
-        let sender = inner.waiting.entry(subject.clone()).or_default();
-        let news = sender.subscribe();
+        let kept = inner.kept.get(&subject).map(|(_, end)| end.clone());
+        let waiting = inner.waiting.entry(subject.clone()).or_default();
+        waiting.waiters += 1;
+        let news = waiting.news.subscribe();
         if kept.is_some() {
-            sender.send_modify(|news| {
+            waiting.news.send_modify(|news| {
                 news.changes += 1;
                 news.end = kept;
             });
@@ -75,11 +84,11 @@ impl Hub {
     /// Something happened to a subject; `end` is the event of a call that ended.
     pub(crate) fn heard(&self, subject: Subject, end: Option<Bytes>) {
         let mut inner = self.lock();
-        let Some(sender) = inner.waiting.get(&subject) else {
+        let Some(waiting) = inner.waiting.get(&subject) else {
             inner.keep(subject, end);
             return;
         };
-        sender.send_modify(|news| {
+        waiting.news.send_modify(|news| {
             news.changes += 1;
             news.end = end.or_else(|| news.end.take());
         });
@@ -92,7 +101,7 @@ impl Hub {
 
     /// How many wait: a request or a stream counts once for each call or task that it waits for.
     pub(crate) fn waiters(&self) -> usize {
-        self.lock().waiting.values().map(watch::Sender::receiver_count).sum()
+        self.lock().waiting.values().map(|waiting| waiting.waiters).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -103,12 +112,21 @@ impl Hub {
 impl Inner {
     fn keep(&mut self, subject: Subject, end: Option<Bytes>) {
         let now = Instant::now();
-        let is_old = |kept: &(Instant, Subject, Bytes)| now.duration_since(kept.0) > KEPT;
         let Some(end) = end else { return };
         self.kept_bytes += end.len();
-        self.kept.push_back((now, subject, end));
-        while self.kept.front().is_some_and(|kept| is_old(kept) || self.kept_bytes > KEPT_BYTES) {
-            self.kept_bytes -= self.kept.pop_front().map_or(0, |(.., end)| end.len());
+        self.kept_order.push_back((now, subject.clone()));
+        if let Some((_, before)) = self.kept.insert(subject, (now, end)) {
+            self.kept_bytes -= before.len();
+        }
+        while self
+            .kept_order
+            .front()
+            .is_some_and(|(at, _)| now.duration_since(*at) > KEPT || self.kept_bytes > KEPT_BYTES)
+        {
+            let Some((at, subject)) = self.kept_order.pop_front() else { return };
+            if self.kept.get(&subject).is_some_and(|(kept_at, _)| *kept_at == at) {
+                self.kept_bytes -= self.kept.remove(&subject).map_or(0, |(_, end)| end.len());
+            }
         }
     }
 }
@@ -130,9 +148,11 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut inner = self.hub.lock();
-        // This one still counts.
-        if inner.waiting.get(&self.subject).is_some_and(|sender| sender.receiver_count() <= 1) {
-            inner.waiting.remove(&self.subject);
+        if let Some(waiting) = inner.waiting.get_mut(&self.subject) {
+            waiting.waiters -= 1;
+            if waiting.waiters == 0 {
+                inner.waiting.remove(&self.subject);
+            }
         }
     }
 }
@@ -175,5 +195,7 @@ mod tests {
         (0..100).for_each(|n| hub.heard(subject(n), Some(end.clone())));
         assert_eq!(hub.lock().kept.len(), 4);
         assert_eq!(hub.lock().kept_bytes, KEPT_BYTES);
+        (0..100).for_each(|_| hub.heard(subject(99), Some(end.clone())));
+        assert_eq!((hub.lock().kept.len(), hub.lock().kept_bytes), (4, KEPT_BYTES), "the same one again counts once");
     }
 }

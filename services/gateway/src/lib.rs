@@ -14,6 +14,7 @@ mod gateway;
 mod hub;
 mod idempotency;
 mod identity;
+mod last_look;
 mod layers;
 mod limits;
 mod openai;
@@ -96,6 +97,8 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         stats: stats::Stats::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
+        last_look: last_look::LastLook::default(),
+        long_reads: tokio::sync::Semaphore::new((config.connections as usize / 2).max(1)),
         shutdown,
         config,
     })

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock as _};
 use redial_proto::Code;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;
 
@@ -15,7 +15,11 @@ pub(crate) struct Limits {
     per_second: u32,
     streams: Arc<Semaphore>,
     most_streams: u32,
+    long_reads: Arc<Semaphore>,
 }
+
+/// Reads of one token at a time that may take seconds.
+const LONG_READS: usize = 2;
 
 impl Limits {
     /// So many requests per second, and so many streams and waiting requests at a time.
@@ -26,6 +30,7 @@ impl Limits {
             per_second,
             streams: Arc::new(Semaphore::new(streams as usize)),
             most_streams: streams,
+            long_reads: Arc::new(Semaphore::new(LONG_READS)),
         }
     }
 
@@ -36,6 +41,11 @@ impl Limits {
             let message = format!("the token sent more than {} requests per second", self.per_second);
             Problem::new(Code::RateLimited, message).retry_after(wait.max(Duration::from_secs(1)))
         })
+    }
+
+    /// Waits for a turn to read for long.
+    pub(crate) async fn long_read(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        self.long_reads.clone().acquire_owned().await
     }
 
     /// Counts a stream or a waiting request, until the permit is dropped.

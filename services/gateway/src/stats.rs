@@ -66,7 +66,13 @@ impl Stats {
         };
         let (streams, lines) = (self.streams.load(Ordering::Relaxed), self.lines.load(Ordering::Relaxed));
         one(&mut page, "redial_gateway_streams", "gauge", "Streams of events that are open.", streams);
-        one(&mut page, "redial_gateway_waiting", "gauge", "Calls and tasks that requests and streams wait for, each counted once for each of them.", waiting as u64);
+        one(
+            &mut page,
+            "redial_gateway_waiting",
+            "gauge",
+            "Calls and tasks that requests and streams wait for, each counted once for each of them.",
+            waiting as u64,
+        );
         one(&mut page, "redial_gateway_submitted_lines_total", "counter", "Lines of NDJSON streams.", lines);
         page
     }

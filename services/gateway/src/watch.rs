@@ -10,6 +10,8 @@ use crate::{gateway::Shared, hub::Subject};
 
 /// How often the database is asked about everything that is waited for.
 const LOOK: Duration = Duration::from_secs(1);
+/// Calls and tasks that one statement asks about.
+const LOOKED: usize = 5_000;
 /// How often it is written down when tokens were last used.
 const USED: Duration = Duration::from_secs(30);
 
@@ -44,22 +46,24 @@ pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
         }
         let subjects = gateway.hub.subjects();
         let ids: Vec<Uuid> = subjects.iter().map(|subject| subject.id).collect();
-        let found = match gateway.store.progress(&ids).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, "Failed to look at what requests wait for; trying again");
-                continue;
+        let mut now = HashMap::with_capacity(ids.len());
+        for ids in ids.chunks(LOOKED) {
+            let found = match gateway.store.progress(ids).await {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, "Failed to look at what requests wait for; trying again");
+                    continue;
+                }
+            };
+            for progress in found {
+                let Ok(tenant) = progress.tenant.parse() else { continue };
+                let subject = Subject { tenant, id: progress.id };
+                // Also at the first look: what changed between the waiter's own look and this one is not known.
+                if seen.get(&subject) != Some(&progress.position) {
+                    gateway.hub.heard(subject.clone(), None);
+                }
+                now.insert(subject, progress.position);
             }
-        };
-        let mut now = HashMap::with_capacity(found.len());
-        for progress in found {
-            let Ok(tenant) = progress.tenant.parse() else { continue };
-            let subject = Subject { tenant, id: progress.id };
-            // Also at the first look: what changed between the waiter's own look and this one is not known.
-            if seen.get(&subject) != Some(&progress.position) {
-                gateway.hub.heard(subject.clone(), None);
-            }
-            now.insert(subject, progress.position);
         }
         seen = now;
     }

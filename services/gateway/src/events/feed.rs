@@ -112,6 +112,7 @@ pub(crate) async fn follow_feed(
     let permit = who.limits.stream()?;
     let allowed = "the id of an event of a feed: a time, as 2026-11-24T17:00:00.000000Z";
     let from = after.id(headers).map(|id| id.parse::<Time>().map_err(|_| wrong(id, allowed))).transpose()?;
+    Problem::check_times(&[("after", from)])?;
     // Before anything is read: what becomes visible after that is told.
     let (tail, hints, is_new) = gateway.streams.tails.listen(&who.tenant);
     if is_new {
@@ -125,6 +126,8 @@ pub(crate) async fn follow_feed(
         () = tokio::time::sleep(LOOK * 10) => None,
     };
     let unavailable = || Problem::new(Code::Unavailable, "the record cannot be read; try again");
+    // The database's clock may have been set back since: what ended meanwhile has earlier times than the id.
+    let from = from.map(|from| certain.map_or(from, |certain| from.min(certain)));
     let since = from.or(certain).ok_or_else(unavailable)?;
     let mut page = Page::first();
     let listening = Listening { since, missed: format!("/v1/events/missed?since={}", time_id(since)) };

@@ -16,3 +16,13 @@ fn the_committed_document_is_that_of_the_code() {
     let differs = committed.lines().zip(document.lines()).position(|(one, other)| one != other);
     assert!(committed == document, "{} differs at line {differs:?}; {UPDATE}=1 writes it", path.display());
 }
+
+#[test]
+fn no_two_types_share_a_name() {
+    // A second one of a name would get a number.
+    let document: serde_json::Value = serde_json::from_str(&crate::openapi()).unwrap();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let numbered: Vec<&String> =
+        schemas.keys().filter(|name| name.ends_with(|end: char| end.is_ascii_digit())).collect();
+    assert!(numbered.is_empty(), "{numbered:?}");
+}

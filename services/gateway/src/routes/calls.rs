@@ -84,7 +84,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(OPERATE)
             .header(PREFER)
-            .optional_body::<redrive::RedriveBody>()
+            .optional_body::<redrive::RedriveCallBody>()
             .answer::<CallView>(200, "With `Prefer: wait`: the new call has ended.")
             .answer::<SubmitResult>(202, "Accepted: `Location` is the new call."),
         Endpoint::get("/v1/calls/{id}", get::get)

@@ -31,17 +31,17 @@ struct Health {
     /// Whether requests can be answered.
     ready: bool,
     /// Postgres.
-    postgres: Part,
+    postgres: PartHealth,
     /// NATS.
-    nats: Part,
+    nats: PartHealth,
     /// At least one dispatcher.
-    dispatcher: Part,
+    dispatcher: PartHealth,
 }
 
 /// Whether a part answers.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Part {
+enum PartHealth {
     /// It answers.
     Ok,
     /// It does not.
@@ -65,17 +65,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn ready(State(gateway): State<Shared>) -> Response {
-    let (postgres, dispatcher) = tokio::join!(tokio::time::timeout(LOOK, gateway.store.now()), asks(&gateway));
-    let part = |ok| if ok { Part::Ok } else { Part::Unavailable };
-    let (postgres, nats) = (part(matches!(postgres, Ok(Ok(_)))), part(gateway.queue.is_connected()));
-    let dispatcher = part(dispatcher);
-    let ready = [postgres, nats, dispatcher].iter().all(|part| *part == Part::Ok) && !gateway.shutdown.is_cancelled();
+    let ask = async {
+        let (postgres, dispatcher) =
+            tokio::join!(tokio::time::timeout(LOOK, gateway.store.now()), dispatcher_answers(&gateway));
+        [matches!(postgres, Ok(Ok(_))), gateway.queue.is_connected(), dispatcher]
+    };
+    let parts = gateway.last_look.parts(ask).await;
+    let [postgres, nats, dispatcher] = parts.map(|ok| if ok { PartHealth::Ok } else { PartHealth::Unavailable });
+    let ready = parts == [true; 3] && !gateway.shutdown.is_cancelled();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, axum::Json(Health { ready, postgres, nats, dispatcher })).into_response()
 }
 
 /// Whether a dispatcher answers: to a question about a call that nobody has.
-async fn asks(gateway: &Gateway) -> bool {
+async fn dispatcher_answers(gateway: &Gateway) -> bool {
     let nobody = GetRequest { call: CallId(Uuid::nil()), language: Language::default() };
     let subject = subjects::api(&Tenant::default(), &User::default(), UserRole::Read, Verb::CallGet);
     match gateway.queue.request::<_, CallView>(&subject, &nobody, LOOK).await {

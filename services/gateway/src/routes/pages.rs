@@ -1,6 +1,9 @@
 //! The OpenAPI document, and the pages that explain errors.
 
+use std::sync::LazyLock;
+
 use axum::{
+    body::Bytes,
     http::header,
     response::{IntoResponse, Response},
 };
@@ -60,7 +63,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], crate::openapi()).into_response()
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| crate::openapi().into());
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone()).into_response()
 }
 
 async fn error(Name(code): Name) -> Result<Response, Problem> {

@@ -38,7 +38,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(OPERATE)
             .header(IDEMPOTENCY_KEY)
-            .body::<RedriveBody>()
+            .body::<CreateRedriveBody>()
             .answer::<RedriveView>(202, "On record: `Location` is the redrive."),
         Endpoint::get("/v1/redrives", list)
             .about(TAG, "list_redrives", "List redrives, newest first")
@@ -60,7 +60,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 /// Which calls run again.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RedriveBody {
+struct CreateRedriveBody {
     /// A UUID that you make for it: the same request again is the same redrive. Default: one that stands for the header
     /// `Idempotency-Key`, else a new one.
     #[serde(default)]
@@ -80,9 +80,9 @@ async fn create(
     State(gateway): State<Shared>,
     who: Identity,
     headers: HeaderMap,
-    Json(body): Json<RedriveBody>,
+    Json(body): Json<CreateRedriveBody>,
 ) -> Result<Response, Problem> {
-    let RedriveBody { redrive, filter, dry_run, rate } = body;
+    let CreateRedriveBody { redrive, filter, dry_run, rate } = body;
     let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
     if of_key.is_some() && redrive.is_some() {
         return Err(Problem::invalid("redrive and the header Idempotency-Key are both set; allowed: one of them"));

@@ -32,7 +32,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "create_token", "Create a token")
             .description("The answer has the whole token, once: on record is only its hash. If the answer is lost, create another one.")
             .roles(ADMIN)
-            .body::<CreateBody>()
+            .body::<CreateTokenBody>()
             .answer::<CreatedToken>(201, "The token."),
         Endpoint::get("/v1/tokens", list)
             .about(TAG, "list_tokens", "List tokens, newest first")
@@ -51,7 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 /// A new token.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CreateBody {
+struct CreateTokenBody {
     /// The tenant that it is of. Only an admin of the tenant `default` may name another one than its own.
     #[serde(default)]
     tenant: Option<Tenant>,
@@ -80,9 +80,9 @@ struct CreatedToken {
 async fn create(
     State(gateway): State<Shared>,
     who: Identity,
-    Json(body): Json<CreateBody>,
+    Json(body): Json<CreateTokenBody>,
 ) -> Result<Response, Problem> {
-    let CreateBody { tenant, user, roles, label, expiry } = body;
+    let CreateTokenBody { tenant, user, roles, label, expiry } = body;
     let token = ApiToken::of_random(&rand::random());
     let request = TokenCreate { id: token.id.clone(), sha256: token.hash(), tenant, user, roles, label, expiry };
     let caller = who.caller(Verb::TokenCreate)?;

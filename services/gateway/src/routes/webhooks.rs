@@ -37,7 +37,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(ADMIN)
             .header(IDEMPOTENCY_KEY)
-            .body::<CreateBody>()
+            .body::<CreateWebhookBody>()
             .answer::<WebhookSecret>(201, "The webhook and its secret; `Location` is the webhook."),
         Endpoint::get("/v1/webhooks", list)
             .about(TAG, "list_webhooks", "List webhooks")
@@ -52,7 +52,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "update_webhook", "Change, disable or enable a webhook")
             .description("What is absent stays. A disabled webhook drops what waits; an enabled one gets events from now on.")
             .roles(ADMIN)
-            .body::<UpdateBody>()
+            .body::<UpdateWebhookBody>()
             .answer::<WebhookView>(200, "The webhook."),
         Endpoint::delete("/v1/webhooks/{id}", delete)
             .about(TAG, "delete_webhook", "Delete a webhook")
@@ -63,7 +63,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "rotate_webhook", "Give a webhook a new secret")
             .description("For 24 hours deliveries are signed with both. The same request again gets the same secret.")
             .roles(ADMIN)
-            .body::<RotateBody>()
+            .body::<RotateWebhookBody>()
             .answer::<WebhookSecret>(200, "The webhook and its new secret."),
         Endpoint::post("/v1/webhooks/{id}/test", test)
             .about(TAG, "test_webhook", "Send the event webhook.ping")
@@ -76,7 +76,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 /// A new webhook.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CreateBody {
+struct CreateWebhookBody {
     /// A UUID that you make for it: the same request again gets the same answer. Default: one that stands for the header
     /// `Idempotency-Key`, else a new one.
     #[serde(default)]
@@ -97,9 +97,9 @@ async fn create(
     State(gateway): State<Shared>,
     who: Identity,
     headers: HeaderMap,
-    Json(body): Json<CreateBody>,
+    Json(body): Json<CreateWebhookBody>,
 ) -> Result<Response, Problem> {
-    let CreateBody { webhook, url, events, tools, agents } = body;
+    let CreateWebhookBody { webhook, url, events, tools, agents } = body;
     let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
     if of_key.is_some() && webhook.is_some() {
         return Err(Problem::invalid("webhook and the header Idempotency-Key are both set; allowed: one of them"));
@@ -151,7 +151,7 @@ async fn get(
 /// What changes in a webhook.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct UpdateBody {
+struct UpdateWebhookBody {
     /// Where events are posted. Deliveries under way keep their URL.
     #[serde(default)]
     url: Option<String>,
@@ -173,9 +173,9 @@ async fn update(
     State(gateway): State<Shared>,
     who: Identity,
     Id(webhook): Id<Uuid>,
-    Json(body): Json<UpdateBody>,
+    Json(body): Json<UpdateWebhookBody>,
 ) -> Result<axum::Json<WebhookView>, Problem> {
-    let UpdateBody { url, events, tools, agents, state } = body;
+    let UpdateWebhookBody { url, events, tools, agents, state } = body;
     let request = UpdateWebhook { webhook, url, events, tools, agents, state };
     let caller = who.caller(Verb::WebhookUpdate)?;
     Ok(axum::Json(gateway.ask_twice(&caller, Verb::WebhookUpdate, &request, None).await?))
@@ -192,7 +192,7 @@ async fn delete(
 /// Which secret is replaced.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct RotateBody {
+struct RotateWebhookBody {
     /// `secret_version` of the webhook now.
     version: u32,
 }
@@ -201,7 +201,7 @@ async fn rotate(
     State(gateway): State<Shared>,
     who: Identity,
     Id(webhook): Id<Uuid>,
-    Json(RotateBody { version }): Json<RotateBody>,
+    Json(RotateWebhookBody { version }): Json<RotateWebhookBody>,
 ) -> Result<axum::Json<WebhookSecret>, Problem> {
     let caller = who.caller(Verb::WebhookRotate)?;
     let request = RotateWebhook { webhook, version };

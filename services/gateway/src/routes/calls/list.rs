@@ -139,6 +139,7 @@ pub(super) async fn list(
 ) -> Result<axum::Json<CallList>, Problem> {
     let page = Page::<CallId>::of(&gateway, &who, &query).await?;
     let search = search(query, page.after)?;
+    let _turn = gateway.long_read(&who).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time: LOOKS_FOR };
     let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
     let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();

@@ -1,5 +1,10 @@
 //! Waits for several calls.
 
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
 use axum::{
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -20,6 +25,11 @@ use crate::{
     problem::Problem,
     watch::call_subject,
 };
+
+/// Of more calls than these, several ends are waited for before the database is asked again.
+const FEW: usize = 16;
+/// How long.
+const COLLECT: Duration = Duration::from_millis(50);
 
 /// Which calls to wait for.
 #[derive(Deserialize, JsonSchema)]
@@ -49,12 +59,12 @@ pub(super) struct WaitReply {
     /// True if what was waited for has happened.
     done: bool,
     /// The calls, in the order of the request.
-    calls: Vec<Standing>,
+    calls: Vec<CallStanding>,
 }
 
 /// Where a call stands.
 #[derive(Serialize, JsonSchema)]
-struct Standing {
+struct CallStanding {
     /// The call.
     call: CallId,
     /// Its state.
@@ -76,20 +86,23 @@ pub(super) async fn wait(
     let _waits = who.limits.stream()?;
     let wait = prefer::wait(&headers);
     let deadline = Instant::now() + wait.unwrap_or_default();
-    let mut waiters: Vec<_> =
-        request.calls.iter().map(|call| gateway.hub.wait_for(call_subject(&who, *call))).collect();
+    let mut open = Open::of(&gateway, &who, &request.calls);
+    let mut states = HashMap::new();
     let reply = loop {
-        let reply = look(&gateway, &who, &request).await?;
+        states.extend(open.look(&gateway, &who).await?);
+        let reply = reply(&request, &states)?;
         if reply.done {
             break reply;
         }
-        let mut news: FuturesUnordered<_> = waiters.iter_mut().map(Waiter::next).collect();
         let heard = tokio::select! {
-            heard = timeout_at(deadline, news.next()) => heard.is_ok(),
+            heard = timeout_at(deadline, open.news()) => heard.is_ok(),
             () = gateway.shutdown.cancelled() => false,
         };
         if !heard {
             break reply;
+        }
+        if open.0.len() > FEW {
+            tokio::time::sleep_until(deadline.min(Instant::now() + COLLECT)).await;
         }
     };
     let status = if reply.done { StatusCode::OK } else { StatusCode::ACCEPTED };
@@ -102,13 +115,36 @@ pub(super) async fn wait(
     Ok(response)
 }
 
-async fn look(gateway: &Gateway, who: &Identity, request: &WaitRequest) -> Result<WaitReply, Problem> {
-    let states = gateway.store.of(&who.tenant).call_states(&request.calls).await?;
+/// The calls that have not ended.
+struct Open(Vec<(CallId, Waiter)>);
+
+impl Open {
+    fn of(gateway: &Gateway, who: &Identity, calls: &[CallId]) -> Self {
+        let calls: BTreeSet<CallId> = calls.iter().copied().collect();
+        Self(calls.into_iter().map(|call| (call, gateway.hub.wait_for(call_subject(who, call)))).collect())
+    }
+
+    /// Where they stand; afterwards those are left that have not ended.
+    async fn look(&mut self, gateway: &Gateway, who: &Identity) -> Result<HashMap<CallId, CallState>, Problem> {
+        let calls: Vec<CallId> = self.0.iter().map(|(call, _)| *call).collect();
+        let states = gateway.store.of(&who.tenant).call_states(&calls).await?;
+        self.0.retain(|(call, _)| states.get(call).is_none_or(|state| !state.is_terminal()));
+        Ok(states)
+    }
+
+    /// Waits until something happened to one of them. Can be cancelled without loss.
+    async fn news(&mut self) {
+        let mut news: FuturesUnordered<_> = self.0.iter_mut().map(|(_, waiter)| waiter.next()).collect();
+        news.next().await;
+    }
+}
+
+fn reply(request: &WaitRequest, states: &HashMap<CallId, CallState>) -> Result<WaitReply, Problem> {
     let standing = |call: &CallId| {
         let state = *states
             .get(call)
             .ok_or_else(|| Problem::new(Code::CallNotFound, format!("no call {call} is on record")))?;
-        Ok(Standing { call: *call, state, ended: state.is_terminal() })
+        Ok(CallStanding { call: *call, state, ended: state.is_terminal() })
     };
     let calls = request.calls.iter().map(standing).collect::<Result<Vec<_>, Problem>>()?;
     let done = match request.until {

@@ -26,7 +26,7 @@ use crate::{
 /// How an ended call runs again.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct RedriveBody {
+pub(super) struct RedriveCallBody {
     /// Other arguments. They are checked like those of a submission.
     #[schemars(with = "Option<serde_json::Value>")]
     arguments: Option<Box<RawValue>>,
@@ -48,7 +48,7 @@ pub(super) async fn redrive(
     who: Identity,
     Id(call): Id<CallId>,
     headers: HeaderMap,
-    JsonOrNothing(body): JsonOrNothing<RedriveBody>,
+    JsonOrNothing(body): JsonOrNothing<RedriveCallBody>,
 ) -> Result<Response, Problem> {
     let wait = prefer::wait(&headers);
     // The permit is held while this waits.

@@ -9,6 +9,7 @@ use axum::{
 };
 use redial_proto::{
     ApiError, CallId, CallState, Code, Language, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus,
+    limits,
     subjects::{TRACEPARENT, Verb},
 };
 use serde_json::value::RawValue;
@@ -61,14 +62,27 @@ impl Shape {
         struct HasCalls {
             calls: Option<serde::de::IgnoredAny>,
         }
-        if body.trim_ascii_start().first() == Some(&b'[') {
-            return json(body).map(Self::Many);
-        }
-        if json::<HasCalls>(body)?.calls.is_some() {
-            return json::<SubmitBatch>(body).map(|batch| Self::Many(batch.calls));
+        let many = if body.trim_ascii_start().first() == Some(&b'[') {
+            Some(json(body)?)
+        } else if json::<HasCalls>(body)?.calls.is_some() {
+            Some(json::<SubmitBatch>(body)?.calls)
+        } else {
+            None
+        };
+        if let Some(calls) = many {
+            return check_count(calls.len()).map(|()| Self::Many(calls));
         }
         json(body).map(|submission| Self::One(Box::new(submission)))
     }
+}
+
+fn check_count(calls: usize) -> Result<(), Problem> {
+    let most = limits::MAX_BATCH;
+    if (1..=most).contains(&calls) {
+        return Ok(());
+    }
+    let message = format!("the list holds {calls} calls; allowed: 1 to {most}, and any number as application/x-ndjson");
+    Err(Problem::new(if calls == 0 { Code::InvalidValue } else { Code::TooLarge }, message))
 }
 
 async fn one(
@@ -130,7 +144,7 @@ impl Accepted {
 
     async fn wait(&self, gateway: &Gateway, who: &Identity, wait: Duration) -> Result<Response, Problem> {
         let ended = self.result.state.is_some_and(CallState::is_terminal);
-        Ok(self.after_wait(ended_within(gateway, who, self.call, ended, wait).await?))
+        self.after_wait(ended_within(gateway, who, self.call, ended, wait).await)
     }
 
     /// The same for a call without `notify`, whose end no event tells.
@@ -140,16 +154,19 @@ impl Accepted {
         who: &Identity,
         wait: Duration,
     ) -> Result<Response, Problem> {
-        Ok(self.after_wait(end_within(gateway, who, self.call, Language::default(), wait).await?))
+        self.after_wait(end_within(gateway, who, self.call, Language::default(), wait).await)
     }
 
-    fn after_wait(&self, ended: Option<Ended>) -> Response {
-        if let Some(Ended(body)) = ended {
-            return ([(header::CONTENT_TYPE, "application/json")], body).into_response();
+    /// It is accepted, whatever keeps its end from being read: an error that invites to send it again would double it.
+    fn after_wait(&self, ended: Result<Option<Ended>, Problem>) -> Result<Response, Problem> {
+        match ended {
+            Ok(Some(Ended(body))) => return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),
+            Err(problem) if problem.again().is_none() => return Err(problem),
+            Ok(None) | Err(_) => {}
         }
         let mut response = self.response();
         prefer::wait_again(response.headers_mut(), &format!("/v1/calls/{}", self.call));
-        response
+        Ok(response)
     }
 }
 

@@ -56,9 +56,12 @@ async fn wait_from(
     let mut waiter = gateway.hub.wait_for(call_subject(who, call));
     loop {
         if look {
-            let view = read(gateway, who, call, language).await?;
-            if view.state.is_terminal() {
-                return Ok(Some(Ended(to_json(&view)?)));
+            match read(gateway, who, call, language).await {
+                Ok(view) if view.state.is_terminal() => return Ok(Some(Ended(to_json(&view)?))),
+                Ok(_) => {}
+                // The next look may succeed.
+                Err(problem) if problem.again().is_some() => {}
+                Err(problem) => return Err(problem),
             }
         }
         let news = tokio::select! {

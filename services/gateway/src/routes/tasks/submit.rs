@@ -43,7 +43,12 @@ pub(super) async fn submit(
         return Err(result.error.unwrap_or_else(missing).into());
     };
     let ended = match wait {
-        Some(wait) => Some(end_within(&gateway, &who, task, wait).await?).filter(|view| view.state.is_terminal()),
+        Some(wait) => match end_within(&gateway, &who, task, wait).await {
+            Ok(view) => Some(view).filter(|view| view.state.is_terminal()),
+            // It is accepted, whatever keeps its end from being read: an error would invite to send it again.
+            Err(problem) if problem.again().is_some() => None,
+            Err(problem) => return Err(problem),
+        },
         None => None,
     };
     let mut response = if let Some(view) = &ended {
