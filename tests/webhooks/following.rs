@@ -1,5 +1,6 @@
 //! No end is missed, and none is delivered twice.
 
+use chrono::{DateTime, Utc};
 use redial_proto::{
     CallId, CallState, DisabledReason, Forget, ForgetReply, Submission, ToolEffect, WebhookEvent, subjects::Verb,
 };
@@ -170,9 +171,96 @@ async fn an_end_that_is_found_twice_is_delivered_once() {
     let store = stack.store(Purpose::Dispatch).await;
     let now = store.now().await.unwrap();
     let all = Span { from: now - chrono::TimeDelta::hours(1), until: now };
-    store.notice_webhooks(all, 1_000).await.unwrap();
+    until("nobody follows further meanwhile", async || {
+        let progress = followed_until(&stack).await.unwrap();
+        store.notice_webhooks(all, progress).await.unwrap().then_some(())
+    })
+    .await;
     assert_eq!(events(&stack).await, 0, "a third look finds nothing new about {call}");
     stack.finish().await;
+}
+
+/// It was stopped for so long that another dispatcher took the lead, delivered everything, and deleted what is over.
+#[tokio::test]
+async fn a_leader_that_resumes_late_writes_no_event_again() {
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.call("echo", json!({})).await;
+    delivered(&stack, 1).await;
+    stack.stop_dispatchers().await;
+    execute(&stack, "DELETE FROM webhook_events").await;
+    let store = stack.store(Purpose::Dispatch).await;
+    let (progress, now) = (followed_until(&stack).await.unwrap(), store.now().await.unwrap());
+    let stale = progress - chrono::TimeDelta::minutes(1);
+    let span = Span { from: stale, until: now };
+    assert!(!store.follow_webhooks(span).await.unwrap());
+    assert!(!store.notice_webhooks(span, stale).await.unwrap());
+    assert!(!store.set_webhook_progress(Some(stale), Some(now)).await.unwrap());
+    assert_eq!((events(&stack).await, followed_until(&stack).await), (0, Some(progress)));
+    // Whoever knows the progress writes them: they were there to be found.
+    assert!(store.notice_webhooks(span, progress).await.unwrap());
+    assert_eq!((events(&stack).await, followed_until(&stack).await), (1, Some(progress)));
+    assert!(store.follow_webhooks(Span { from: progress, until: now }).await.unwrap());
+    assert_eq!(followed_until(&stack).await, Some(now));
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+/// More failed deliveries than one statement can read within its time: here it fails at 2,000 of them.
+#[tokio::test]
+async fn a_long_time_without_dispatchers_is_caught_up_with_in_steps() {
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::CallCancelled]).await;
+    until("ends are followed", async || followed_until(&stack).await).await;
+    stack.stop_dispatchers().await;
+    execute(
+        &stack,
+        "UPDATE webhook_progress SET followed_until = clock_timestamp() - interval '1 h';
+         UPDATE webhooks SET since = clock_timestamp() - interval '2 h';
+         INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            published_at, attempt, state, finished_at, class, message)
+         SELECT gen_random_uuid(), t.at, t.at, 1000, false, 'redial_webhook', 'webhooks', 'idempotent', 'default', '{}',
+                t.at, 1, 'failed', t.at, 'business_rule', 'no'
+         FROM (SELECT clock_timestamp() - interval '50 min' + n * interval '1 ms' AS at FROM generate_series(1, 2500) n) t;
+         INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, message, details)
+         SELECT id, 1, 'w-1', finished_at, finished_at, class, message, '[]' FROM calls WHERE tool = 'redial_webhook';
+         INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            published_at, attempt, state, finished_at, class, message)
+         SELECT gen_random_uuid(), t.at, t.at, 1000, false, 'echo', 'default', 'read', 'default', '{}',
+                t.at, 0, 'cancelled', t.at, 'cancelled', 'it was cancelled'
+         FROM (SELECT clock_timestamp() - interval '40 min' AS at) t",
+    )
+    .await;
+    // Counts what the planner has a statement read, which is forgotten at its end.
+    execute(
+        &stack,
+        "CREATE FUNCTION counted(details json) RETURNS json STABLE LANGUAGE plpgsql AS $$
+         DECLARE n int := COALESCE(NULLIF(current_setting('test.read', true), ''), '0')::int + 1;
+         BEGIN
+             PERFORM set_config('test.read', n::text, true);
+             IF n > 4000 THEN RAISE EXCEPTION 'the statement reads too much'; END IF;
+             RETURN details;
+         END $$;
+         ALTER TABLE attempts RENAME TO all_attempts;
+         DO $$ BEGIN EXECUTE (SELECT 'CREATE VIEW attempts AS SELECT '
+             || string_agg(CASE column_name WHEN 'details' THEN 'counted(details) AS details' ELSE column_name END, ', ')
+             || ' FROM all_attempts'
+             FROM information_schema.columns WHERE table_schema = 'public' AND table_name = 'all_attempts'); END $$",
+    )
+    .await;
+    let last = sqlx::query_scalar("SELECT finished_at FROM calls WHERE state = 'cancelled'");
+    let last: DateTime<Utc> = last.fetch_one(stack.db()).await.unwrap();
+    stack.dispatch().await;
+    until("all of it is followed", async || (followed_until(&stack).await? > last).then_some(())).await;
+    execute(&stack, "DROP VIEW attempts; ALTER TABLE all_attempts RENAME TO attempts").await;
+    let posted: Value = serde_json::from_slice(&receiver.arrived(1).await.body).unwrap();
+    assert_eq!(posted["type"], "call.cancelled");
+    // Neither these failures nor that cancel happened.
+    stack.verdict().await;
+}
+
+async fn followed_until(stack: &Stack) -> Option<DateTime<Utc>> {
+    sqlx::query_scalar("SELECT followed_until FROM webhook_progress").fetch_one(stack.db()).await.unwrap()
 }
 
 #[tokio::test]
@@ -180,10 +268,7 @@ async fn nothing_is_followed_while_there_is_no_webhook() {
     let (stack, receiver) = start([Reply::status(200)]).await;
     let early = stack.call("echo", json!({})).await;
     stack.wait_for_end(early).await;
-    let progress = "SELECT followed_until FROM webhook_progress";
-    let followed: Option<chrono::DateTime<chrono::Utc>> =
-        sqlx::query_scalar(progress).fetch_one(stack.db()).await.unwrap();
-    assert_eq!(followed, None);
+    assert_eq!(followed_until(&stack).await, None);
     subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
     let later = stack.call("echo", json!({})).await;
     let posted: Value = serde_json::from_slice(&receiver.arrived(1).await.body).unwrap();

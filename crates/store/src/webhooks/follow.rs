@@ -15,6 +15,15 @@ pub struct Span {
     pub until: Time,
 }
 
+/// How far ends are followed.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// As the caller knows it.
+    was: Time,
+    /// From now on.
+    until: Time,
+}
+
 /// What the dispatcher that leads has to know.
 #[derive(Clone, Copy, Debug)]
 pub struct Lead {
@@ -59,40 +68,52 @@ impl Store {
         .await
     }
 
-    /// Writes how far ends are followed, if it is still as the caller knows it.
-    pub async fn set_webhook_progress(&self, was: Option<Time>, until: Option<Time>) -> Result<(), StoreError> {
+    /// Writes how far ends are followed, if it is still as the caller knows it; returns whether it was.
+    pub async fn set_webhook_progress(&self, was: Option<Time>, until: Option<Time>) -> Result<bool, StoreError> {
         self.run(async {
             let mut db = self.checkout().await?;
-            set_progress(&mut db, was, until).await?;
-            db.done(());
-            Ok(())
+            let moved = set_progress(&mut db, was, until).await?;
+            Ok(db.done(moved))
         })
         .await
     }
 
-    /// Writes the events of about the first `limit` ends of a span, which must be over: no end of it may appear later. The
-    /// progress moves with them, from the span's start; returns how far.
-    pub async fn follow_webhooks(&self, span: Span, limit: u32) -> Result<Time, StoreError> {
+    /// The start of a span: about the first `limit` ends of it. More that ended in the same microsecond as the last one are
+    /// of it.
+    pub async fn slice_of_ends(&self, span: Span, limit: u32) -> Result<Span, StoreError> {
         self.run(async {
-            let mut transaction = self.begin().await?;
-            let until = end_of_slice(&mut transaction, span, limit).await?;
-            write_events(&mut transaction, Span { until, ..span }).await?;
-            set_progress(&mut transaction, Some(span.from), Some(until)).await?;
-            transaction.commit().await?;
-            Ok(until)
+            let mut db = self.checkout().await?;
+            let until = end_of_slice(&mut db, span, limit).await?;
+            Ok(db.done(Span { until, ..span }))
         })
         .await
     }
 
-    /// Writes the events of the ends of a span that are visible by now, unless they are more than `limit`. Others may appear
-    /// later, so the progress stays.
-    pub async fn notice_webhooks(&self, span: Span, limit: u32) -> Result<(), StoreError> {
+    /// Writes the events of the ends of a span, which must be over: no end of it may appear later. The progress moves with
+    /// them, from the span's start to its end. If it is elsewhere, another dispatcher has followed further, and perhaps deleted
+    /// what it delivered: nothing is written then, and the answer is `false`.
+    pub async fn follow_webhooks(&self, span: Span) -> Result<bool, StoreError> {
+        self.write_ends(span, Progress { was: span.from, until: span.until }).await
+    }
+
+    /// Writes the events of the ends of a span that are visible by now. Others may appear later, so the progress stays. If it
+    /// is elsewhere, nothing is written, as in [`Store::follow_webhooks`].
+    pub async fn notice_webhooks(&self, span: Span, progress: Time) -> Result<bool, StoreError> {
+        self.write_ends(span, Progress { was: progress, until: progress }).await
+    }
+
+    async fn write_ends(&self, span: Span, progress: Progress) -> Result<bool, StoreError> {
         self.run(async {
             let mut transaction = self.begin().await?;
-            let until = end_of_slice(&mut transaction, span, limit).await?;
-            write_events(&mut transaction, Span { until, ..span }).await?;
+            write_events(&mut transaction, span).await?;
+            // Locks the row until the commit, so that nobody moves the progress in between.
+            let leads = set_progress(&mut transaction, Some(progress.was), Some(progress.until)).await?;
+            if !leads {
+                sqlx::raw_sql("ROLLBACK").execute(&mut *transaction).await?;
+                sqlx::raw_sql("BEGIN").execute(&mut *transaction).await?;
+            }
             transaction.commit().await?;
-            Ok(())
+            Ok(leads)
         })
         .await
     }
@@ -191,7 +212,6 @@ impl Store {
     }
 }
 
-/// Where a slice of about `limit` ends ends. More that ended in the same microsecond as the last one are of it.
 async fn end_of_slice(db: &mut PgConnection, span: Span, limit: u32) -> Result<Time, sqlx::Error> {
     let limit = i64::from(limit);
     let last = sqlx::query_scalar!(
@@ -219,7 +239,8 @@ async fn write_events(db: &mut PgConnection, span: Span) -> Result<(), sqlx::Err
     sqlx::query_file!("sql/webhooks_end.sql", span.from, span.until, webhook::TOOL).execute(db).await.map(|_| ())
 }
 
-async fn set_progress(db: &mut PgConnection, was: Option<Time>, until: Option<Time>) -> Result<(), sqlx::Error> {
+/// Returns whether the progress was so.
+async fn set_progress(db: &mut PgConnection, was: Option<Time>, until: Option<Time>) -> Result<bool, sqlx::Error> {
     sqlx::query!(
         "UPDATE webhook_progress SET followed_until = $2 WHERE followed_until IS NOT DISTINCT FROM $1",
         was,
@@ -227,5 +248,5 @@ async fn set_progress(db: &mut PgConnection, was: Option<Time>, until: Option<Ti
     )
     .execute(db)
     .await
-    .map(|_| ())
+    .map(|done| done.rows_affected() > 0)
 }

@@ -78,12 +78,11 @@ impl Follower {
         }
         let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(()) };
         self.passes = self.passes.wrapping_add(1);
-        if let Some(from) = self.start(lead).await? {
-            let from = self.follow_all(from).await?;
-            let recent = Span { from: from.max(lead.now - RECENT), until: lead.now + RECENT };
-            self.disable_gone(recent).await?;
-            self.context.store.notice_webhooks(recent, ENDS * STEPS).await?;
-            deliver(&self.context, &self.shutdown).await?;
+        if let Some(from) = self.start(lead).await?
+            && !self.follow(from, lead.now).await?
+        {
+            tracing::debug!("Another dispatcher has followed the ends further; this one does no longer lead");
+            return Ok(());
         }
         if self.passes.is_multiple_of(TIDIED) || lead.first_since.is_none() {
             self.tidy(lead).await?;
@@ -91,11 +90,26 @@ impl Follower {
         Ok(())
     }
 
+    /// Follows ends from here and delivers their events; `false` if another dispatcher has followed them further.
+    async fn follow(&mut self, from: Time, now: Time) -> Result<bool, StoreError> {
+        let Some(from) = self.follow_all(from).await? else { return Ok(false) };
+        let store = &self.context.store;
+        let recent = Span { from: from.max(now - RECENT), until: now + RECENT };
+        let recent = store.slice_of_ends(recent, ENDS * STEPS).await?;
+        self.disable_gone(recent).await?;
+        if !store.notice_webhooks(recent, from).await? {
+            return Ok(false);
+        }
+        deliver(&self.context, &self.shutdown).await?;
+        Ok(true)
+    }
+
     /// From where ends are followed; `None` while no webhook is active.
     async fn start(&mut self, lead: Lead) -> Result<Option<Time>, StoreError> {
         let store = &self.context.store;
         let Some(since) = lead.first_since else {
             if lead.followed_until.is_some() {
+                // If it has moved, the next pass of whoever leads then does this.
                 store.set_webhook_progress(lead.followed_until, None).await?;
             }
             return Ok(None);
@@ -109,26 +123,33 @@ impl Follower {
             }
             Some(until) => return Ok(Some(until)),
         };
-        store.set_webhook_progress(lead.followed_until, Some(from)).await?;
-        Ok(Some(from))
+        let is_set = store.set_webhook_progress(lead.followed_until, Some(from)).await?;
+        Ok(is_set.then_some(from))
     }
 
-    /// Follows all ends before the bound, or as many as a pass takes; returns how far.
-    async fn follow_all(&mut self, mut from: Time) -> Result<Time, StoreError> {
+    /// Follows all ends before the bound, or as many as a pass takes; returns how far, or `None` if another dispatcher has
+    /// followed them further.
+    async fn follow_all(&mut self, mut from: Time) -> Result<Option<Time>, StoreError> {
+        let store = &self.context.store;
         if self.passes % FENCED == 1 {
-            let fence = self.context.store.fence().await?;
+            let fence = store.fence().await?;
             self.bound = self.bounds.next(fence).or(self.bound);
         }
-        let Some(bound) = self.bound.filter(|bound| *bound > from) else { return Ok(from) };
-        // Before the progress moves: what dies in between is looked at again.
-        self.disable_gone(Span { from, until: bound }).await?;
+        let Some(bound) = self.bound.filter(|bound| *bound > from) else { return Ok(Some(from)) };
         for _ in 0..STEPS {
             if from >= bound || self.shutdown.is_cancelled() {
                 break;
             }
-            from = self.context.store.follow_webhooks(Span { from, until: bound }, ENDS).await?;
+            // A slice at a time, so that no statement takes longer the more there is to catch up with.
+            let slice = store.slice_of_ends(Span { from, until: bound }, ENDS).await?;
+            // Before the progress moves: what dies in between is looked at again.
+            self.disable_gone(slice).await?;
+            if !store.follow_webhooks(slice).await? {
+                return Ok(None);
+            }
+            from = slice.until;
         }
-        Ok(from)
+        Ok(Some(from))
     }
 
     async fn disable_gone(&self, span: Span) -> Result<(), StoreError> {
