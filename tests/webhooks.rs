@@ -14,3 +14,5 @@ mod python;
 mod receiving;
 #[path = "webhooks/standard.rs"]
 mod standard;
+#[path = "webhooks/tasks.rs"]
+mod tasks;

@@ -5,7 +5,7 @@ use redial_proto::{
     WebhookState, WebhookView, subjects::Verb,
 };
 use redial_testkit::{Reply, Request, ScriptedHttp, Stack, WEBHOOK_KEY, arguments, until};
-use redial_tools::Tool;
+use redial_tools::{Tool, WebhookKey};
 use serde_json::{Value, json};
 
 use crate::{
@@ -186,6 +186,62 @@ async fn private_addresses_are_refused_unless_they_are_allowed() {
         assert_eq!(deliveries(&stack).await.len(), n + 1);
     }
     assert!(receiver.requests().is_empty());
+    stack.finish().await;
+}
+
+/// The target is allowed here, so only that redirects are not followed keeps the request away from it.
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_leads_nowhere() {
+    let receiver = ScriptedHttp::start().await;
+    let inside = receiver.url("/inside");
+    let redirect = |status| Reply::status(status).header("location", &inside);
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks(HERE).await;
+    receiver.script("/hook", [redirect(302), redirect(307), Reply::status(200)]);
+    receiver.script("/inside", [Reply::status(200)]);
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let view = stack.get(delivery).await;
+    assert_eq!((view.state, view.attempts), (CallState::Succeeded, 3));
+    for attempt in &view.attempts_made[..2] {
+        assert_eq!(attempt.class, Some(ErrorClass::Unavailable));
+    }
+    let paths: Vec<String> = receiver.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/hook"; 3]);
+    stack.finish().await;
+}
+
+/// A delivery has the id of the key that its webhook's secret was from. Under another key it fails, and fails again when it is
+/// redriven, until the key is back.
+#[tokio::test]
+async fn a_failed_delivery_is_redriven_under_the_same_id_once_its_key_is_back() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (first, other) = (stack.webhook_key.clone(), WebhookKey::new("another-canary-key-of-tests-0123456789"));
+    stack.webhook_key = other.ok();
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", [Reply::status(200)]);
+    let secret = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.secret;
+    let call = stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let again = stack.redrive(delivery).await.call.unwrap();
+    for failed in [delivery, again] {
+        let view = stack.ended(failed).await;
+        assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Configuration)));
+    }
+    assert!(receiver.requests().is_empty());
+    stack.stop_workers().await;
+    stack.webhook_key = first;
+    stack.deliver_webhooks(HERE).await;
+    let last = stack.redrive(again).await.call.unwrap();
+    assert_eq!(stack.output(last).await, r#"{"status":200}"#);
+    let request = receiver.arrived(1).await;
+    assert_eq!(request.header("webhook-id"), Some(format!("evt_{}", call.0.simple()).as_str()));
+    assert_eq!(versions(&request), 3, "a rotation may have come since");
+    assert_ne!(verifies(&secret, &request), Some(false));
     stack.finish().await;
 }
 
