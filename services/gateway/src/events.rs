@@ -16,6 +16,6 @@ pub(crate) use self::{
     call::follow_call,
     feed::{EndedItem, follow_feed, time_id},
     id::After,
-    stream::{MEDIA, ServerSentEvent},
+    stream::{MEDIA, Progress, ServerSentEvent, Source, answer},
     task::follow_task,
 };

@@ -14,6 +14,7 @@ pub(crate) mod items;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod submit;
 
 use axum::http::{HeaderValue, StatusCode, header::HeaderMap};
 use redial_proto::{ApiError, Code, FieldError};

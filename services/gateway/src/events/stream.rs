@@ -37,7 +37,7 @@ const COMMENT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// What a stream shows.
-pub(super) trait Source: Send + 'static {
+pub(crate) trait Source: Send + 'static {
     /// Waits until there may be something to read. Can be cancelled without loss.
     fn news(&mut self) -> impl Future<Output = ()> + Send;
 
@@ -47,7 +47,7 @@ pub(super) trait Source: Send + 'static {
 
 /// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// There is more to read now.
     More,
     /// Everything was read.
@@ -68,7 +68,7 @@ struct Open<S> {
 }
 
 /// The answer: what was read already, then what the source has.
-pub(super) fn answer<S: Source>(
+pub(crate) fn answer<S: Source>(
     gateway: Shared,
     permit: OwnedSemaphorePermit,
     source: S,

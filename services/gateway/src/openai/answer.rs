@@ -4,7 +4,7 @@ use redial_proto::{AnswerReply, AnswerRequest, CallId, Code, TaskId, subjects::V
 use redial_store::FunctionCall;
 use serde_json::value::RawValue;
 
-use super::{follow::Segments, ids, ids::ResponseId, wrong};
+use super::{follow::Segments, ids, ids::ResponseId, input::beside_question, wrong};
 use crate::{gateway::Shared, identity::Identity, problem::Problem};
 
 /// Answers the calls of the turn that waits; returns the response that follows. Nothing is answered unless all of them are.
@@ -85,6 +85,20 @@ pub(crate) fn not_newest(before: ResponseId, newest: ResponseId) -> Problem {
 
 fn unknown(param: &str, call: CallId) -> Problem {
     wrong(param, format!("no function call {} is on record, or none of this task", ids::of_call(call)))
+}
+
+/// Fails if a question follows answers that a task still waits for: they would be lost.
+pub(crate) async fn check_answered(
+    gateway: &Shared,
+    who: &Identity,
+    answered: &[CallId],
+    param: &str,
+) -> Result<(), Problem> {
+    let Some(newest) = answered.last() else { return Ok(()) };
+    let Some(task) = gateway.store.of(&who.tenant).task_of_function(*newest).await? else { return Ok(()) };
+    let given: Vec<String> = answered.iter().map(|call| ids::of_call(*call)).collect();
+    let lost: Vec<String> = waiting(gateway, who, task).await?.into_iter().filter(|id| given.contains(id)).collect();
+    if lost.is_empty() { Ok(()) } else { Err(beside_question(param, &lost)) }
 }
 
 /// The calls of a task that wait for the client, by their ids.

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use redial_proto::{
-    AgentRef, ApiError, Code, FunctionSpec, TaskId, TaskResult, TaskSubmission, UserRole, limits,
-    subjects::{TRACEPARENT, Verb},
+    AgentRef, ApiError, Code, FunctionSpec, TaskId, TaskSubmission, UserRole, limits, subjects::TRACEPARENT,
 };
 
 use super::{
-    answer::{not_newest, pending, waiting},
+    answer::{check_answered, not_newest, pending, waiting},
     follow::{Segments, task_of},
     ids::ResponseId,
     input::Input,
+    submit::{Refusal, submit},
     wrong,
 };
 use crate::{extract::text, gateway::Shared, identity::Identity, problem::Problem};
@@ -46,33 +46,33 @@ pub(crate) async fn begin(
     who: &Identity,
     question: Question,
     headers: &HeaderMap,
-) -> Result<ResponseId, Problem> {
+) -> Result<ResponseId, Refusal> {
+    check_answered(gateway, who, &question.input.answered, question.param).await?;
     let conversation = conversation(gateway, who, &question).await?;
+    let caller = who.in_role(&[UserRole::Submit])?;
+    let submission = submission(question, conversation);
+    let result = submit(gateway, &caller, submission, text(headers, TRACEPARENT)).await?;
+    let problem = match (result.task, result.error) {
+        (Some(task), _) => return Ok(ResponseId { task, segment: 0 }),
+        (None, Some(error)) if error.code == Code::UnknownAgent => wrong("model", error.message),
+        (None, Some(error)) if error.code == Code::InvalidAgent => wrong("tools", error.message),
+        (None, Some(error)) => error.into(),
+        (None, None) => ApiError::new(Code::Internal, "a dispatcher gave no reason").into(),
+    };
+    Err(problem.into())
+}
+
+fn submission(question: Question, conversation: Option<String>) -> TaskSubmission {
     let input = if conversation.is_some() { question.input.question() } else { question.input.whole() };
-    let instructions = [question.instructions, question.input.instructions.clone()];
+    let instructions = [question.instructions, question.input.instructions];
     let instructions: Vec<String> = instructions.into_iter().flatten().filter(|text| !text.is_empty()).collect();
-    let submission = TaskSubmission {
+    TaskSubmission {
         conversation,
         key: question.key,
         functions: question.functions,
         instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
         metadata: question.notes,
         ..TaskSubmission::new(input, AgentRef::Name(question.agent))
-    };
-    let caller = who.in_role(&[UserRole::Submit])?;
-    let traceparent = text(headers, TRACEPARENT);
-    // Without a key a second request would be a second task.
-    let result: TaskResult = if submission.key.is_some() {
-        gateway.ask_twice(&caller, Verb::TaskSubmit, &submission, traceparent).await?
-    } else {
-        gateway.ask_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
-    };
-    match (result.task, result.error) {
-        (Some(task), _) => Ok(ResponseId { task, segment: 0 }),
-        (None, Some(error)) if error.code == Code::UnknownAgent => Err(wrong("model", error.message)),
-        (None, Some(error)) if error.code == Code::InvalidAgent => Err(wrong("tools", error.message)),
-        (None, Some(error)) => Err(error.into()),
-        (None, None) => Err(ApiError::new(Code::Internal, "a dispatcher gave no reason").into()),
     }
 }
 

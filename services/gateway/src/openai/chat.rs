@@ -1,21 +1,17 @@
 //! A response in the form of a chat completion: the last text, or the function calls.
 
-use std::convert::Infallible;
-
-use axum::body::Bytes;
-use axum::http::StatusCode;
-use futures_util::{Stream, stream};
+use axum::{http::StatusCode, response::Response};
 use redial_proto::Code;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{
-    follow::Follow,
-    ids::ResponseId,
-    record::{Record, usage},
-    stream::QUIET,
+use super::{follow::Follow, ids::ResponseId, record::Record};
+use crate::{
+    events::{self, Progress, Source},
+    gateway::Shared,
+    problem::Problem,
+    streams::sse::Page,
 };
-use crate::{gateway::Shared, problem::Problem};
 
 /// The completion of a response that is over.
 pub(crate) fn completion(record: &Record, id: ResponseId) -> Result<Value, Problem> {
@@ -51,7 +47,7 @@ fn choice(record: &Record) -> Result<Choice, Problem> {
         "completed" => "stop",
         "incomplete" => "length",
         status => {
-            let why = record.task().message.as_deref().unwrap_or("the gateway stops; the task goes on");
+            let why = record.task().message.as_deref().unwrap_or("the task's record has the reason");
             let message = format!("task {} has no answer, it is {status}: {why}", record.task().task);
             return Err(Problem::new(Code::WrongState, message).with_status(StatusCode::INTERNAL_SERVER_ERROR));
         }
@@ -66,22 +62,20 @@ fn envelope(record: &Record, id: ResponseId, object: &str, choices: &Value) -> V
     })
 }
 
+/// Of the whole task, in the completion that ends it; the earlier ones count nothing.
 fn cost(record: &Record) -> Value {
-    let cost = usage(record.task());
+    let cost = record.usage().unwrap_or_default();
+    let tokens = |name: &str| cost[name].as_u64().unwrap_or(0);
     json!({
-        "prompt_tokens": cost["input_tokens"], "completion_tokens": cost["output_tokens"],
-        "total_tokens": cost["total_tokens"],
+        "prompt_tokens": tokens("input_tokens"), "completion_tokens": tokens("output_tokens"),
+        "total_tokens": tokens("total_tokens"),
     })
 }
 
 struct Chunks {
-    gateway: Shared,
     follow: Follow,
     id: ResponseId,
     with_usage: bool,
-    begun: bool,
-    done: bool,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// Comments while the agent works, then the text or the function calls at once.
@@ -91,40 +85,32 @@ pub(crate) fn chunks(
     id: ResponseId,
     with_usage: bool,
     permit: OwnedSemaphorePermit,
-) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    let start = Chunks { gateway, follow, id, with_usage, begun: false, done: false, _permit: permit };
-    stream::unfold(start, |mut chunks| async move {
-        let chunk = chunks.next().await?;
-        Some((Ok(chunk), chunks))
-    })
+) -> Response {
+    let chunks = Chunks { follow, id, with_usage };
+    let mut page = Page::default();
+    page.raw(chunks.chunk(&json!({"role": "assistant", "content": ""}), None).as_bytes());
+    let progress = chunks.show(&mut page);
+    events::answer(gateway, permit, chunks, page, progress)
+}
+
+impl Source for Chunks {
+    async fn news(&mut self) {
+        self.follow.changed().await;
+    }
+
+    async fn read(&mut self, page: &mut Page) -> Result<Progress, Problem> {
+        self.follow.read().await?;
+        Ok(self.show(page))
+    }
 }
 
 impl Chunks {
-    async fn next(&mut self) -> Option<Bytes> {
-        if !self.begun {
-            self.begun = true;
-            return Some(self.chunk(&json!({"role": "assistant", "content": ""}), None).into());
+    fn show(&self, page: &mut Page) -> Progress {
+        if !self.follow.record().is_over() {
+            return Progress::Waits;
         }
-        if self.done {
-            return None;
-        }
-        loop {
-            if self.follow.record().is_over() {
-                self.done = true;
-                return Some(self.rest().into());
-            }
-            let gateway = self.gateway.clone();
-            tokio::select! {
-                () = self.follow.changed() => {}
-                () = tokio::time::sleep(QUIET) => return Some(Bytes::from_static(b": working\n\n")),
-                () = gateway.shutdown.cancelled() => return None,
-            }
-            if let Err(problem) = self.follow.read().await
-                && problem.again().is_none()
-            {
-                return None;
-            }
-        }
+        page.raw(self.rest().as_bytes());
+        Progress::Ended
     }
 
     /// Everything that follows the end.

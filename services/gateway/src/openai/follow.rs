@@ -50,6 +50,9 @@ impl Follow {
             }
             self.step = report.steps.last().map_or(self.step, |step| step.step);
             self.record.add(&report.steps, report.messages);
+            if !report.more {
+                self.record.end_with_task();
+            }
             if !report.more || self.record.is_over() {
                 return Ok(());
             }
@@ -69,12 +72,12 @@ impl Follow {
         self.waiter.next().await;
     }
 
-    /// Waits until nothing more happens to it, or the gateway stops.
+    /// Waits until nothing more happens to it. Fails if the gateway stops first.
     pub(crate) async fn end(&mut self) -> Result<(), Problem> {
         while !self.record.is_over() {
             tokio::select! {
                 _ = self.waiter.next() => {}
-                () = self.gateway.shutdown.cancelled() => return Ok(()),
+                () = self.gateway.shutdown.cancelled() => return Err(stopping(self.id)),
             }
             match self.read().await {
                 // The next look may succeed.
@@ -143,6 +146,13 @@ impl<'a> Segments<'a> {
 
 pub(crate) fn not_found(id: ResponseId) -> Problem {
     Problem::new(Code::TaskNotFound, format!("no response {id} is on record"))
+}
+
+/// It goes on without this gateway.
+fn stopping(id: ResponseId) -> Problem {
+    let message =
+        format!("this gateway stops; the response {id} goes on: GET /v1/responses/{id} on another gateway shows it");
+    Problem::new(Code::Unavailable, message)
 }
 
 /// The task of a response.

@@ -18,6 +18,8 @@ pub(crate) struct Input {
     pub(crate) said: Vec<Said>,
     /// Answers to functions after the last question.
     pub(crate) outputs: Vec<(CallId, Box<RawValue>)>,
+    /// Calls that were answered before the last question.
+    pub(crate) answered: Vec<CallId>,
     /// A task of the conversation, by the ids of its items.
     pub(crate) task: Option<TaskId>,
 }
@@ -32,84 +34,30 @@ pub(crate) struct Said {
 impl Input {
     /// The `input` of a response.
     pub(crate) fn of_response(input: &Value) -> Result<Self, Problem> {
-        let mut read = Self::default();
+        let mut reader = Reader::default();
         match input {
-            Value::String(text) => read.say(true, text.clone()),
+            Value::String(text) => reader.say(true, text.clone()),
             Value::Array(items) => {
                 for (n, item) in items.iter().enumerate() {
-                    read.item(&format!("input[{n}]"), item)?;
+                    reader.item(format!("input[{n}]"), item)?;
                 }
             }
             _ => return Err(wrong("input", "input: a text or a list of items is needed")),
         }
-        Ok(read)
+        reader.finish()
     }
 
     /// The `messages` of a chat completion.
     pub(crate) fn of_chat(messages: &[Value]) -> Result<Self, Problem> {
-        let mut read = Self::default();
+        let mut reader = Reader::default();
         for (n, message) in messages.iter().enumerate() {
             let param = format!("messages[{n}]");
             match message["role"].as_str() {
-                Some("tool") => read.output(&param, &message["tool_call_id"], &message["content"])?,
-                role => read.message(&param, role, message)?,
+                Some("tool") => reader.output(param, &message["tool_call_id"], &message["content"]),
+                role => reader.message(&param, role, message)?,
             }
         }
-        Ok(read)
-    }
-
-    fn item(&mut self, param: &str, item: &Value) -> Result<(), Problem> {
-        if let Some(task) = item["id"].as_str().and_then(ids::task_of_item) {
-            self.task = Some(task);
-        }
-        match item["type"].as_str() {
-            None | Some("message") => self.message(param, item["role"].as_str(), item),
-            Some("function_call_output") => self.output(param, &item["call_id"], &item["output"]),
-            // What Redial said itself is on record.
-            Some("function_call" | "mcp_call" | "reasoning" | "mcp_list_tools") => Ok(()),
-            Some(other) => {
-                let allowed = "message, function_call_output, and items of earlier responses";
-                Err(wrong(param, format!("{param} has the type {:?}; allowed: {allowed}", shorten(other, 60))))
-            }
-        }
-    }
-
-    fn message(&mut self, param: &str, role: Option<&str>, message: &Value) -> Result<(), Problem> {
-        let text = request::text(param, &message["content"])?;
-        match role {
-            Some("user") => self.say(true, text),
-            Some("assistant") if text.is_empty() => {}
-            Some("assistant") => self.say(false, text),
-            Some("system" | "developer") => {
-                let before = self.instructions.take().map(|before| before + "\n\n").unwrap_or_default();
-                self.instructions = Some(before + &text);
-            }
-            role => {
-                let shown = shorten(role.unwrap_or("absent"), 60);
-                let message =
-                    format!("{param} has the role {shown}; allowed: user, assistant, system, developer, tool");
-                return Err(wrong(param, message));
-            }
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, by_user: bool, text: String) {
-        // A question after answers: they were given before.
-        self.outputs.clear();
-        self.said.push(Said { by_user, text });
-    }
-
-    fn output(&mut self, param: &str, call: &Value, output: &Value) -> Result<(), Problem> {
-        let id = call.as_str().unwrap_or_default();
-        let call = ids::call(id).ok_or_else(|| {
-            let message =
-                format!("{param}: {:?} is no id of a call; allowed: the call_id of a function call", shorten(id, 100));
-            wrong(param, message)
-        })?;
-        let text = request::text(param, output)?;
-        self.outputs.push((call, request::output(&text)));
-        Ok(())
+        reader.finish()
     }
 
     /// The question for a conversation that Redial has on record: what the user said since Redial last spoke.
@@ -129,6 +77,107 @@ impl Input {
         let before: Vec<String> = self.said[..since].iter().map(line).collect();
         format!("Earlier in this conversation:\n\n{}\n\nNow:\n\n{}", before.join("\n\n"), self.question())
     }
+}
+
+/// Reads what a client sends, item by item.
+#[derive(Default)]
+struct Reader<'a> {
+    input: Input,
+    /// Since the last question.
+    outputs: Vec<Output<'a>>,
+    /// The user said something since the agent's last item.
+    is_asked: bool,
+}
+
+/// An answer to a function. It is judged only if no question follows: then it is this request's, and not history.
+struct Output<'a> {
+    param: String,
+    call: &'a Value,
+    output: &'a Value,
+    /// A question stands before it, and nothing of the agent between them.
+    is_beside_question: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn item(&mut self, param: String, item: &'a Value) -> Result<(), Problem> {
+        if let Some(task) = item["id"].as_str().and_then(ids::task_of_item) {
+            self.input.task = Some(task);
+        }
+        match item["type"].as_str() {
+            None | Some("message") => return self.message(&param, item["role"].as_str(), item),
+            Some("function_call_output") => self.output(param, &item["call_id"], &item["output"]),
+            // What Redial said itself is on record.
+            Some("function_call" | "mcp_call" | "reasoning" | "mcp_list_tools") => self.is_asked = false,
+            Some(other) => {
+                let allowed = "message, function_call_output, and items of earlier responses";
+                let shown = shorten(other, 60);
+                return Err(wrong(&param, format!("{param} has the type {shown:?}; allowed: {allowed}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, param: &str, role: Option<&str>, message: &Value) -> Result<(), Problem> {
+        let text = request::text(param, &message["content"])?;
+        match role {
+            Some("user") => self.say(true, text),
+            Some("assistant") if text.is_empty() => self.is_asked = false,
+            Some("assistant") => self.say(false, text),
+            Some("system" | "developer") => {
+                let before = self.input.instructions.take().map(|before| before + "\n\n").unwrap_or_default();
+                self.input.instructions = Some(before + &text);
+            }
+            role => {
+                let shown = shorten(role.unwrap_or("absent"), 60);
+                let message =
+                    format!("{param} has the role {shown}; allowed: user, assistant, system, developer, tool");
+                return Err(wrong(param, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, by_user: bool, text: String) {
+        // Ids that are not Redial's are of a conversation that was begun elsewhere.
+        let answered = self.outputs.drain(..).filter_map(|output| ids::call(output.call.as_str()?));
+        self.input.answered.extend(answered);
+        self.is_asked = by_user && !text.trim().is_empty();
+        self.input.said.push(Said { by_user, text });
+    }
+
+    fn output(&mut self, param: String, call: &'a Value, output: &'a Value) {
+        self.outputs.push(Output { param, call, output, is_beside_question: self.is_asked });
+    }
+
+    fn finish(mut self) -> Result<Input, Problem> {
+        self.input.outputs = self.outputs.iter().map(Output::read).collect::<Result<_, _>>()?;
+        Ok(self.input)
+    }
+}
+
+impl Output<'_> {
+    fn read(&self) -> Result<(CallId, Box<RawValue>), Problem> {
+        let Self { param, .. } = self;
+        let id = self.call.as_str().unwrap_or_default();
+        let call = ids::call(id).ok_or_else(|| {
+            let shown = shorten(id, 100);
+            wrong(param, format!("{param}: {shown:?} is no id of a call; allowed: the call_id of a function call"))
+        })?;
+        if self.is_beside_question {
+            return Err(beside_question(param, &[id.to_owned()]));
+        }
+        Ok((call, request::output(&request::text(param, self.output)?)))
+    }
+}
+
+/// The error for answers and a question in one request: a question is for a task of its own.
+pub(crate) fn beside_question(param: &str, calls: &[String]) -> Problem {
+    let message = format!(
+        "the function calls {} are answered beside a question; allowed: the outputs first, and then the question, in a request of \
+         its own (with previous_response_id)",
+        calls.join(", ")
+    );
+    wrong(param, message)
 }
 
 #[cfg(test)]
@@ -165,7 +214,40 @@ mod tests {
         assert_eq!(outputs, [(call, "{\"a\": 1e400}")], "byte for byte");
         let mut more = answered.as_array().unwrap().clone();
         more.push(json!({"role": "user", "content": "And now?"}));
-        assert!(Input::of_response(&more.into()).unwrap().outputs.is_empty(), "answered before");
+        let later = Input::of_response(&more.into()).unwrap();
+        assert_eq!((later.outputs.len(), later.answered), (0, vec![call]), "answered before the question");
+    }
+
+    #[test]
+    fn a_question_beside_answers_is_not_dropped() {
+        let id = ids::of_call(CallId::generate());
+        let question = json!({"role": "user", "content": "And the weather?"});
+        let output = json!({"type": "function_call_output", "call_id": id, "output": "x"});
+        let call = json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
+        let told = Input::of_response(&json!([question, output])).unwrap_err().error.message;
+        assert!(told.contains(&id) && told.contains("the outputs first"), "{told}");
+        assert!(Input::of_response(&json!([call, question, output])).is_err());
+        assert_eq!(Input::of_response(&json!([question, call, output])).unwrap().outputs.len(), 1);
+
+        let tool = json!({"role": "tool", "tool_call_id": id, "content": "x"});
+        assert!(Input::of_chat(&[question.clone(), tool.clone()]).is_err());
+        let asked = json!({"role": "assistant", "content": null, "tool_calls": [{"id": id, "type": "function"}]});
+        assert_eq!(Input::of_chat(&[question, asked, tool]).unwrap().outputs.len(), 1);
+    }
+
+    #[test]
+    fn answers_of_a_conversation_begun_elsewhere_are_not_judged() {
+        let history = [
+            json!({"role": "user", "content": "Hello"}),
+            json!({"role": "assistant", "content": null, "tool_calls": [{"id": "toolu_1", "type": "function"}]}),
+            json!({"role": "tool", "tool_call_id": "toolu_1", "content": [{"type": "image"}]}),
+            json!({"role": "assistant", "content": "Hi"}),
+            json!({"role": "user", "content": "Go on."}),
+        ];
+        let input = Input::of_chat(&history).unwrap();
+        assert_eq!((input.question().as_str(), input.answered.len()), ("Go on.", 0));
+        let told = Input::of_chat(&history[..3]).unwrap_err().error.message;
+        assert!(told.contains("\"toolu_1\" is no id of a call"), "{told}");
     }
 
     #[test]

@@ -27,6 +27,11 @@ pub(crate) fn tool_call(id: &str, name: &str, arguments: &str) -> Value {
     })
 }
 
+/// What the model was told of a call that failed.
+pub(crate) fn tool_error(text: &str) -> Value {
+    json!({"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]})
+}
+
 /// A call of a function that the client serves.
 pub(crate) fn function_call(call: CallId, name: &str, arguments: &str, status: &str) -> Value {
     json!({

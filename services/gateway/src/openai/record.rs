@@ -65,6 +65,9 @@ impl Record {
         if id.segment == 0 {
             record.event_of_response("response.created");
         }
+        if id.segment == 0 && record.is_background() {
+            record.event_of_response("response.queued");
+        }
         record
     }
 
@@ -100,6 +103,14 @@ impl Record {
         }
         for step in steps {
             self.step(step);
+        }
+    }
+
+    /// Ends a response whose task has ended without a step, as it does if its progress cannot be read. All steps must have been
+    /// added.
+    pub(crate) fn end_with_task(&mut self) {
+        if self.task.state.is_terminal() && !self.ended {
+            self.end(self.task.state, self.task.code.unwrap_or(TaskCode::Internal));
         }
     }
 
@@ -157,9 +168,9 @@ impl Record {
                     self.close_if_answered(step.at);
                     self.next_turn();
                 }
-                TaskDecision::Ended { state, code, message } => {
+                TaskDecision::Ended { state, code, .. } => {
                     self.close_if_answered(step.at);
-                    self.end(*state, *code, message.as_deref());
+                    self.end(*state, *code);
                 }
                 _ => {}
             }
@@ -243,8 +254,12 @@ impl Record {
         let mut item = self.output[index].clone();
         let (content, failed) =
             result.map_or((String::new(), false), |result| (result.content, result.class.is_some()));
-        let (field, status) = if failed { ("error", "failed") } else { ("output", "completed") };
-        (item[field], item["status"]) = (content.into(), status.into());
+        let (field, told, status) = if failed {
+            ("error", items::tool_error(&content), "failed")
+        } else {
+            ("output", content.into(), "completed")
+        };
+        (item[field], item["status"]) = (told, status.into());
         let at = json!({"item_id": item["id"], "output_index": index});
         self.event(&format!("response.mcp_call.{status}"), &at, json!({}));
         self.item_done(index, item);
@@ -279,7 +294,7 @@ impl Record {
         self.begin();
     }
 
-    fn end(&mut self, state: TaskState, code: TaskCode, message: Option<&str>) {
+    fn end(&mut self, state: TaskState, code: TaskCode) {
         // A task that is stopped while its client is asked has an end of its own, in the segment that would have followed.
         self.next_turn();
         if !self.is_shown() {
@@ -295,7 +310,6 @@ impl Record {
             _ if self.task.answer.is_some() => ("response.incomplete", "incomplete"),
             _ => ("response.failed", "failed"),
         };
-        tracing::trace!(%code, message, "The task of a response ended");
         self.finish(event.0, event.1);
     }
 
@@ -340,13 +354,10 @@ impl Record {
     pub(crate) fn response(&self) -> Value {
         let task = &self.task;
         let status = self.status;
-        // Only what is on record at that step: each gateway writes the same.
-        let is_end = !self.closed && !matches!(status, "queued" | "in_progress");
-        let own = |name: &str| task.metadata.get(&format!("{OWN_NOTE}{name}"));
         let notes = task.metadata.iter().filter(|(key, _)| !key.starts_with(OWN_NOTE));
         let before = match self.id.segment.checked_sub(1) {
             Some(segment) => Some(ResponseId { segment, ..self.id }.to_string()),
-            None => own("previous_response_id").cloned(),
+            None => self.own_note("previous_response_id").cloned(),
         };
         let error = (status == "failed")
             .then(|| json!({"code": "server_error", "message": task.message.as_deref().unwrap_or("the task failed")}));
@@ -355,25 +366,40 @@ impl Record {
             Some(code) => code.as_str(),
             None => "unknown",
         };
-        let usage = is_end.then(|| usage(task));
         json!({
             "id": self.id.to_string(), "object": "response", "created_at": self.created_at.timestamp(),
-            "status": status, "background": own("background").is_some(), "error": error,
+            "status": status, "background": self.is_background(), "error": error,
             "incomplete_details": (status == "incomplete").then(|| json!({"reason": reason})),
             "instructions": null, "max_output_tokens": null, "model": task.agent, "output": self.output,
             "parallel_tool_calls": true, "previous_response_id": before, "reasoning": {"effort": null, "summary": null},
             "store": true, "temperature": null, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [],
-            "top_p": null, "truncation": "disabled", "usage": usage, "user": null,
+            "top_p": null, "truncation": "disabled", "usage": self.usage(), "user": null,
             "metadata": notes.collect::<std::collections::BTreeMap<_, _>>(), "conversation": {"id": task.conversation},
         })
     }
+
+    /// What the whole task cost; `None` unless this response ends it, so that it is counted once.
+    pub(crate) fn usage(&self) -> Option<Value> {
+        // Only what is on record at that step: each gateway writes the same.
+        let is_end = !self.closed && !matches!(self.status, "queued" | "in_progress");
+        let (read, written) = (self.task.usage.input_tokens, self.task.usage.output_tokens);
+        is_end.then(|| {
+            json!({
+                "input_tokens": read, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens": written, "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": read + written,
+            })
+        })
+    }
+
+    fn is_background(&self) -> bool {
+        self.own_note("background").is_some()
+    }
+
+    fn own_note(&self, name: &str) -> Option<&String> {
+        self.task.metadata.get(&format!("{OWN_NOTE}{name}"))
+    }
 }
 
-/// What the whole task cost.
-pub(crate) fn usage(task: &TaskView) -> Value {
-    let (read, written) = (task.usage.input_tokens, task.usage.output_tokens);
-    json!({
-        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
-    })
-}
+#[cfg(test)]
+mod tests;

@@ -1,81 +1,54 @@
-//! Streams of events.
+//! The events of a response as a stream.
 
-use std::{convert::Infallible, time::Duration};
-
-use axum::{
-    body::{Body, Bytes},
-    http::{HeaderValue, header},
-    response::Response,
-};
-use futures_util::{Stream, stream};
+use axum::response::Response;
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::follow::Follow;
-use crate::gateway::Shared;
+use crate::{
+    events::{self, Progress, Source},
+    gateway::Shared,
+    problem::Problem,
+    streams::sse::Page,
+};
 
-/// A comment is sent after so long without an event.
-pub(crate) const QUIET: Duration = Duration::from_secs(15);
-
-/// An answer that is a stream of events.
-pub(crate) fn answer(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(events));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
-}
-
-/// What is read while a stream is written: nothing before the client has taken what was written.
-struct Streaming {
-    gateway: Shared,
+struct ResponseEvents {
     follow: Follow,
     /// Events up to this one are left out.
     after: Option<u64>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// The events of a response after this one, until it is over. It ends early if the gateway stops; the client resumes it on
 /// another one.
-pub(crate) fn events(
-    gateway: Shared,
-    follow: Follow,
-    after: Option<u64>,
-    permit: OwnedSemaphorePermit,
-) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    let start = Streaming { gateway, follow, after, _permit: permit };
-    stream::unfold(start, |mut streaming| async move {
-        let chunk = streaming.next().await?;
-        Some((Ok(chunk), streaming))
-    })
+pub(crate) fn answer(gateway: Shared, follow: Follow, after: Option<u64>, permit: OwnedSemaphorePermit) -> Response {
+    let mut events = ResponseEvents { follow, after };
+    let mut page = first();
+    let progress = events.show(&mut page);
+    events::answer(gateway, permit, events, page, progress)
 }
 
-impl Streaming {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            let events = self.follow.take_events();
-            let new = events.iter().filter(|event| is_after(event, self.after));
-            let text: String = new.map(written).collect();
-            if !text.is_empty() {
-                return Some(text.into());
-            }
-            if self.follow.record().is_over() {
-                return None;
-            }
-            let gateway = self.gateway.clone();
-            tokio::select! {
-                () = self.follow.changed() => {}
-                () = tokio::time::sleep(QUIET) => return Some(Bytes::from_static(b": working\n\n")),
-                () = gateway.shutdown.cancelled() => return None,
-            }
-            if let Err(problem) = self.follow.read().await
-                && problem.again().is_none()
-            {
-                tracing::warn!(error = %problem.error, "Ended the stream of a response that can be read no more");
-                return None;
-            }
+/// The official client takes `retry`, with which other streams begin, for an event.
+pub(super) fn first() -> Page {
+    Page::comment("begun")
+}
+
+impl Source for ResponseEvents {
+    async fn news(&mut self) {
+        self.follow.changed().await;
+    }
+
+    async fn read(&mut self, page: &mut Page) -> Result<Progress, Problem> {
+        self.follow.read().await?;
+        Ok(self.show(page))
+    }
+}
+
+impl ResponseEvents {
+    fn show(&mut self, page: &mut Page) -> Progress {
+        for event in self.follow.take_events().iter().filter(|event| is_after(event, self.after)) {
+            page.raw(written(event).as_bytes());
         }
+        if self.follow.record().is_over() { Progress::Ended } else { Progress::Waits }
     }
 }
 

@@ -23,7 +23,9 @@ use crate::{
         follow::Follow,
         ids::ResponseId,
         input::Input,
-        request, stream, wrong,
+        request,
+        submit::Refusal,
+        wrong,
     },
     problem::Problem,
 };
@@ -69,7 +71,7 @@ async fn create(
     who: Identity,
     headers: HeaderMap,
     Json(body): Json<CreateCompletion>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refusal> {
     let permit = who.limits.stream()?;
     let streams = body.stream == Some(true);
     let usage = body.stream_options.unwrap_or_default().include_usage;
@@ -77,7 +79,7 @@ async fn create(
     let shown = async {
         let mut follow = Follow::begin(&gateway, &who, id).await?;
         if streams {
-            return Ok(stream::answer(chat::chunks(gateway.clone(), follow, id, usage, permit)));
+            return Ok(chat::chunks(gateway.clone(), follow, id, usage, permit));
         }
         follow.end().await?;
         chat::completion(follow.record(), id).map(|body| axum::Json(body).into_response())
@@ -92,14 +94,14 @@ async fn commit(
     who: &Identity,
     headers: &HeaderMap,
     body: CreateCompletion,
-) -> Result<ResponseId, Problem> {
+) -> Result<ResponseId, Refusal> {
     if let Some(n) = body.n.filter(|n| *n != 1) {
-        return Err(wrong("n", format!("n is {n}; allowed: 1")));
+        return Err(wrong("n", format!("n is {n}; allowed: 1")).into());
     }
     request::check_tool_choice(body.tool_choice.as_ref())?;
     let input = Input::of_chat(&body.messages)?;
     if !input.outputs.is_empty() {
-        return answer(gateway, who, None, &input.outputs, "messages").await;
+        return answer(gateway, who, None, &input.outputs, "messages").await.map_err(Into::into);
     }
     let mut notes = request::metadata(body.metadata)?;
     let place = notes.remove("conversation").map_or(Place::Any, Place::Conversation);

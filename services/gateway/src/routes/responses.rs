@@ -32,12 +32,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer_as::<ServerSentEvent>(200, "The response, or its events.", MEDIA),
         Endpoint::delete("/v1/responses/{id}", get::delete)
             .about(TAG, "delete_response", "Refused: what is on record is erased by conversation")
-            .roles(READ)
-            .answer::<Value>(200, "Never."),
+            .description("Always an error. `DELETE /v1/conversations/{name}` erases a whole conversation.")
+            .roles(READ),
         Endpoint::post("/v1/responses/{id}/cancel", get::cancel)
             .about(TAG, "cancel_response", "Stop the task of a response")
             .roles(SUBMIT)
-            .answer::<Value>(200, "The response."),
+            .answer::<Value>(
+                200,
+                "The response; without the role `read` only its `id`, `object`, `status` and `model`.",
+            ),
         Endpoint::get("/v1/responses/{id}/input_items", get::input_items)
             .about(TAG, "list_response_input_items", "What a response answers")
             .roles(READ)

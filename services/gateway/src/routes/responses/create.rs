@@ -21,7 +21,9 @@ use crate::{
         follow::Follow,
         ids::ResponseId,
         input::Input,
-        request, stream, wrong,
+        request, stream,
+        submit::Refusal,
+        wrong,
     },
     problem::Problem,
 };
@@ -48,7 +50,7 @@ pub(super) async fn create(
     who: Identity,
     headers: HeaderMap,
     Json(body): Json<CreateResponse>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refusal> {
     let permit = who.limits.stream()?;
     let shape = Shape { streams: body.stream == Some(true), background: body.background == Some(true) };
     let id = commit(&gateway, &who, &headers, body).await?;
@@ -66,9 +68,9 @@ async fn commit(
     who: &Identity,
     headers: &HeaderMap,
     body: CreateResponse,
-) -> Result<ResponseId, Problem> {
+) -> Result<ResponseId, Refusal> {
     if body.store == Some(false) {
-        return Err(wrong("store", "store is false; allowed: true. Redial keeps everything on record"));
+        return Err(wrong("store", "store is false; allowed: true. Redial keeps everything on record").into());
     }
     request::check_tool_choice(body.tool_choice.as_ref())?;
     let read = |id: &String| id.parse::<ResponseId>().map_err(|message| wrong("previous_response_id", message));
@@ -76,7 +78,7 @@ async fn commit(
     let conversation = body.conversation.as_ref().map(conversation).transpose()?.flatten();
     let input = Input::of_response(&body.input)?;
     if !input.outputs.is_empty() {
-        return answer(gateway, who, before, &input.outputs, "input").await;
+        return answer(gateway, who, before, &input.outputs, "input").await.map_err(Into::into);
     }
     let mut notes = request::metadata(body.metadata)?;
     let mut note = |name: &str, text: &str| notes.insert(format!("{OWN_NOTE}{name}"), text.to_owned());
@@ -89,7 +91,7 @@ async fn commit(
     let place = match (conversation, before) {
         (Some(_), Some(_)) => {
             let message = "conversation and previous_response_id are both set; allowed: one of them";
-            return Err(wrong("conversation", message));
+            return Err(wrong("conversation", message).into());
         }
         (Some(name), None) => Place::Conversation(name),
         (None, Some(before)) => Place::After(before),
@@ -137,7 +139,7 @@ async fn show(
 ) -> Result<Response, Problem> {
     let mut follow = Follow::begin(gateway, who, id).await?;
     if shape.streams {
-        return Ok(stream::answer(stream::events(gateway.clone(), follow, None, permit)));
+        return Ok(stream::answer(gateway.clone(), follow, None, permit));
     }
     if !shape.background {
         follow.end().await?;

@@ -8,7 +8,9 @@ use redial_proto::{TaskCancel, TaskCancelReply, limits, subjects::Verb};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
+use super::READ;
 use crate::{
     extract::Query,
     gateway::Shared,
@@ -19,6 +21,7 @@ use crate::{
         ids::{ResponseId, of_item},
         items, stream, wrong,
     },
+    prefer,
     problem::Problem,
 };
 
@@ -53,7 +56,7 @@ pub(super) async fn get(
     let ResponseQuery { stream, starting_after, .. } = query;
     if stream == Some(true) {
         let permit = who.limits.stream()?;
-        return Ok(stream::answer(stream::events(gateway, follow, starting_after, permit)));
+        return Ok(stream::answer(gateway, follow, starting_after, permit));
     }
     if starting_after.is_some() {
         return Err(wrong("starting_after", "starting_after is set without stream=true; allowed: both, or neither"));
@@ -82,6 +85,8 @@ pub(super) async fn cancel(
     Path(response): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
     let response = id(&response)?;
+    // The permit is held while this waits.
+    let _waits = who.limits.stream()?;
     let mut follow = Follow::begin(&gateway, &who, response).await?;
     follow.must_exist().await?;
     // A response that asks the client for something is complete; its task still waits.
@@ -90,9 +95,22 @@ pub(super) async fn cancel(
         let caller = who.caller(Verb::TaskCancel)?;
         let request = TaskCancel { task: response.task };
         let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;
-        follow.end().await?;
+        // A task whose end takes longer is shown as it is.
+        if let Ok(ended) = timeout(prefer::LONGEST, follow.end()).await {
+            ended?;
+        }
     }
-    Ok(axum::Json(follow.record().response()))
+    Ok(axum::Json(shown(&who, follow.record().response())))
+}
+
+/// Whoever may only submit sees what became of the response, and not what is in it.
+fn shown(who: &Identity, mut response: Value) -> Value {
+    if who.in_role(READ).is_err()
+        && let Some(fields) = response.as_object_mut()
+    {
+        fields.retain(|name, _| matches!(name.as_str(), "id" | "object" | "status" | "model"));
+    }
+    response
 }
 
 pub(super) async fn input_items(

@@ -1,0 +1,146 @@
+//! Responses from steps, without servers.
+
+use std::collections::BTreeMap;
+
+use redial_proto::{ErrorClass, TaskId, Usage};
+
+use super::*;
+
+fn task(notes: &[(&str, &str)]) -> TaskView {
+    let at = DateTime::UNIX_EPOCH;
+    TaskView {
+        task: TaskId::generate(),
+        conversation: "c".to_owned(),
+        agent: Some("travel".to_owned()),
+        model: "small".to_owned(),
+        input: "A trip.".to_owned(),
+        state: TaskState::Running,
+        code: None,
+        message: None,
+        answer: None,
+        turns: 0,
+        tool_calls: 0,
+        corrections: 0,
+        usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
+        metadata: notes.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>(),
+        submitted_at: at,
+        submitted_by: None,
+        started_at: Some(at),
+        finished_at: None,
+    }
+}
+
+fn step(step: u32, input: TaskInput, decisions: Vec<TaskDecision>) -> TaskStep {
+    TaskStep { step, at: DateTime::UNIX_EPOCH, input, decisions }
+}
+
+fn started() -> TaskStep {
+    let turn = TaskDecision::Turn { turn: 1, model: "small".to_owned(), last: false, continues: false };
+    let carried = Value::Null;
+    step(1, TaskInput::Started { first_seq: 1, system: true, rules: 0, carried }, vec![turn])
+}
+
+/// The model asks for one call.
+fn asked(client: bool) -> (TaskStep, StoredMessage) {
+    let call = MessageCall { id: "call_1".to_owned(), tool: "book".to_owned(), arguments: "{}".to_owned() };
+    let message = Message { calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let run = TaskDecision::Run {
+        turn: 1,
+        call_index: 1,
+        id: "call_1".to_owned(),
+        tool: "book".to_owned(),
+        repairs: Vec::new(),
+        client,
+    };
+    let ended = TaskInput::TurnEnded { turn: 1, call: CallId::generate() };
+    (step(2, ended, vec![TaskDecision::Message { seq: 3 }, run]), stored(3, message))
+}
+
+fn stored(seq: u32, message: Message) -> StoredMessage {
+    StoredMessage { seq, task: TaskId::generate(), at: DateTime::UNIX_EPOCH, message }
+}
+
+fn kinds(record: &mut Record) -> Vec<String> {
+    let events = record.take_events();
+    for (n, event) in events.iter().enumerate() {
+        assert_eq!(event["sequence_number"], n, "{events:?}");
+    }
+    events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn record(task: &TaskView, segment: u32) -> Record {
+    Record::new(ResponseId { task: task.task, segment }, task.clone())
+}
+
+#[test]
+fn a_response_in_the_background_is_queued_first() {
+    let task = task(&[("redial.background", "true")]);
+    let mut response = record(&task, 0);
+    response.add(&[started()], Vec::new());
+    assert_eq!(kinds(&mut response), ["response.created", "response.queued", "response.in_progress"]);
+}
+
+#[test]
+fn a_task_that_ended_without_a_step_ends_its_response() {
+    let mut task = task(&[]);
+    let mut response = record(&task, 0);
+    response.add(&[started()], Vec::new());
+    response.end_with_task();
+    assert!(!response.is_over(), "it runs");
+    (task.state, task.code, task.message) =
+        (TaskState::Failed, Some(TaskCode::Internal), Some("unreadable".to_owned()));
+    response.update(task);
+    response.end_with_task();
+    response.end_with_task();
+    assert_eq!(kinds(&mut response), ["response.created", "response.in_progress", "response.failed"]);
+    let shown = response.response();
+    assert_eq!((&shown["status"], &shown["error"]["message"]), (&"failed".into(), &"unreadable".into()));
+}
+
+#[test]
+fn a_task_that_ended_without_a_step_while_its_client_was_asked_ends_what_would_have_followed() {
+    let mut task = task(&[]);
+    let mut both = [record(&task, 0), record(&task, 1)];
+    let (asked, message) = asked(true);
+    (task.state, task.code) = (TaskState::Failed, Some(TaskCode::Internal));
+    for response in &mut both {
+        response.know_functions([((1, 1), CallId::generate())]);
+        response.add(&[started(), asked.clone()], vec![message.clone()]);
+        response.update(task.clone());
+        response.end_with_task();
+        assert!(response.is_over());
+    }
+    assert_eq!(both.each_ref().map(Record::status), ["completed", "failed"]);
+    assert_eq!(kinds(&mut both[1]), ["response.created", "response.in_progress", "response.failed"]);
+    assert!(both[0].usage().is_none(), "it is counted once");
+    assert_eq!(both[1].usage().unwrap()["total_tokens"], 120);
+}
+
+#[test]
+fn a_tool_that_failed_is_shown_as_the_clients_type_has_it() {
+    let task = task(&[]);
+    let mut response = record(&task, 0);
+    let (asked, message) = asked(false);
+    let answered = TaskDecision::Answered {
+        turn: 1,
+        call_index: 1,
+        id: "call_1".to_owned(),
+        tool: "book".to_owned(),
+        ran: true,
+        class: Some(ErrorClass::Rejected),
+        message: None,
+        corrections_left: None,
+    };
+    let ended = TaskInput::CallEnded { turn: 1, call_index: 1, call: CallId::generate() };
+    let result = Message {
+        call_id: Some("call_1".to_owned()),
+        class: Some(ErrorClass::Rejected),
+        ..Message::text(Role::Tool, "no seat is left")
+    };
+    response.add(&[started(), asked, step(3, ended, vec![answered])], vec![message, stored(4, result)]);
+    let item = &response.output()[0];
+    assert_eq!((&item["status"], &item["output"]), (&"failed".into(), &Value::Null));
+    let content = json!([{"type": "text", "text": "no seat is left"}]);
+    assert_eq!(item["error"], json!({"type": "mcp_tool_execution_error", "content": content}));
+    assert!(kinds(&mut response).contains(&"response.mcp_call.failed".to_owned()));
+}
