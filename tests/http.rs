@@ -20,6 +20,8 @@ mod feed;
 mod functions;
 #[path = "http/lists.rs"]
 mod lists;
+#[path = "http/processes.rs"]
+mod processes;
 #[path = "http/sse.rs"]
 mod sse;
 #[path = "http/tasks.rs"]

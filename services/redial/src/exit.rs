@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use redial_dispatcher::DispatcherError;
+use redial_gateway::GatewayError;
 use redial_proto::{ApiError, Code};
 use redial_queue::QueueError;
 use redial_servers::ServerError;
@@ -104,13 +105,9 @@ fn to_api(error: &anyhow::Error) -> ApiError {
     } else if let Some(error) = error.downcast_ref::<QueueError>() {
         error.code()
     } else if let Some(error) = error.downcast_ref::<DispatcherError>() {
-        match error {
-            DispatcherError::Setting(_) => Code::InvalidConfiguration,
-            DispatcherError::File(error) => error.code,
-            DispatcherError::Store(error) => store_code(error),
-            DispatcherError::Queue(error) => error.code(),
-            DispatcherError::Panicked(_) => Code::Internal,
-        }
+        dispatcher_code(error)
+    } else if let Some(error) = error.downcast_ref::<GatewayError>() {
+        gateway_code(error)
     } else if let Some(error) = error.downcast_ref::<ServerError>() {
         server_code(error)
     } else if let Some(WorkerError::Panicked(_)) = error.downcast_ref::<WorkerError>() {
@@ -127,6 +124,25 @@ fn to_api(error: &anyhow::Error) -> ApiError {
         Code::Internal
     };
     ApiError::new(code, message(error))
+}
+
+fn dispatcher_code(error: &DispatcherError) -> Code {
+    match error {
+        DispatcherError::Setting(_) => Code::InvalidConfiguration,
+        DispatcherError::File(error) => error.code,
+        DispatcherError::Store(error) => store_code(error),
+        DispatcherError::Queue(error) => error.code(),
+        DispatcherError::Panicked(_) => Code::Internal,
+    }
+}
+
+fn gateway_code(error: &GatewayError) -> Code {
+    match error {
+        GatewayError::Setting(_) | GatewayError::Listen { .. } => Code::InvalidConfiguration,
+        GatewayError::Store(error) => store_code(error),
+        GatewayError::Queue(error) => error.code(),
+        GatewayError::Panicked(_) => Code::Internal,
+    }
 }
 
 /// The causes of an error, each once: some errors already quote their causes.
