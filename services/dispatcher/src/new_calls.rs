@@ -22,13 +22,18 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
         metrics().batch_size("submit", calls.len());
         match context.store.submit(calls, FIRST_CHECK_MS).await {
             Ok(written) => {
+                // Once for all of them, because it is logged.
+                let unread = written.iter().find_map(Submitted::unread).map(store_failed);
                 for (call, written) in calls.iter().zip(written) {
                     if matches!(written, Submitted::Written) {
                         effects::carry_out(context, call::submitted(call)).await;
                     } else {
                         context.not_published([call].into_iter());
                     }
-                    let result = answer(context, call, &written);
+                    let result = match (&written, &unread) {
+                        (Submitted::Unread(_), Some(error)) => SubmitResult::rejected(error.clone()),
+                        _ => answer(context, call, &written),
+                    };
                     metrics().calls_submitted(metric_tool(call), result.status.as_str(), 1);
                     results.push(result);
                 }
@@ -82,6 +87,7 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
             let message = "another call with its key, or the call that it repeats, is being erased; try again";
             return SubmitResult::rejected(ApiError::new(Code::Unavailable, message));
         }
+        (Submitted::Unread(error), _) => return SubmitResult::rejected(store_failed(error)),
     };
     let feedback = if status == SubmitStatus::Refused { feedback_on(call) } else { None };
     let waits = status == SubmitStatus::Accepted && call.consumer.is_none();

@@ -1,6 +1,9 @@
 //! Writes new calls.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use redial_proto::{CallId, CallState, function};
 use redial_records::NewCall;
@@ -35,11 +38,23 @@ pub enum Submitted {
     /// It was not written, because of a call that was there before and is deleted now, or because the call that it repeats is being
     /// erased.
     Gone,
+    /// It was not written now, and which call was there before could not be read: with its key it may be submitted again.
+    Unread(Arc<StoreError>),
+}
+
+impl Submitted {
+    /// Why nobody knows what became of the call.
+    pub fn unread(&self) -> Option<&StoreError> {
+        match self {
+            Self::Unread(error) => Some(error),
+            Self::Written | Self::Existing { .. } | Self::Unreadable(_) | Self::Gone => None,
+        }
+    }
 }
 
 impl Store {
     /// Writes up to 1,000 calls in one statement and says for each what became of it, in order. Safe to repeat: a call
-    /// whose id is on record already counts as written.
+    /// whose id is on record already counts as written. After an error none is known to be written.
     ///
     /// `check_after_ms`: how long a job may stay unclaimed before the sweeper checks it.
     pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
@@ -57,9 +72,18 @@ impl Store {
         if met.is_empty() {
             return Ok(results);
         }
-        let mut found: HashMap<usize, Submitted> = self.existing(&met).await?.into_iter().collect();
+        // From here on an error is one of these calls only: the others are committed.
+        let mut found = match self.existing(&met).await {
+            Ok(found) => Ok(found.into_iter().collect::<HashMap<usize, Submitted>>()),
+            Err(error) => Err(Arc::new(error)),
+        };
         for (n, call) in met {
-            let existing = found.remove(&n).unwrap_or(Submitted::Gone);
+            let existing = match &mut found {
+                Ok(found) => found.remove(&n).unwrap_or(Submitted::Gone),
+                // Its id is all that it can have met, so an earlier try of this batch wrote it.
+                Err(_) if call.key.is_none() && call.redrive_of.is_none() && call.task.is_none() => continue,
+                Err(error) => Submitted::Unread(Arc::clone(error)),
+            };
             let sent_before = matches!(existing, Submitted::Existing { id, .. } if id == call.id);
             if !sent_before {
                 results[n] = existing;
