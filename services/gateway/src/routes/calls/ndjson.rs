@@ -1,7 +1,7 @@
 //! Takes a stream of any number of calls: a line each. Nothing is held but what is being submitted: a client that does not read
 //! the answers is not read from either.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{io, sync::atomic::Ordering, time::Duration};
 
 use axum::{
     body::{Body, BodyDataStream},
@@ -13,8 +13,9 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _, stream};
 use redial_proto::{
     ApiError, Caller, Code, SubmitBatch, SubmitBatchReply, SubmitResult, limits,
-    subjects::{TRACEPARENT, Verb},
+    subjects::{self, TRACEPARENT, Verb},
 };
+use redial_queue::QueueError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -37,6 +38,8 @@ const LINE: usize = limits::MAX_MESSAGE - BYTES - 8 * 1024;
 const AT_ONCE: usize = 8;
 /// Whoever sends nothing for so long is cut off.
 const IDLE: Duration = Duration::from_mins(1);
+/// How long a dispatcher may take to answer.
+const ANSWER: Duration = Duration::from_secs(20);
 /// How often a request is sent to the dispatchers whose lines all have keys.
 const TRIES: u32 = 5;
 /// The wait before the first repetition; it doubles.
@@ -57,7 +60,7 @@ pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Resul
         .map(move |answers| {
             // It counts for as long as the stream is there.
             let _ = &stream_permit;
-            Ok::<_, std::convert::Infallible>(answers)
+            answers
         });
     Ok(([(header::CONTENT_TYPE, MEDIA)], Body::from_stream(submitted)).into_response())
 }
@@ -168,31 +171,49 @@ impl Batch {
         self.lines.push(read);
     }
 
-    /// The lines of the answer.
-    async fn submit(self, gateway: &Gateway, caller: &Caller, traceparent: Option<&str>) -> Bytes {
+    /// The lines of the answer; an error if it has to break off.
+    async fn submit(self, gateway: &Gateway, caller: &Caller, traceparent: Option<&str>) -> io::Result<Bytes> {
         gateway.stats.lines.fetch_add(self.lines.len() as u64, Ordering::Relaxed);
         let calls: Vec<_> = self.lines.iter().filter_map(|line| line.as_ref().ok().cloned()).collect();
-        let count = calls.len();
-        let mut results = if calls.is_empty() {
-            Vec::new()
+        let sent = if calls.is_empty() {
+            Ok(Vec::new())
         } else {
-            let sent = send(gateway, caller, SubmitBatch { calls }, self.keyed, traceparent).await;
-            sent.unwrap_or_else(|problem| vec![SubmitResult::rejected(problem.error); count])
-        }
-        .into_iter();
+            send(gateway, caller, SubmitBatch { calls }, self.keyed, traceparent).await
+        };
+        self.answer(sent)
+    }
+
+    /// Lines without keys of which nobody knows whether they are on record get no answer: whoever is told that they are not
+    /// sends them again.
+    fn answer(self, sent: Result<Vec<SubmitResult>, QueueError>) -> io::Result<Bytes> {
+        let mut results = match sent {
+            Ok(results) => Ok(results.into_iter()),
+            Err(error) if may_be_written(&error) && !self.keyed => {
+                tracing::warn!(%error, lines = self.lines.len(), "Broke off the answer to a stream of calls");
+                return Err(io::Error::other(error));
+            }
+            Err(error) => Err(SubmitResult::rejected(Problem::from(error).error)),
+        };
         let missing = || SubmitResult::rejected(ApiError::new(Code::Internal, "a dispatcher left out a result"));
         let mut answer = Vec::with_capacity(self.lines.len() * 160);
         for line in self.lines {
-            let result = match line {
-                Ok(_) => results.next().unwrap_or_else(missing),
-                Err(error) => SubmitResult::rejected(error),
+            let result = match (line, &mut results) {
+                (Ok(_), Ok(results)) => results.next().unwrap_or_else(missing),
+                (Ok(_), Err(rejected)) => rejected.clone(),
+                (Err(error), _) => SubmitResult::rejected(error),
             };
             // Writing to memory does not fail.
             let _ = serde_json::to_writer(&mut answer, &result);
             answer.push(b'\n');
         }
-        answer.into()
+        Ok(answer.into())
     }
+}
+
+/// Whether calls may be on record although no result of them arrived.
+const fn may_be_written(error: &QueueError) -> bool {
+    use QueueError::{Decode, Nats, NoAnswersAllowed, Timeout};
+    matches!(error, Timeout { .. } | Nats { .. } | Decode { .. } | NoAnswersAllowed { .. })
 }
 
 async fn send(
@@ -201,17 +222,18 @@ async fn send(
     batch: SubmitBatch,
     keyed: bool,
     traceparent: Option<&str>,
-) -> Result<Vec<SubmitResult>, Problem> {
+) -> Result<Vec<SubmitResult>, QueueError> {
+    let subject = subjects::api(&caller.tenant, &caller.user, caller.role, Verb::CallSubmit);
+    let ask = || gateway.queue.request_traced::<_, SubmitBatchReply>(&subject, &batch, ANSWER, traceparent);
     let mut wait = AGAIN;
     for _ in 1..if keyed { TRIES } else { 1 } {
-        match gateway.ask_as::<_, SubmitBatchReply>(caller, Verb::CallSubmit, &batch, traceparent).await {
-            Err(problem) if problem.again().is_some() => tokio::time::sleep(wait).await,
+        match ask().await {
+            Err(error) if error.is_retryable() => tokio::time::sleep(wait).await,
             done => return done.map(|reply| reply.results),
         }
         wait *= 2;
     }
-    let last = gateway.ask_as::<_, SubmitBatchReply>(caller, Verb::CallSubmit, &batch, traceparent).await;
-    last.map(|reply| reply.results)
+    ask().await.map(|reply| reply.results)
 }
 
 #[cfg(test)]
@@ -225,5 +247,27 @@ mod tests {
         batch.add(format!(r#"{{"tool":"echo","arguments":"{}"}}"#, "x".repeat(LINE)).as_bytes());
         assert!(batch.lines[0].is_ok() && batch.keyed);
         assert_eq!(batch.lines[1].as_ref().unwrap_err().code, Code::TooLarge);
+    }
+
+    #[test]
+    fn an_answer_breaks_off_at_lines_without_keys_that_may_be_on_record() {
+        let keyed: &[u8] = br#"{"tool":"echo","arguments":{},"key":"k"}"#;
+        let unkeyed: &[u8] = br#"{"tool":"echo","arguments":{}}"#;
+        let answer = |lines: &[&[u8]], error: QueueError| {
+            let mut batch = Batch { lines: Vec::new(), keyed: true };
+            lines.iter().for_each(|line| batch.add(line));
+            batch.answer(Err(error)).ok().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+        };
+        let timeout = || QueueError::Timeout { what: "calls.submit".to_owned(), after: ANSWER };
+        let nobody = || QueueError::NoResponders { subject: "calls.submit".to_owned() };
+        assert_eq!(answer(&[keyed, unkeyed], timeout()), None);
+        for (lines, error) in [([keyed, keyed], timeout()), ([unkeyed, unkeyed], nobody()), ([keyed, b"{"], timeout())]
+        {
+            let answer = answer(&lines, error).unwrap();
+            assert_eq!(answer.matches(r#""status":"rejected""#).count(), 2, "{answer}");
+            assert!(answer.contains(r#""code":"unavailable""#), "{answer}");
+        }
+        let refused = QueueError::Api(ApiError::new(Code::Forbidden, "no"));
+        assert!(answer(&[unkeyed], refused).unwrap().contains(r#""code":"forbidden""#));
     }
 }
