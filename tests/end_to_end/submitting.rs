@@ -7,8 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitBatchReply,
-    SubmitResult,
+    CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
     TaskSubmission, ToolEffect, ToolSpec,
     subjects::{self, Intake, Verb},
@@ -19,6 +18,9 @@ use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::by_hand::Hand;
+
+#[path = "batches.rs"]
+mod batches;
 
 async fn with_echo() -> Stack {
     let mut stack = Stack::start().await;
@@ -322,25 +324,6 @@ async fn an_invalid_message_is_rejected_with_its_code_and_position() {
     }
     let evidence = stack.finish().await;
     assert!(evidence.calls.is_empty(), "nothing of it is a call");
-}
-
-#[tokio::test]
-async fn an_invalid_item_affects_no_other_of_its_batch() {
-    let stack = with_echo().await;
-    let mut nats = stack.raw_nats().await;
-    let batch = r#"{"calls":[{"tool":"echo","arguments":{"n":1}},7,{"tool":"echo"},{"tool":"ehco","arguments":{}},
-                             {"tool":"echo","arguments":{"n":2}}]}"#;
-    let reply = nats.request(&stack.subject(Verb::CallSubmit), batch.as_bytes()).await;
-    let results = serde_json::from_slice::<SubmitBatchReply>(&reply).unwrap().results;
-    let status: Vec<SubmitStatus> = results.iter().map(|result| result.status).collect();
-    assert_eq!(status, [Accepted, Rejected, Rejected, Refused, Accepted]);
-    assert_eq!(stack.output(results[0].call.unwrap()).await, r#"{"n":1}"#);
-    assert_eq!(stack.output(results[4].call.unwrap()).await, r#"{"n":2}"#);
-    let too_many = format!(r#"{{"calls":[{}]}}"#, vec!["7"; 1001].join(","));
-    let reply = nats.request(&stack.subject(Verb::CallSubmit), too_many.as_bytes()).await;
-    let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
-    assert!(result.error.unwrap().message.contains("calls holds 1001 submissions; allowed: 1000"));
-    stack.finish().await;
 }
 
 #[tokio::test]

@@ -77,6 +77,11 @@ impl Request {
         &self.subject
     }
 
+    /// True if a reply of so many bytes can be sent.
+    pub fn can_reply(&self, bytes: usize) -> bool {
+        self.queue.check_size(&self.subject, bytes).is_ok()
+    }
+
     /// Sends the reply. One that is too large becomes an error instead; without a reply subject nothing is sent.
     pub async fn reply<T: Serialize>(&self, answer: &T) {
         let body = encode(&self.subject, answer).and_then(|body| {

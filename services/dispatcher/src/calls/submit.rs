@@ -1,15 +1,17 @@
 //! Submits calls by request and reply. The reply follows the commit.
 
-use std::{sync::Arc, time::Instant};
+use std::{cmp::Reverse, sync::Arc, time::Instant};
 
 use redial_engine::accept::accept;
 use redial_proto::{
     ApiError, CallId, Caller, Submission, SubmitBatchReply, SubmitResult,
+    limits::shorten,
     subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
 use redial_telemetry::submit_call;
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::message::{Message, is_costly};
 use crate::{
@@ -23,6 +25,12 @@ use crate::{
     running::Running,
     serve,
 };
+
+/// Bytes of the reply to a batch around its results.
+const AROUND: usize = r#"{"results":[]}"#.len();
+/// So many bytes are left of an error's message when nothing else is left to leave out. As JSON each may take six, and with the
+/// other fields of a result that is still less than the thousandth part of a message.
+const MESSAGE: usize = 100;
 
 /// A submission, or why it cannot be read or may not be made.
 pub(crate) struct Incoming {
@@ -112,22 +120,92 @@ impl Submitter {
         for (request, shape) in answers {
             match shape {
                 Ok((_, false)) => {
-                    if let Some(result) = results.next() {
+                    if let Some(mut result) = results.next() {
+                        fit(std::slice::from_mut(&mut result), |bytes| request.can_reply(bytes));
                         request.reply(&result).await;
                     }
                 }
                 Ok((0, true)) => match self.context.store.now().await {
                     Ok(now) => request.reply(&SubmitBatchReply { results: Vec::new(), time: Some(now) }).await,
-                    Err(error) => request.reply(&SubmitResult::rejected(store_failed(&error))).await,
+                    Err(error) => request.reply_error(&store_failed(&error)).await,
                 },
                 Ok((count, true)) => {
-                    let results = results.by_ref().take(count).collect();
+                    let mut results: Vec<SubmitResult> = results.by_ref().take(count).collect();
+                    fit(&mut results, |bytes| request.can_reply(bytes));
                     request.reply(&SubmitBatchReply { results, time: None }).await;
                 }
+                // The sender of a batch expects no result of a single call.
+                Err(error) if is_batch(&request.payload) => request.reply_error(&error).await,
                 Err(error) => request.reply(&SubmitResult::rejected(error)).await,
             }
         }
     }
+}
+
+/// Whether a message that is refused as a whole was meant as a batch.
+fn is_batch(payload: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct HasCalls {
+        calls: Option<IgnoredAny>,
+    }
+    serde_json::from_slice::<HasCalls>(payload).is_ok_and(|message| message.calls.is_some())
+}
+
+/// A part of a result that can be missing: the rest still says what became of the call.
+struct Part {
+    bytes: fn(&SubmitResult) -> usize,
+    leave_out: fn(&mut SubmitResult),
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        bytes: |result| result.feedback.as_ref().map_or(0, |feedback| feedback.get().len()),
+        leave_out: |result| result.feedback = None,
+    },
+    Part {
+        bytes: |result| result.error.as_ref().map_or(0, |error| bytes_of(&error.details)),
+        leave_out: |result| {
+            if let Some(error) = &mut result.error {
+                error.details.clear();
+            }
+        },
+    },
+    Part {
+        bytes: |result| result.error.as_ref().map_or(0, |error| error.message.len()),
+        leave_out: |result| {
+            if let Some(error) = &mut result.error {
+                error.message = shorten(&error.message, MESSAGE);
+            }
+        },
+    },
+];
+
+/// Leaves out parts of results, the largest first, until they fit into one reply: the calls are on record by now, so an error
+/// instead of the reply would have them sent again.
+fn fit(results: &mut [SubmitResult], fits: impl Fn(usize) -> bool) {
+    // Without an error a result is short.
+    if results.iter().all(|result| result.error.is_none()) {
+        return;
+    }
+    let size = |result: &SubmitResult| bytes_of(result) + 1;
+    let mut bytes = AROUND + results.iter().map(size).sum::<usize>();
+    for part in PARTS {
+        let mut order: Vec<usize> = (0..results.len()).collect();
+        order.sort_by_cached_key(|n| Reverse((part.bytes)(&results[*n])));
+        for n in order {
+            if fits(bytes) {
+                return;
+            }
+            let before = size(&results[n]);
+            (part.leave_out)(&mut results[n]);
+            bytes = bytes - before + size(&results[n]);
+        }
+    }
+}
+
+/// As JSON. What cannot be written is no part of a reply either.
+fn bytes_of(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |text| text.len())
 }
 
 /// Accepts submissions, writes them and publishes their jobs; returns the result of each, in order.
@@ -180,4 +258,69 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<
     let tools = context.registry.tools();
     let unknown = incoming.iter().filter_map(Incoming::tool).any(|tool| !tools.contains_key(tool));
     if unknown { context.registry.refresh_throttled(&context.store).await } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::{CallState, Code, FieldError, SubmitStatus};
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn refused(details: usize, feedback: usize) -> SubmitResult {
+        let detail = FieldError {
+            path: "/a".to_owned(),
+            rule: "type".to_owned(),
+            sent: None,
+            allowed: "a number".to_owned(),
+            hint: None,
+        };
+        let mut error = ApiError::new(Code::InvalidArguments, "\u{1}".repeat(4_096));
+        error.details = vec![detail; details];
+        SubmitResult {
+            status: SubmitStatus::Refused,
+            call: Some(CallId::generate()),
+            state: Some(CallState::Refused),
+            feedback: Some(RawValue::from_string(format!("\"{}\"", "f".repeat(feedback))).unwrap()),
+            ..SubmitResult::rejected(error)
+        }
+    }
+
+    #[test]
+    fn results_are_shortened_until_they_fit_and_never_lose_what_became_of_the_call() {
+        let all = vec![refused(3, 10), refused(20, 5_000), refused(0, 900)];
+        let size = |results: &[SubmitResult]| bytes_of(&SubmitBatchReply { results: results.to_vec(), time: None });
+        let whole = size(&all);
+        for most in (600..whole + 100).step_by(50) {
+            let mut results = all.clone();
+            fit(&mut results, |bytes| bytes <= most);
+            let shape = |results: &[SubmitResult]| -> Vec<_> {
+                let code = |result: &SubmitResult| result.error.as_ref().unwrap().code;
+                results.iter().map(|result| (result.status, result.call, result.state, code(result))).collect()
+            };
+            assert_eq!(shape(&results), shape(&all));
+            assert!(size(&results) <= most.max(3 * 1_024), "{most}: {}", size(&results));
+            let feedback = results.iter().filter(|result| result.feedback.is_some()).count();
+            let details: Vec<usize> =
+                results.iter().map(|result| result.error.as_ref().unwrap().details.len()).collect();
+            assert!(feedback == 0 || details == [3, 20, 0], "feedback is left out first: {most}");
+            assert_eq!(size(&results) == whole, most > whole, "{most}: no more than needed");
+        }
+        let mut results = all;
+        fit(&mut results, |bytes| bytes < whole - 1_000);
+        assert!(results[1].feedback.is_none() && results[0].feedback.is_some(), "the largest first");
+    }
+
+    #[test]
+    fn what_has_calls_was_meant_as_a_batch() {
+        for (message, expected) in [
+            (r#"{"calls":[]}"#, true),
+            (r#"{"calls":7}"#, true),
+            (r#"{"tool":"echo"}"#, false),
+            ("{", false),
+            ("[]", false),
+        ] {
+            assert_eq!(is_batch(message.as_bytes()), expected, "{message}");
+        }
+    }
 }
