@@ -275,7 +275,7 @@ mod tests {
             allowed: "a number".to_owned(),
             hint: None,
         };
-        let mut error = ApiError::new(Code::InvalidArguments, "\u{1}".repeat(4_096));
+        let mut error = ApiError::new(Code::InvalidArguments, "\u{1}".repeat(500));
         error.details = vec![detail; details];
         SubmitResult {
             status: SubmitStatus::Refused,
@@ -291,7 +291,7 @@ mod tests {
         let all = vec![refused(3, 10), refused(20, 5_000), refused(0, 900)];
         let size = |results: &[SubmitResult]| bytes_of(&SubmitBatchReply { results: results.to_vec(), time: None });
         let whole = size(&all);
-        for most in (600..whole + 100).step_by(50) {
+        for most in (600..whole + 500).step_by(250) {
             let mut results = all.clone();
             fit(&mut results, |bytes| bytes <= most);
             let shape = |results: &[SubmitResult]| -> Vec<_> {
