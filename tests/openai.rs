@@ -14,8 +14,12 @@ mod kills;
 mod python;
 #[path = "openai/responses.rs"]
 mod responses;
+#[path = "openai/retries.rs"]
+mod retries;
 #[path = "shared/python.rs"]
 mod shared;
+#[path = "openai/tokens.rs"]
+mod tokens;
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]

@@ -10,6 +10,18 @@ use serde_json::{Value, json};
 use crate::python;
 
 const MODEL: &str = "/small/chat/completions";
+/// The client of the second one has one second to answer its functions.
+const AGENTS: &str = r#"
+[agents.travel]
+model = "small"
+tools = ["*"]
+system = "You book trips."
+
+[agents.hasty]
+model = "small"
+tools = ["*"]
+function_timeout_ms = 1000
+"#;
 
 pub(crate) struct Fixture {
     pub(crate) stack: Stack,
@@ -37,6 +49,9 @@ fn completion(message: &Value, finish: &str) -> Reply {
 }
 
 async fn book(trip: Value) -> Result<Value, ToolError> {
+    if trip["city"] == "Atlantis" {
+        return Err(ToolError::business_rule("Atlantis has no airport."));
+    }
     Ok(json!({"booked": trip["city"]}))
 }
 
@@ -62,8 +77,7 @@ impl Fixture {
         model.script(MODEL, replies);
         stack.stop_dispatchers().await;
         let (agents, models) = (unique_path("agents"), unique_path("models"));
-        std::fs::write(&agents, "[agents.travel]\nmodel = \"small\"\ntools = [\"*\"]\nsystem = \"You book trips.\"\n")
-            .unwrap();
+        std::fs::write(&agents, AGENTS).unwrap();
         let url = model.url("/small");
         let small = format!(
             "[models.small]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{url}\"\nstream = false\n\

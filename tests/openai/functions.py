@@ -1,5 +1,7 @@
 """Functions of the client: answered by id, in part, and by a client that sends everything each time."""
 
+import openai
+
 from common import ASK_USER, CLIENTS, outputs
 
 one, two = CLIENTS
@@ -19,6 +21,20 @@ for wrong in [answers[:1], [{"role": "user", "content": "Hello?"}]]:
         assert error.status_code == 400, error
         assert answers[1]["call_id"] in str(error), error
         assert error.body["type"] == "invalid_request_error" and error.body["param"] == "input", error.body
+
+# A question beside the answers is not dropped, and nothing is answered then.
+question = {"role": "user", "content": "And the weather?"}
+called = [item.model_dump(exclude_none=True) for item in first.output]
+for wrong, before in [
+    ([question, *answers], {"previous_response_id": first.id}),
+    ([*answers, question], {"previous_response_id": first.id}),
+    ([*called, *answers, question], {}),
+]:
+    try:
+        two.responses.create(model="travel", input=wrong, **before)
+        raise AssertionError("it was taken")
+    except openai.BadRequestError as error:
+        assert answers[0]["call_id"] in str(error) and "the outputs first" in str(error), error
 
 second = two.responses.create(model="travel", input=answers, previous_response_id=first.id, stream=True)
 events = list(second)

@@ -6,7 +6,7 @@ from common import CLIENTS
 
 one, two = CLIENTS
 
-assert [model.id for model in one.models.list()] == ["travel"]
+assert sorted(model.id for model in one.models.list()) == ["hasty", "travel"]
 assert one.models.retrieve("travel").owned_by == "redial"
 
 # At once.
@@ -17,6 +17,7 @@ call = first.output[1]
 assert (call.name, call.server_label, call.status) == ("book", "redial", "completed"), call
 assert call.arguments == '{"city":"Rome"}' and call.output == '{"booked":"Rome"}', call
 assert first.metadata == {"order": "17"} and first.usage.total_tokens == 240, first
+assert first.usage.input_tokens_details.cache_write_tokens == 0, first.usage
 assert two.responses.retrieve(first.id) == first, "any gateway shows the same"
 items = two.responses.input_items.list(first.id).data
 assert items[0].content[0].text == "A trip to Rome.", items
@@ -65,3 +66,5 @@ while begun.status in ("queued", "in_progress"):
     time.sleep(0.05)
     begun = two.responses.retrieve(begun.id)
 assert (begun.status, begun.output_text) == ("completed", "In the background."), begun
+kinds = [event.type for event in one.responses.retrieve(begun.id, stream=True)]
+assert kinds[:3] == ["response.created", "response.queued", "response.in_progress"], kinds

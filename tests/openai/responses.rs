@@ -38,6 +38,31 @@ async fn functions_of_the_client_are_called_and_answered() {
 }
 
 #[tokio::test]
+async fn a_conversation_is_continued_by_its_name() {
+    let replies = ["Hello Ada.", "You are Ada.", "Welcome.", "I do not know."].map(says);
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("conversation.py").await;
+    let holds = |n: usize, text: &str| {
+        fixture.seen()[n]["messages"].as_array().unwrap().iter().any(|message| message["content"] == text)
+    };
+    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{:?}", fixture.seen());
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_failed_and_a_function_that_nobody_answers_are_told() {
+    let replies = [
+        calls("", &[("book", json!({"city": "Atlantis"}))]),
+        says("There is no flight."),
+        calls("", &[("ask_user", json!({"question": "Where?"}))]),
+        says("Nobody answered."),
+    ];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("failures.py").await;
+    fixture.close().await;
+}
+
+#[tokio::test]
 async fn a_response_can_be_cancelled() {
     let slow = says("never").after(std::time::Duration::from_secs(30));
     let asks = calls("", &[("ask_user", json!({"question": "Where?"}))]);
