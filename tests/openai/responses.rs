@@ -1,8 +1,11 @@
 //! Responses.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, book_tool, calls, says};
+use crate::{
+    fixture::{Fixture, book_tool, calls, says},
+    retries::create,
+};
 
 #[tokio::test]
 async fn a_response_streams_is_read_again_and_continues_on_another_gateway() {
@@ -68,5 +71,19 @@ async fn a_response_can_be_cancelled() {
     let asks = calls("", &[("ask_user", json!({"question": "Where?"}))]);
     let Some(fixture) = Fixture::open(vec![book_tool()], [slow, asks]).await else { return };
     fixture.run("cancel.py").await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_response_whose_task_cannot_be_read_fails_and_does_not_hang() {
+    let slow = says("never").after(std::time::Duration::from_secs(2));
+    let Some(fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    let waits = tokio::spawn(create(&fixture.gateways[0], &json!({})).send());
+    fixture.model.arrived(1).await;
+    let broken = sqlx::query("UPDATE tasks SET progress = '\"broken\"'").execute(fixture.stack.db()).await.unwrap();
+    assert_eq!(broken.rows_affected(), 1);
+    let response: Value = waits.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(response["status"], "failed");
+    assert!(response["error"]["message"].as_str().unwrap().contains("cannot be read"), "{response}");
     fixture.close().await;
 }

@@ -93,7 +93,7 @@ struct Reader<'a> {
 struct Output<'a> {
     param: String,
     call: &'a Value,
-    output: &'a Value,
+    content: &'a Value,
     /// A question stands before it, and nothing of the agent between them.
     is_beside_question: bool,
 }
@@ -145,8 +145,8 @@ impl<'a> Reader<'a> {
         self.input.said.push(Said { by_user, text });
     }
 
-    fn output(&mut self, param: String, call: &'a Value, output: &'a Value) {
-        self.outputs.push(Output { param, call, output, is_beside_question: self.is_asked });
+    fn output(&mut self, param: String, call: &'a Value, content: &'a Value) {
+        self.outputs.push(Output { param, call, content, is_beside_question: self.is_asked });
     }
 
     fn finish(mut self) -> Result<Input, Problem> {
@@ -166,7 +166,7 @@ impl Output<'_> {
         if self.is_beside_question {
             return Err(beside_question(param, &[id.to_owned()]));
         }
-        Ok((call, request::output(&request::text(param, self.output)?)))
+        Ok((call, request::output(&request::text(param, self.content)?)))
     }
 }
 
