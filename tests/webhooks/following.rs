@@ -250,6 +250,9 @@ async fn a_long_time_without_dispatchers_is_caught_up_with_in_steps() {
     .await;
     let last = sqlx::query_scalar("SELECT finished_at FROM calls WHERE state = 'cancelled'");
     let last: DateTime<Utc> = last.fetch_one(stack.db()).await.unwrap();
+    let store = stack.store(Purpose::Dispatch).await;
+    let all = Span { from: followed_until(&stack).await.unwrap(), until: last };
+    assert!(store.gone_receivers(all).await.is_err(), "one statement cannot read all of it");
     stack.dispatch().await;
     until("all of it is followed", async || (followed_until(&stack).await? > last).then_some(())).await;
     execute(&stack, "DROP VIEW attempts; ALTER TABLE all_attempts RENAME TO attempts").await;

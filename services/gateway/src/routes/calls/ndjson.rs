@@ -255,7 +255,9 @@ mod tests {
         let unkeyed: &[u8] = br#"{"tool":"echo","arguments":{}}"#;
         let answer = |lines: &[&[u8]], error: QueueError| {
             let mut batch = Batch { lines: Vec::new(), keyed: true };
-            lines.iter().for_each(|line| batch.add(line));
+            for line in lines {
+                batch.add(line);
+            }
             batch.answer(Err(error)).ok().map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
         };
         let timeout = || QueueError::Timeout { what: "calls.submit".to_owned(), after: ANSWER };
