@@ -75,17 +75,29 @@ impl Follow {
     /// Waits until nothing more happens to it. Fails if the gateway stops first.
     pub(crate) async fn end(&mut self) -> Result<(), Problem> {
         while !self.record.is_over() {
-            tokio::select! {
-                _ = self.waiter.next() => {}
-                () = self.gateway.shutdown.cancelled() => return Err(stopping(self.id)),
-            }
-            match self.read().await {
-                // The next look may succeed.
-                Err(problem) if problem.again().is_some() => {}
-                read => read?,
-            }
+            self.more().await?;
         }
         Ok(())
+    }
+
+    /// The same until its task has ended, which may be after it.
+    pub(crate) async fn end_of_task(&mut self) -> Result<(), Problem> {
+        while !self.record.task().state.is_terminal() {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    async fn more(&mut self) -> Result<(), Problem> {
+        tokio::select! {
+            _ = self.waiter.next() => {}
+            () = self.gateway.shutdown.cancelled() => return Err(stopping(self.id)),
+        }
+        match self.read().await {
+            // The next look may succeed.
+            Err(problem) if problem.again().is_some() => Ok(()),
+            read => read,
+        }
     }
 
     /// Fails if the task has not got as far as this response: the client has to answer functions first.

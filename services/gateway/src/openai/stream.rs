@@ -22,14 +22,10 @@ struct ResponseEvents {
 /// another one.
 pub(crate) fn answer(gateway: Shared, follow: Follow, after: Option<u64>, permit: OwnedSemaphorePermit) -> Response {
     let mut events = ResponseEvents { follow, after };
-    let mut page = first();
+    // Not as other streams begin: the official client takes `retry` for an event.
+    let mut page = Page::comment("");
     let progress = events.show(&mut page);
     events::answer(gateway, permit, events, page, progress)
-}
-
-/// The official client takes `retry`, with which other streams begin, for an event.
-pub(super) fn first() -> Page {
-    Page::comment("begun")
 }
 
 impl Source for ResponseEvents {

@@ -4,13 +4,12 @@ use axum::{
     extract::{Path, State},
     response::{IntoResponse, Response},
 };
-use redial_proto::{TaskCancel, TaskCancelReply, limits, subjects::Verb};
+use redial_proto::{TaskCancel, TaskCancelReply, UserRole, limits, subjects::Verb};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::READ;
 use crate::{
     extract::Query,
     gateway::Shared,
@@ -95,8 +94,8 @@ pub(super) async fn cancel(
         let caller = who.caller(Verb::TaskCancel)?;
         let request = TaskCancel { task: response.task };
         let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;
-        // A task whose end takes longer is shown as it is.
-        if let Ok(ended) = timeout(prefer::LONGEST, follow.end()).await {
+        // The response itself may be over already. One whose task takes longer to stop is shown as it is.
+        if let Ok(ended) = timeout(prefer::LONGEST, follow.end_of_task()).await {
             ended?;
         }
     }
@@ -105,7 +104,7 @@ pub(super) async fn cancel(
 
 /// Whoever may only submit sees what became of the response, and not what is in it.
 fn shown(who: &Identity, mut response: Value) -> Value {
-    if who.in_role(READ).is_err()
+    if who.in_role(&[UserRole::Read]).is_err()
         && let Some(fields) = response.as_object_mut()
     {
         fields.retain(|name, _| matches!(name.as_str(), "id" | "object" | "status" | "model"));
