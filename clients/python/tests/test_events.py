@@ -2,10 +2,12 @@
 
 import asyncio
 import unittest
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+
+from gateway_of_tests import Answer, Gateway, Request
 
 from redial import Event
-from redial._events import Parser, events
+from redial._events import Lines, Parser, events
 from redial._http import Transport
 
 
@@ -20,6 +22,19 @@ class Parsing(unittest.TestCase):
 
     def test_an_event_that_was_cut_off_is_none(self) -> None:
         self.assertEqual(self.read("id: 1\nevent: step\ndata: {}"), [])
+
+
+BREAKS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What Python also takes for line breaks."""
+
+
+class Splitting(unittest.TestCase):
+    def test_lines_end_with_lf_crlf_or_cr_wherever_the_stream_is_cut(self) -> None:
+        text = f"a\nb{BREAKS}ü\r\n\r\nc\r\rd\n".encode()
+        for size in range(1, len(text) + 1):
+            lines = Lines()
+            found = [line for n in range(0, len(text), size) for line in lines.feed(text[n : n + size])]
+            self.assertEqual(found, ["a", f"b{BREAKS}ü", "", "c", "", "d"], f"pieces of {size} bytes")
 
 
 class Server:
@@ -59,7 +74,7 @@ class Server:
         return [*live, f"id: {n}\n", f"event: {'end' if n == 10 else 'step'}\n", f"data: {n}\n", "\n"]
 
 
-async def follow(server: Server, after: str | None = None) -> list[Event]:
+async def follow(server: Server | Gateway, after: str | None = None) -> list[Event]:
     transport = Transport(server.url, None, timeout=5, patience=5)
     try:
         return [event async for event in events(transport, "/v1/events", after)]
@@ -83,6 +98,16 @@ class Resuming(unittest.IsolatedAsyncioTestCase):
             self.assertEqual([event.id for event in found if event.id is not None], ["9", "10"])
             self.assertEqual(await follow(server, after="10"), [])
         self.assertEqual(server.resumed, ["8", "10"])
+
+    async def test_texts_with_line_breaks_of_unicode_arrive_whole(self) -> None:
+        async def answer(_: Request) -> Answer:
+            async def stream() -> AsyncIterator[bytes]:
+                yield f'id: 1\nevent: end\ndata: "{BREAKS[5:]}"\n\n'.encode()
+
+            return Answer(stream=stream())
+
+        with Gateway(answer) as gateway:
+            self.assertEqual(await follow(gateway), [Event("end", BREAKS[5:], "1")])
 
 
 if __name__ == "__main__":

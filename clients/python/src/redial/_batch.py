@@ -61,7 +61,8 @@ async def _submit(transport: Transport, lines: list[bytes]) -> list[Submitted]:
 async def _send(transport: Transport, content: bytes) -> list[Mapping[str, Any]]:
     headers = {"content-type": "application/x-ndjson"}
     response = await transport.send("POST", path_of("calls"), content=content, headers=headers)
-    return [json.loads(line) for line in response.text.splitlines() if line.strip()]
+    # Texts may contain the line breaks of Unicode.
+    return [json.loads(line) for line in response.content.split(b"\n") if line.strip()]
 
 
 def _read(answer: Mapping[str, Any]) -> Submitted:

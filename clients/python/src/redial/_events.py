@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -16,6 +17,26 @@ from redial.views import Event
 
 END = "end"
 """The type of the last event of a call or a task."""
+
+
+class Lines:
+    """Bytes of a stream as lines, which end with LF, CRLF or CR. Texts may contain the other line breaks of Unicode. Pure."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+        self._may_continue_break = False
+
+    def feed(self, piece: bytes) -> list[str]:
+        """The lines that this piece ends."""
+        if self._may_continue_break and piece.startswith(b"\n"):
+            piece = piece[1:]
+        self._may_continue_break = piece.endswith(b"\r")
+        *ended, rest = re.split(rb"\r\n|\n|\r", piece)
+        if ended:
+            ended[0] = b"".join([*self._begun, ended[0]])
+            self._begun = []
+        self._begun.append(rest)
+        return [line.decode(errors="replace") for line in ended]
 
 
 class Parser:
@@ -67,11 +88,7 @@ async def events(
             async with transport.stream(path, headers, query or {}) as response:
                 if response.status_code == 204:
                     return
-                parser = Parser()
-                async for line in response.aiter_lines():
-                    event = parser.line(line)
-                    if event is None:
-                        continue
+                async for event in _read_events(response):
                     failures = 0
                     if event.id is not None:
                         last = event.id
@@ -82,3 +99,11 @@ async def events(
             pass
         failures += 1
         await asyncio.sleep(pause_after(failures))
+
+
+async def _read_events(response: httpx.Response) -> AsyncIterator[Event]:
+    lines, parser = Lines(), Parser()
+    async for piece in response.aiter_bytes():
+        for line in lines.feed(piece):
+            if (event := parser.line(line)) is not None:
+                yield event
