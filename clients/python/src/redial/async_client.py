@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from redial import _batch, _events
 from redial._http import Transport, path_of
 from redial._pages import Page, pages
-from redial.errors import ApiError, CallCancelled, CallFailed, CallUnknown, TaskCancelled, TaskFailed, Timeout
+from redial.errors import CallCancelled, CallFailed, CallUnknown, RedialError, TaskCancelled, TaskFailed, Timeout
 from redial.redrives import AsyncRedrive
 from redial.tool import Retry, Seconds, milliseconds
 from redial.views import CallView, Event, TaskView
@@ -114,7 +114,8 @@ class AsyncClient:
         return await call.result(until - time.monotonic())
 
     async def calls(self, submissions: Iterable[Submission | tuple[str, Mapping[str, Any]]]) -> list[AsyncCall]:
-        """Submits any number of calls; the results are in their order. A call that was not accepted has an `error`."""
+        """Submits any number of calls; the results are in their order. A call that was not accepted has an `error`; one with
+        `ConnectionFailed` may have been, and can only be submitted again safely under a key of your own."""
         bodies = [(one if isinstance(one, Submission) else Submission(*one)).to_json() for one in submissions]
         results = await _batch.submit(self._transport, bodies)
         return [AsyncCall(self._transport, call, error) for call, error in results]
@@ -228,7 +229,7 @@ class AsyncClient:
 class AsyncCall:
     """A call that was submitted."""
 
-    def __init__(self, transport: Transport, id: str | None, error: ApiError | None = None) -> None:
+    def __init__(self, transport: Transport, id: str | None, error: RedialError | None = None) -> None:
         self._transport = transport
         self._id = id
         self.error = error

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from typing import Any, Literal, TypeVar
 
 from redial.async_client import AsyncCall, AsyncClient, AsyncTask, Submission
-from redial.errors import ApiError
+from redial.errors import RedialError
 from redial.redrives import AsyncRedrive, RedriveView
 from redial.tool import Retry, Seconds
 from redial.views import CallView, Event, TaskView
@@ -208,7 +208,7 @@ class Call:
         return self.inner.id
 
     @property
-    def error(self) -> ApiError | None:
+    def error(self) -> RedialError | None:
         """Why it was not accepted, as one of several that were submitted together."""
         return self.inner.error
 
