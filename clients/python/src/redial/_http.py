@@ -25,7 +25,8 @@ SILENCE = 45.0
 
 
 class Transport:
-    """The connections to a gateway. `patience` is how many seconds a request is tried again while no gateway answers."""
+    """The connections to a gateway. `patience` is how many seconds after its first failure a request is tried again
+    while no gateway answers."""
 
     def __init__(self, url: str, token: str | None, timeout: float, patience: float) -> None:
         headers = {"user-agent": f"redial-python/{_version.VERSION}"}
@@ -63,7 +64,7 @@ class Transport:
         if body is not None:
             content, sent["content-type"] = json.dumps(body).encode(), "application/json"
         params = {name: value for name, value in (query or {}).items() if value is not None}
-        until, failures = time.monotonic() + self._patience, 0
+        until, failures = 0.0, 0
         while True:
             pause: float | None = None
             try:
@@ -81,6 +82,9 @@ class Transport:
                 # Nothing was sent if there is no connection.
                 may_help = again or isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout))
             failures += 1
+            if failures == 1:
+                # A request that waited for long had no outage before its first failure.
+                until = time.monotonic() + self._patience
             wait_now = pause_after(failures) if pause is None else max(pause, pause_after(failures))
             if not may_help or time.monotonic() + wait_now > until:
                 raise error

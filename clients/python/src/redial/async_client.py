@@ -29,6 +29,8 @@ LONGEST_WAIT = 30.0
 """Seconds that one request waits; a longer wait takes several."""
 MOST_WAITED = 1000
 """Calls that one request can wait for."""
+PAUSE = 0.1
+"""Seconds between two requests of one wait that are answered at once."""
 
 View = TypeVar("View", CallView, TaskView)
 
@@ -137,6 +139,7 @@ class AsyncClient:
         body = {"calls": ids, "until": until_what}
         while True:
             wait = LONGEST_WAIT if until is None else min(LONGEST_WAIT, max(0.0, until - time.monotonic()))
+            began = time.monotonic()
             response = await self._transport.send("POST", path_of("calls", "wait"), body, wait=wait)
             answer = response.json()
             if answer["done"]:
@@ -144,6 +147,7 @@ class AsyncClient:
             if until is not None and time.monotonic() >= until:
                 open_ = sum(not one["ended"] for one in answer["calls"])
                 raise Timeout(f"{open_} of {len(ids)} calls have not ended in time; they go on")
+            await _pause(began, wait)
 
     def get_call(self, id: str) -> AsyncCall:
         """The call with this id, without asking for it."""
@@ -332,9 +336,14 @@ async def _ended(transport: Transport, path: str, kind: type[View], timeout: flo
             return view
         if until is not None and time.monotonic() >= until:
             raise Timeout(f"{path} is {view.state} after {timeout:g} s, and goes on")
-        if time.monotonic() - began < min(wait, 0.1):
-            # A gateway that shuts down answers at once.
-            await asyncio.sleep(0.1)
+        await _pause(began, wait)
+
+
+async def _pause(began: float, wait: float) -> None:
+    """Before the same is asked again: a gateway that shuts down answers at once, and so does one that is to wait for less than a
+    second."""
+    if time.monotonic() - began < min(wait, PAUSE):
+        await asyncio.sleep(PAUSE)
 
 
 def result_of(view: CallView) -> Any:
