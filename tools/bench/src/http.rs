@@ -15,8 +15,6 @@ use crate::{
 
 /// Lines of one piece of a body.
 const LINES: u32 = 500;
-/// Streams at once: as many requests are under way as over NATS.
-const STREAMS: u32 = 4;
 
 /// Measures a fleet over NATS and over HTTP, in this order, which the caller changes from round to round by `http_first`.
 pub(crate) async fn round(
@@ -57,17 +55,13 @@ impl Http {
         Ok(Self { client, calls: format!("{gateway}/v1/calls") })
     }
 
-    /// Submits calls as streams of lines, and reads what became of each.
+    /// Submits calls as one stream of lines, and reads what became of each. The gateway has 8 requests to the dispatchers
+    /// under way for a stream, as many as [`Load::submit`] has. Theirs are full; its requests have the lines that have
+    /// arrived, at most 500: half of that on average.
     async fn submit(&self, calls: u32) -> anyhow::Result<()> {
-        let share = calls.div_ceil(STREAMS);
-        let streams = (0..STREAMS).map(|n| self.submit_stream(n * share, ((n + 1) * share).min(calls)));
-        futures_util::future::try_join_all(streams).await.map(|_| ())
-    }
-
-    async fn submit_stream(&self, from: u32, to: u32) -> anyhow::Result<()> {
-        let pieces = (from..to).step_by(LINES as usize).map(move |from| {
+        let pieces = (0..calls).step_by(LINES as usize).map(move |from| {
             let line = |n| format!("{{\"tool\":\"{ECHO}\",\"arguments\":{}}}\n", arguments(n));
-            Ok::<_, std::io::Error>(Bytes::from((from..to.min(from + LINES)).map(line).collect::<String>()))
+            Ok::<_, std::io::Error>(Bytes::from((from..calls.min(from + LINES)).map(line).collect::<String>()))
         });
         let request = self.client.post(&self.calls).header("content-type", "application/x-ndjson");
         let answer = request.body(reqwest::Body::wrap_stream(stream::iter(pieces))).send().await?;
@@ -76,7 +70,7 @@ impl Http {
         while let Some(piece) = pieces.next().await {
             accepted += line_ends(&piece?);
         }
-        anyhow::ensure!(accepted == (to - from) as usize, "{accepted} of {} lines were answered", to - from);
+        anyhow::ensure!(accepted == calls as usize, "{accepted} of {calls} lines were answered");
         Ok(())
     }
 
