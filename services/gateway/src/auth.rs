@@ -11,7 +11,12 @@ use redial_proto::{ApiToken, Code, Tenant, TokenId, User, UserRole};
 use redial_store::{Store, TokenRecord};
 use tokio::sync::Semaphore;
 
-use crate::{config::GatewayConfig, identity::Identity, limits::Limits, problem::Problem};
+use crate::{
+    config::GatewayConfig,
+    identity::Identity,
+    limits::{Limits, RequestLimits},
+    problem::Problem,
+};
 
 /// How long a token that was read counts as it was: a revoked one stops working after this.
 const FRESH: Duration = Duration::from_secs(10);
@@ -76,7 +81,7 @@ impl Tokens {
         }
         self.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        Ok(Identity { tenant, user, roles, limits, token: Some(token.id) })
+        Ok(Identity { tenant, user, roles, limits: RequestLimits::new(limits), token: Some(token.id) })
     }
 
     /// Returns once the token has expired, or was revoked or erased. While the database cannot be reached, it waits; only the expiry
@@ -94,7 +99,8 @@ impl Tokens {
 
     fn without_token(&self) -> Result<Identity, Problem> {
         let (tenant, user, limits) = self.open.clone().ok_or_else(unauthenticated)?;
-        Ok(Identity { tenant, user, roles: UserRole::ALL.iter().copied().collect(), limits, token: None })
+        let (roles, limits) = (UserRole::ALL.iter().copied().collect(), RequestLimits::new(limits));
+        Ok(Identity { tenant, user, roles, limits, token: None })
     }
 
     /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
@@ -147,7 +153,7 @@ impl Tokens {
     fn remember(&self, id: &TokenId, known: Known) {
         let mut all = self.known();
         if all.len() >= REMEMBERED && !all.contains_key(id) {
-            let idle = all.iter().filter(|(_, known)| Arc::strong_count(&known.limits) == 1);
+            let idle = all.iter().filter(|(_, known)| known.limits.are_idle());
             let oldest = idle.min_by_key(|(_, known)| known.read_at).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| all.remove(&oldest));
         }

@@ -1,10 +1,10 @@
 //! Who sent a request.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use redial_proto::{Code, Tenant, TokenId, User, UserRole};
 
-use crate::{limits::Limits, problem::Problem};
+use crate::{limits::RequestLimits, problem::Problem};
 
 /// Who sent a request, as its token says.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Identity {
     pub(crate) user: User,
     pub(crate) roles: BTreeSet<UserRole>,
     /// What the token may still do now.
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: RequestLimits,
     /// The token itself; `None` where none is needed.
     pub(crate) token: Option<TokenId>,
 }

@@ -16,6 +16,7 @@ use axum::{
 };
 use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{Code, TokenId, UserRole, limits::shorten};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::{
@@ -27,6 +28,8 @@ use crate::{
 
 /// The header with the id of a request.
 const REQUEST_ID: &str = "x-request-id";
+/// Bytes of an answer that is not gone as soon as it is written.
+const LARGE: u64 = 64 * 1024;
 
 /// The roles of an endpoint, of which a token needs one.
 #[derive(Clone)]
@@ -41,22 +44,33 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     let authorization = request.headers().get(header::AUTHORIZATION).cloned();
     let checked = async {
         let who = gateway.tokens.identify(&gateway.store, authorization.as_ref()).await?;
-        who.limits.request()?;
         who.in_role(roles)?;
+        who.limits.begin().await?;
         Ok::<_, Problem>(who)
     };
     match checked.await {
         Ok(who) => {
-            let token = who.token.clone();
-            request.extensions_mut().insert(who);
+            request.extensions_mut().insert(who.clone());
             let response = next.run(request).await;
-            match token {
-                Some(token) if response.body().size_hint().exact().is_none() => end_with(response, gateway, token),
+            match (response.body().size_hint().exact(), who.token) {
+                (None, Some(token)) => end_with(response, gateway, token),
+                (Some(bytes), _) if bytes > LARGE => keep_turn(response, bytes, who.limits.take_turn()),
                 _ => response,
             }
         }
         Err(problem) => problem.into_response(),
     }
+}
+
+/// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
+fn keep_turn(response: Response, bytes: u64, turn: Option<OwnedSemaphorePermit>) -> Response {
+    let mut response = response.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _kept = &turn;
+        }))
+    });
+    response.headers_mut().insert(header::CONTENT_LENGTH, bytes.into());
+    response
 }
 
 /// A stream that ends with the token that it was opened with: otherwise whoever has a revoked token would go on to read.

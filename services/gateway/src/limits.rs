@@ -1,6 +1,10 @@
 //! What one token may do at a time.
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock as _};
 use redial_proto::Code;
@@ -16,7 +20,12 @@ pub(crate) struct Limits {
     streams: Arc<Semaphore>,
     most_streams: u32,
     long_reads: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
 }
+
+/// Requests of one token at a time that are neither a stream nor a wait: their bodies and answers are in memory, 5 MiB each at
+/// most. More wait before anything of them is read.
+const REQUESTS: usize = 64;
 
 /// Reads of one token at a time that may take seconds.
 const LONG_READS: usize = 2;
@@ -31,11 +40,11 @@ impl Limits {
             streams: Arc::new(Semaphore::new(streams as usize)),
             most_streams: streams,
             long_reads: Arc::new(Semaphore::new(LONG_READS)),
+            requests: Arc::new(Semaphore::new(REQUESTS)),
         }
     }
 
-    /// Counts a request.
-    pub(crate) fn request(&self) -> Result<(), Problem> {
+    fn request(&self) -> Result<(), Problem> {
         self.rate.check().map_err(|until| {
             let wait = until.wait_time_from(governor::clock::DefaultClock::default().now());
             let message = format!("the token sent more than {} requests per second", self.per_second);
@@ -43,16 +52,82 @@ impl Limits {
         })
     }
 
-    /// Waits for a turn to read for long.
-    pub(crate) async fn long_read(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        self.long_reads.clone().acquire_owned().await
+    /// Whether nothing of the token is under way.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.streams.available_permits() == self.most_streams as usize && self.requests.available_permits() == REQUESTS
+    }
+}
+
+/// The limits of the token of one request, which counts as one of several at a time until it becomes a stream or a wait.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestLimits {
+    token: Arc<Limits>,
+    turn: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+impl RequestLimits {
+    pub(crate) fn new(token: Arc<Limits>) -> Self {
+        Self { token, turn: Arc::default() }
     }
 
-    /// Counts a stream or a waiting request, until the permit is dropped.
+    /// Counts the request, and waits until few enough others are under way.
+    pub(crate) async fn begin(&self) -> Result<(), Problem> {
+        self.token.request()?;
+        *self.turn() = self.token.requests.clone().acquire_owned().await.ok();
+        Ok(())
+    }
+
+    /// What has to be kept until the answer was sent. `None`: it became a stream or a wait.
+    pub(crate) fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
+        self.turn().take()
+    }
+
+    /// Waits for a turn to read for long.
+    pub(crate) async fn long_read(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        self.token.long_reads.clone().acquire_owned().await
+    }
+
+    /// Counts a stream or a waiting request, until the permit is dropped. It is none of those any more that wait for a turn.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        self.streams.clone().try_acquire_owned().map_err(|_| {
-            let message = format!("the token has {} streams and waiting requests open", self.most_streams);
+        let permit = self.token.streams.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("the token has {} streams and waiting requests open", self.token.most_streams);
             Problem::new(Code::RateLimited, message)
-        })
+        })?;
+        self.take_turn();
+        Ok(permit)
+    }
+
+    fn turn(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_wait_for_a_turn_and_streams_and_waits_give_theirs_back() {
+        let token = Arc::new(Limits::new(1_000, 1));
+        let mut open = Vec::new();
+        for _ in 0..REQUESTS {
+            let request = RequestLimits::new(token.clone());
+            request.begin().await.unwrap();
+            open.push(request);
+        }
+        let late = RequestLimits::new(token.clone());
+        let waits = tokio::spawn(async move { late.begin().await.map(|()| late) });
+        tokio::task::yield_now().await;
+        assert!(!waits.is_finished(), "{REQUESTS} are under way");
+        let stream = open[0].stream().unwrap();
+        let late = waits.await.unwrap().unwrap();
+        assert!(open[1].stream().is_err(), "one stream is allowed");
+        let kept = late.take_turn();
+        drop((open, late));
+        assert!(!token.are_idle(), "an answer is being sent");
+        drop(kept);
+        assert!(!token.are_idle(), "a stream is open");
+        drop(stream);
+        assert!(token.are_idle());
     }
 }

@@ -70,7 +70,7 @@ async fn ready(State(gateway): State<Shared>) -> Response {
             tokio::join!(tokio::time::timeout(LOOK, gateway.store.now()), dispatcher_answers(&gateway));
         [matches!(postgres, Ok(Ok(_))), gateway.queue.is_connected(), dispatcher]
     };
-    let parts = gateway.last_look.parts(ask).await;
+    let parts = gateway.last_look.parts(Box::pin(ask)).await;
     let [postgres, nats, dispatcher] = parts.map(|ok| if ok { PartHealth::Ok } else { PartHealth::Unavailable });
     let ready = parts == [true; 3] && !gateway.shutdown.is_cancelled();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -105,12 +105,12 @@ pub(super) async fn wait(
             tokio::time::sleep_until(deadline.min(Instant::now() + COLLECT)).await;
         }
     };
-    let status = if reply.done { StatusCode::OK } else { StatusCode::ACCEPTED };
-    let is_over = reply.done;
-    let mut response = (status, axum::Json(reply)).into_response();
-    if !is_over {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
-    }
+    let mut response = if reply.done {
+        axum::Json(reply).into_response()
+    } else {
+        let again = [(header::RETRY_AFTER, HeaderValue::from_static("0"))];
+        (StatusCode::ACCEPTED, again, axum::Json(reply)).into_response()
+    };
     prefer::applied(response.headers_mut(), wait);
     Ok(response)
 }
