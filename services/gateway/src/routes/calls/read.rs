@@ -42,7 +42,7 @@ pub(super) struct CallRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     redriven_as: Option<CallId>,
     /// Reports that arrived too late to count.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     late_reports: Vec<LateReport>,
 }
 
