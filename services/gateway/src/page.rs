@@ -4,10 +4,11 @@
 //! nothing from it. Every gateway reads the tokens of all others, because the key is in the database.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit as _, Mac};
 use redial_proto::Tenant;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 
 use crate::{gateway::Gateway, identity::Identity, problem::Problem};
 
@@ -119,17 +120,11 @@ impl Pages {
     }
 }
 
-/// HMAC-SHA256 (RFC 2104) with a key of at most 64 bytes.
+/// HMAC-SHA256 of the parts, one behind the other.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut block = [0_u8; 64];
-    for (byte, key) in block.iter_mut().zip(key) {
-        *byte = *key;
-    }
-    let mut inner = Sha256::new().chain_update(block.map(|byte| byte ^ 0x36));
-    for part in parts {
-        inner.update(part);
-    }
-    Sha256::new().chain_update(block.map(|byte| byte ^ 0x5c)).chain_update(inner.finalize()).finalize().into()
+    // Shorter and longer keys are padded and hashed (RFC 2104), so every length is allowed.
+    let Ok(mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    parts.iter().fold(mac, Mac::chain_update).finalize().into_bytes().into()
 }
 
 /// Entries that are long: read a few at a time, so that a page is bounded by its bytes and not only by their number.
