@@ -66,6 +66,13 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
     let error = &answer.body["errors"][0];
     assert_eq!((&error["pointer"], &error["rule"]), (&"/retry/cap_ms".into(), &"type".into()), "{}", answer.text);
     assert_eq!(error["allowed"], "u64");
+    for media in [json, "application/x-ndjson"] {
+        let request = http.request(Method::POST, "/v1/calls").header("content-type", media);
+        let answer =
+            Answer::of(request.header("content-encoding", "gzip").body(good.clone()).send().await.unwrap()).await;
+        let detail = answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+        assert!(detail.contains("Content-Encoding is \"gzip\"; allowed: none"), "{detail}");
+    }
     let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
     assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
     stack.finish().await;
@@ -85,6 +92,10 @@ async fn pages_of_other_sites_and_other_names_reach_nothing() {
     ] {
         let answer = Answer::of(call().header(name, value).send().await.unwrap()).await;
         answer.problem(StatusCode::from_u16(status).unwrap(), "forbidden");
+    }
+    for path in ["/healthz", "/readyz"] {
+        let probe = http.request(Method::GET, path).header("host", "10.0.0.7:8700").send().await.unwrap();
+        assert_eq!(probe.status(), 200, "{path}");
     }
     let own = Answer::of(call().header("origin", &gateway.url).send().await.unwrap()).await;
     own.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");

@@ -229,11 +229,23 @@ pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
 }
 
 fn check_json_type(headers: &HeaderMap) -> Result<(), Problem> {
+    check_encoding(headers)?;
     match media_type(headers).as_deref() {
         Some("application/json") => Ok(()),
         Some(media) if media.starts_with("application/") && media.ends_with("+json") => Ok(()),
         other => Err(wrong_type(other, "application/json")),
     }
+}
+
+/// Fails for a body that is compressed, which would be read as what it is not.
+pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(found) = headers.get(header::CONTENT_ENCODING) else { return Ok(()) };
+    if found.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    let found = limits::shorten(&String::from_utf8_lossy(found.as_bytes()), 100);
+    let message = format!("Content-Encoding is {found:?}; allowed: none, the body as it is");
+    Err(Problem::new(Code::UnsupportedMediaType, message))
 }
 
 /// The error for a body of another type.

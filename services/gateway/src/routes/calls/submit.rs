@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::{Ended, ended_within, ndjson, wait::end_within};
 use crate::{
-    extract::{RawJson, json, media_type, text, wrong_type},
+    extract::{RawJson, check_encoding, json, media_type, text, wrong_type},
     gateway::{Gateway, Shared},
     idempotency::{REPLAYED, key, no_common_key},
     identity::Identity,
@@ -32,6 +32,7 @@ pub(super) async fn submit(
     let headers = request.headers().clone();
     match media_type(&headers).as_deref() {
         Some(ndjson::MEDIA) => {
+            check_encoding(&headers)?;
             no_common_key(&headers)?;
             ndjson::submit(gateway, &who, request)
         }
