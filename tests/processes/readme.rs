@@ -8,7 +8,7 @@ use redial_testkit::{Process, RawNats};
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::python;
+use crate::{python, shared};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
 
@@ -71,10 +71,23 @@ fn example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
     (line, rest.split_once("```").unwrap().0)
 }
 
+/// The program in Python that begins with this line, and what the README says that it prints.
+fn python_example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
+    let mut blocks = readme.split("```python\n").skip(1);
+    let block = blocks.find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no example {start}"));
+    let (program, rest) = block.split_once("```\n\n```\n").unwrap();
+    (program, rest.split_once("```").unwrap().0)
+}
+
 /// What a line of a shell prints.
 async fn printed(line: &str) -> String {
-    let output = Command::new("sh").args(["-c", line]).output().await.unwrap();
-    assert!(output.status.success(), "{line}: {output:?}");
+    output(Command::new("sh").args(["-c", line])).await
+}
+
+/// What a command prints that must succeed.
+async fn output(command: &mut Command) -> String {
+    let output = command.kill_on_drop(true).output().await.unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -116,17 +129,64 @@ async fn the_curl_lines_of_the_readme_work_as_printed() {
 async fn the_python_lines_of_the_readme_work_as_printed() {
     let Some(python) = python::find() else { return };
     let readme = fs::read_to_string(README).unwrap();
-    let (_, rest) = readme.split_once("```python\nfrom redial import Client\n").unwrap();
-    let (program, rest) = rest.split_once("```\n\n```\n").unwrap();
-    let shown = rest.split_once("```").unwrap().0;
+    let (program, shown) = python_example(&readme, "from redial import Client\n");
     let folder = folder();
     let dev = dev(folder.path()).await;
     let mut command = std::process::Command::new(&python.program);
     python::Python::set_up(&mut command);
-    command.args(["-c", &format!("from redial import Client\n{program}")]).env("REDIAL_URL", gateway(&dev).await);
-    let output = Command::from(command).output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), shown);
+    command.args(["-c", program]).env("REDIAL_URL", gateway(&dev).await);
+    assert_eq!(output(&mut command.into()).await, shown);
+    stop(dev).await;
+}
+
+/// The agent `travel`, and the script that plays its model: it calls a tool, then says what the README shows.
+const TRAVEL: [(&str, &str); 3] = [
+    ("agents.toml", "[agents.travel]\nmodel = \"played\"\ntools = [\"echo\"]\n"),
+    ("models.toml", "[models.played]\nprovider = \"script\"\nscript = \"script.toml\"\n"),
+    (
+        "script.toml",
+        r#"
+[[rule]]
+when = { last = "user", contains = "two nights in Rome" }
+calls = [{ name = "echo", arguments = { city = "Rome", nights = 2 } }]
+
+[[rule]]
+when = { tool = "echo", failed = false }
+text = "Two nights in {{last.city}} are booked."
+"#,
+    ),
+];
+
+#[tokio::test]
+async fn the_openai_lines_of_the_readme_work_as_printed() {
+    let Some(python) = shared::find() else { return };
+    let readme = fs::read_to_string(README).unwrap();
+    let (program, shown) = python_example(&readme, "from openai import OpenAI\n");
+    let folder = folder();
+    for (name, text) in TRAVEL {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let dev = dev(folder.path()).await;
+    assert!(program.contains(GATEWAY), "{program}");
+    let mut command = Command::new(python);
+    command.args(["-c", &program.replace(GATEWAY, &gateway(&dev).await)]);
+    // The client reads a key and an address from variables of this name.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OPENAI_")) {
+        command.env_remove(name);
+    }
+    assert_eq!(output(&mut command).await, shown);
+    stop(dev).await;
+}
+
+#[tokio::test]
+async fn the_line_of_the_command_line_in_the_readme_works_as_printed() {
+    let readme = fs::read_to_string(README).unwrap();
+    let (line, shown) = example(&readme, "target/debug/redial call ");
+    let folder = folder();
+    let dev = dev(folder.path()).await;
+    let line = line.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
+    // It finds the `redial dev` of the folder that it runs in.
+    assert_eq!(output(Command::new("sh").args(["-c", &line]).current_dir(folder.path())).await, shown);
     stop(dev).await;
 }
 
