@@ -108,11 +108,11 @@ impl Store {
             write_events(&mut transaction, span).await?;
             // Locks the row until the commit, so that nobody moves the progress in between.
             let leads = set_progress(&mut transaction, Some(progress.was), Some(progress.until)).await?;
-            if !leads {
-                sqlx::raw_sql("ROLLBACK").execute(&mut *transaction).await?;
-                sqlx::raw_sql("BEGIN").execute(&mut *transaction).await?;
+            if leads {
+                transaction.commit().await?;
+            } else {
+                transaction.rollback().await?;
             }
-            transaction.commit().await?;
             Ok(leads)
         })
         .await
