@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -18,6 +19,10 @@ use uuid::Uuid;
 const KEPT: Duration = Duration::from_secs(2);
 /// Bytes of such events at most; the oldest go first.
 const KEPT_BYTES: usize = 8 * 1024 * 1024;
+
+/// The database is asked about what is waited for after this, and again after an eighth of the time that the last waiter has
+/// waited, within these bounds: whoever waits briefly hears of an end soon, and whoever waits long costs one look a second.
+const LOOKS: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
 
 /// What is known to whoever waits.
 #[derive(Clone, Debug, Default)]
@@ -50,10 +55,15 @@ struct Inner {
     kept_bytes: usize,
 }
 
-#[derive(Default)]
 struct Waiting {
     news: watch::Sender<News>,
     waiters: usize,
+    /// When the last waiter came.
+    since: Instant,
+    /// When the database is asked about it.
+    due: Instant,
+    /// How far it was at the last look; `None` before the first.
+    position: Option<i64>,
 }
 
 /// Hears of one subject until it is dropped.
@@ -66,16 +76,16 @@ pub(crate) struct Waiter {
 impl Hub {
     /// Waits for news of a subject from now on; an end that was heard a moment ago counts.
     pub(crate) fn wait_for(&self, subject: Subject) -> Waiter {
+        let now = Instant::now();
         let mut inner = self.lock();
         let kept = inner.kept.get(&subject).map(|(_, end)| end.clone());
-        let waiting = inner.waiting.entry(subject.clone()).or_default();
+        let waiting = inner.waiting.entry(subject.clone()).or_insert_with(|| Waiting::new(now));
         waiting.waiters += 1;
+        waiting.since = now;
+        waiting.due = waiting.due.min(now + *LOOKS.start());
         let news = waiting.news.subscribe();
         if kept.is_some() {
-            waiting.news.send_modify(|news| {
-                news.changes += 1;
-                news.end = kept;
-            });
+            waiting.heard(kept);
         }
         drop(inner);
         Waiter { hub: self.clone(), subject, news }
@@ -88,15 +98,30 @@ impl Hub {
             inner.keep(subject, end);
             return;
         };
-        waiting.news.send_modify(|news| {
-            news.changes += 1;
-            news.end = end.or_else(|| news.end.take());
-        });
+        waiting.heard(end);
     }
 
-    /// What is waited for.
-    pub(crate) fn subjects(&self) -> Vec<Subject> {
-        self.lock().waiting.keys().cloned().collect()
+    /// What the database is to be asked about now.
+    pub(crate) fn due(&self, now: Instant) -> Vec<Subject> {
+        let mut inner = self.lock();
+        let due = inner.waiting.iter_mut().filter(|(_, waiting)| waiting.due <= now);
+        due.map(|(subject, waiting)| {
+            let waited = now.saturating_duration_since(waiting.since);
+            waiting.due = now + (waited / 8).clamp(*LOOKS.start(), *LOOKS.end());
+            subject.clone()
+        })
+        .collect()
+    }
+
+    /// How far a subject is, as the database says. A change is news; so is the first look, because it is not known what changed
+    /// since the waiter's own.
+    pub(crate) fn looked(&self, subject: &Subject, position: i64) {
+        let mut inner = self.lock();
+        if let Some(waiting) = inner.waiting.get_mut(subject)
+            && waiting.position.replace(position) != Some(position)
+        {
+            waiting.heard(None);
+        }
     }
 
     /// How many wait: a request or a stream counts once for each call or task that it waits for.
@@ -128,6 +153,19 @@ impl Inner {
                 self.kept_bytes -= self.kept.remove(&subject).map_or(0, |(_, end)| end.len());
             }
         }
+    }
+}
+
+impl Waiting {
+    fn new(now: Instant) -> Self {
+        Self { news: watch::Sender::default(), waiters: 0, since: now, due: now + *LOOKS.start(), position: None }
+    }
+
+    fn heard(&self, end: Option<Bytes>) {
+        self.news.send_modify(|news| {
+            news.changes += 1;
+            news.end = end.or_else(|| news.end.take());
+        });
     }
 }
 
@@ -181,11 +219,37 @@ mod tests {
         let (mut one, mut two) = (hub.wait_for(subject(1)), hub.wait_for(subject(1)));
         hub.heard(subject(1), None);
         assert_eq!((one.next().await.changes, two.next().await.changes), (1, 1));
-        assert_eq!((hub.waiters(), hub.subjects().len()), (2, 1));
+        assert_eq!((hub.waiters(), hub.lock().waiting.len()), (2, 1));
         drop(one);
-        assert_eq!((hub.waiters(), hub.subjects().len()), (1, 1));
+        assert_eq!((hub.waiters(), hub.lock().waiting.len()), (1, 1));
         drop(two);
-        assert_eq!((hub.waiters(), hub.subjects().len()), (0, 0));
+        assert_eq!((hub.waiters(), hub.lock().waiting.len()), (0, 0));
+    }
+
+    #[test]
+    fn looks_become_rarer_and_a_new_waiter_is_served_soon() {
+        let hub = Hub::default();
+        let _first = hub.wait_for(subject(1));
+        let start = hub.lock().waiting[&subject(1)].since;
+        let at = |ms| start + Duration::from_millis(ms);
+        let looks = |times: std::ops::Range<u64>| times.filter(|ms| !hub.due(at(*ms)).is_empty()).collect::<Vec<_>>();
+        assert_eq!(looks(0..100), [20, 40, 60, 80]);
+        let later = looks(100..20_000);
+        assert!(later.iter().zip(&later[1..]).all(|(one, next)| next - one <= (next / 8).max(20)), "{later:?}");
+        assert_eq!(later.windows(2).last().map(|two| two[1] - two[0]), Some(1_000));
+        let _second = hub.wait_for(subject(1));
+        assert_eq!(hub.due(Instant::now() + *LOOKS.start()).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_look_tells_what_changed() {
+        let hub = Hub::default();
+        let mut waiter = hub.wait_for(subject(1));
+        hub.looked(&subject(1), 3);
+        assert_eq!(waiter.next().await.changes, 1, "the first look");
+        hub.looked(&subject(1), 3);
+        hub.looked(&subject(1), 4);
+        assert_eq!(waiter.next().await.changes, 2, "the same position is no news");
     }
 
     #[test]

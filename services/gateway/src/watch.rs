@@ -1,6 +1,6 @@
 //! Tells those who wait: from the events of the dispatchers, and from the database for those that were missed.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::{Duration, Instant};
 
 use redial_proto::{CallId, TaskId};
 use tokio_util::sync::CancellationToken;
@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::{gateway::Shared, hub::Subject};
 
-/// How often the database is asked about everything that is waited for.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often it is looked for what the database is to be asked about.
+const LOOK: Duration = Duration::from_millis(20);
 /// Calls and tasks that one statement asks about.
 const LOOKED: usize = 5_000;
 /// How often it is written down when tokens were last used.
@@ -36,36 +36,27 @@ pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription
     }
 }
 
-/// Looks at everything that is waited for, and tells what changed since the last look.
+/// Looks at what is waited for, and tells what changed since the last look.
 pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
-    let mut seen = HashMap::<Subject, i64>::new();
     loop {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             () = shutdown.cancelled() => return,
         }
-        let subjects = gateway.hub.subjects();
-        let ids: Vec<Uuid> = subjects.iter().map(|subject| subject.id).collect();
-        let mut now = HashMap::with_capacity(ids.len());
+        let ids: Vec<Uuid> = gateway.hub.due(Instant::now()).into_iter().map(|subject| subject.id).collect();
         for ids in ids.chunks(LOOKED) {
             let found = match gateway.store.progress(ids).await {
                 Ok(found) => found,
                 Err(error) => {
                     tracing::warn!(%error, "Failed to look at what requests wait for; trying again");
-                    continue;
+                    break;
                 }
             };
             for progress in found {
                 let Ok(tenant) = progress.tenant.parse() else { continue };
-                let subject = Subject { tenant, id: progress.id };
-                // Also at the first look: what changed between the waiter's own look and this one is not known.
-                if seen.get(&subject) != Some(&progress.position) {
-                    gateway.hub.heard(subject.clone(), None);
-                }
-                now.insert(subject, progress.position);
+                gateway.hub.looked(&Subject { tenant, id: progress.id }, progress.position);
             }
         }
-        seen = now;
     }
 }
 
