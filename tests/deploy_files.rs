@@ -197,6 +197,17 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
 }
 
 #[test]
+fn dispatchers_and_gateways_read_the_access_file_of_its_folder() {
+    let compose = Compose::read();
+    for name in ["dispatcher", "gateway"] {
+        let service = &compose.services()[name];
+        assert_eq!(service["environment"]["REDIAL_ACCESS"], "/etc/redial/deploy/access.toml", "{name}");
+        let mounts = strings(&service["volumes"]);
+        assert!(mounts.contains(&"./deploy:/etc/redial/deploy:ro"), "{name}: {mounts:?}");
+    }
+}
+
+#[test]
 fn the_users_of_nats_are_what_the_access_file_says() {
     let access = Access::read("deploy/access.toml", &text("deploy/access.toml")).unwrap();
     let written = server_configuration(&access, "access.toml");

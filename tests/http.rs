@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "http/access.rs"]
+mod access;
 #[path = "http/calls.rs"]
 mod calls;
 #[path = "http/client.rs"]

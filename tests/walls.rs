@@ -39,12 +39,13 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 27] = [
+const MAY_USE: [(&str, &[&str]); 28] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
     ("redial-files", &[]),
     ("redial-access", &["redial-proto", "redial-files"]),
+    ("redial-reread", &["redial-proto"]),
     ("redial-records", &["redial-proto"]),
     ("redial-arguments", &["redial-proto"]),
     ("redial-engine", &["redial-proto", "redial-records", "redial-arguments"]),
@@ -59,7 +60,16 @@ const MAY_USE: [(&str, &[&str]); 27] = [
     ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
     (
         "redial-gateway",
-        &["redial-proto", "redial-store", "redial-queue", "redial-views", "redial-telemetry", "redial-loops"],
+        &[
+            "redial-proto",
+            "redial-access",
+            "redial-reread",
+            "redial-store",
+            "redial-queue",
+            "redial-views",
+            "redial-telemetry",
+            "redial-loops",
+        ],
     ),
     (
         "redial-dispatcher",
@@ -67,6 +77,7 @@ const MAY_USE: [(&str, &[&str]); 27] = [
             "redial-views",
             "redial-proto",
             "redial-access",
+            "redial-reread",
             "redial-backoff",
             "redial-records",
             "redial-arguments",

@@ -34,6 +34,11 @@ impl Http {
         Self { client: self.client.clone(), url: self.url.clone(), token: Some(token.to_owned()) }
     }
 
+    /// The token that it shows.
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap()
+    }
+
     /// A request to be completed.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));

@@ -14,7 +14,7 @@ use crate::{
     sse::Sse,
 };
 
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
+pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
 
 fn random() -> ApiToken {
     ApiToken::of_random(&std::array::from_fn(|_| rand::random()))

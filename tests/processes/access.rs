@@ -89,3 +89,20 @@ async fn an_environment_is_printed_for_whom_the_file_names() {
     assert!(worker.contains("export REDIAL_WORKER_POOLS=default\n"), "{worker}");
     assert!(worker.contains("unset REDIAL_TENANT\nunset REDIAL_USER\n"), "of the login before: {worker}");
 }
+
+#[tokio::test]
+async fn a_broken_access_file_stops_each_role_that_reads_it_before_it_connects() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("access.toml"), ACCESS.replace("\"read\"", "\"reed\"")).unwrap();
+    // Nothing listens there.
+    let servers = [("REDIAL_NATS_URL", "nats://127.0.0.1:1"), ("REDIAL_DATABASE_URL", "postgres://127.0.0.1:1/redial")];
+    let with_variable = [&servers[..], &[("REDIAL_ACCESS", "access.toml")]].concat();
+    for role in [&["dispatcher"][..], &["gateway"], &["dev", "--check"]] {
+        let by_flag = redial(folder.path(), &servers, &[role, &["--access", "access.toml"]].concat()).await;
+        let by_variable = redial(folder.path(), &with_variable, role).await;
+        for run in [by_flag, by_variable] {
+            let wanted = "error: access.toml:4:10: user \"acme.alice\": unknown value \"reed\"; did you mean \"read\"?";
+            assert!(run.code == 2 && run.err.starts_with(wanted), "{role:?}: {} {}", run.code, run.err);
+        }
+    }
+}

@@ -22,12 +22,17 @@ pub use crate::{
 
 use std::collections::BTreeSet;
 
-use redial_proto::{Tenant, User, UserRole};
+use redial_proto::{ApiError, Code, Tenant, User, UserRole};
 
 impl Access {
     /// Reads a text of TOML. The error has one line for each mistake, with the file, its line and column.
     pub fn read(file: &str, text: &str) -> Result<Self, Vec<String>> {
         file::read(file, text)
+    }
+
+    /// The same as one error with all lines.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ApiError> {
+        Self::read(file, text).map_err(|mistakes| ApiError::new(Code::InvalidConfiguration, mistakes.join("\n")))
     }
 
     /// The limits of a tenant; `None` if the file does not name it.

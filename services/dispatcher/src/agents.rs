@@ -7,8 +7,7 @@ use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc, time
 use redial_access::TenantPolicy;
 use redial_engine::feedback::check_templates;
 use redial_proto::{AgentSpec, ApiError, Code};
-
-use crate::reread::{Current, Reread};
+use redial_reread::{Current, Reread};
 
 pub use self::file::{AgentsFile, Reference, check_agent_file, check_agents_file};
 
@@ -100,8 +99,9 @@ fn parse(file: &str, text: &str) -> Result<BTreeMap<String, AgentSpec>, ApiError
 
 #[cfg(test)]
 mod tests {
+    use redial_reread::CHECK_INTERVAL;
+
     use super::*;
-    use crate::reread::CHECK_INTERVAL;
 
     #[tokio::test]
     async fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {

@@ -10,6 +10,7 @@ use redial_proto::{
 };
 use redial_queue::Request;
 use redial_records::{Effect, NewCall};
+use redial_reread::Current;
 use redial_store::{Store, TenantStore};
 use redial_webhooks::WebhookKey;
 
@@ -19,7 +20,6 @@ use crate::{
     effects,
     error::{call_not_found, store_failed},
     new_calls, policies,
-    reread::Current,
     transitions::{self, Cancelled},
 };
 

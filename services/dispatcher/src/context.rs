@@ -10,12 +10,13 @@ use redial_engine::outage::{Observation, OutageDetector};
 use redial_loops::Loops;
 use redial_queue::{LONGEST_RECONNECT, Queue};
 use redial_records::{NewCall, OutgoingJob};
+use redial_reread::Reread;
 use redial_store::{Store, Time};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, policies, publish,
-    registry::Registry, reread::Reread, wait::retry_transient, wake_set::WakeSet,
+    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish, registry::Registry,
+    wait::retry_transient, wake_set::WakeSet,
 };
 
 /// Erasures and their dry runs that a dispatcher works on at once, of all users.
@@ -49,7 +50,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) async fn connect(config: DispatcherConfig, loops: &Loops) -> Result<Arc<Self>, DispatcherError> {
         let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::File)?;
-        let access = Reread::load(config.access.clone(), "access file", policies::parse).await;
+        let access = Reread::load(config.access.clone(), "access file", Access::parse).await;
         let access = access.map_err(DispatcherError::File)?;
         let queue = Queue::connect(&config.queue).await?;
         let store = Store::connect(&config.store()).await?;

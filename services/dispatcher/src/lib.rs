@@ -30,7 +30,6 @@ mod policies;
 mod publish;
 mod redrives;
 mod registry;
-mod reread;
 mod retention;
 mod roll_up;
 mod running;

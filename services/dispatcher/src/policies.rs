@@ -7,13 +7,7 @@ use redial_engine::tools::Tools;
 use redial_proto::{
     AgentSpec, ApiError, Caller, Code, Door, Submission, Tenant, User, UserRole, limits::shorten, turn::model_name,
 };
-
-use crate::reread::Current;
-
-/// Reads an access file.
-pub(crate) fn parse(file: &str, text: &str) -> Result<Access, ApiError> {
-    Access::read(file, text).map_err(|mistakes| ApiError::new(Code::InvalidConfiguration, mistakes.join("\n")))
-}
+use redial_reread::Current;
 
 /// The limits of a tenant; `None` if there is no access file. A tenant that the file does not name may submit nothing.
 pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {

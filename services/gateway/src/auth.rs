@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::http::HeaderValue;
-use redial_proto::{ApiToken, Code, Tenant, TokenId, User, UserRole};
+use redial_proto::{ApiToken, Tenant, TokenId, User, UserRole};
 use redial_store::{Store, TokenRecord};
 use tokio::sync::Semaphore;
 
@@ -16,6 +16,7 @@ use crate::{
     identity::Identity,
     limits::{Limits, RequestLimits},
     problem::Problem,
+    rights::Rights,
 };
 
 /// How long a token that was read counts as it was: a revoked one stops working after this.
@@ -62,10 +63,11 @@ impl Tokens {
         }
     }
 
-    /// Who sent a request, by its header `Authorization`.
+    /// Who sent a request, by its header `Authorization`, in the roles that the access file gives now.
     pub(crate) async fn identify(
         &self,
         store: &Store,
+        rights: &Rights,
         authorization: Option<&HeaderValue>,
     ) -> Result<Identity, Problem> {
         let Some(value) = authorization else { return self.without_token() };
@@ -75,13 +77,17 @@ impl Tokens {
         });
         // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing.
         let Some(token) = token else { return self.without_token() };
-        let Known { record, limits, read_at, .. } = self.read(store, &token.id).await?.ok_or_else(unauthenticated)?;
+        let Known { record, limits, read_at, .. } =
+            self.read(store, &token.id).await?.ok_or_else(Problem::unauthenticated)?;
         if !record.has_hash(token.hash()) || record.has_ended_by(read_at.elapsed()) {
-            return Err(unauthenticated());
+            return Err(Problem::unauthenticated());
         }
-        self.mark_used(&token.id);
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        Ok(Identity { tenant, user, roles, limits: RequestLimits::new(limits), token: Some(token.id) })
+        let limits = RequestLimits::new(limits);
+        let who = Identity::new((tenant, user), roles, limits, Some(token.id.clone()));
+        let who = rights.narrow(who)?;
+        self.mark_used(&token.id);
+        Ok(who)
     }
 
     /// Returns once the token has expired, or was revoked or erased. While the database cannot be reached, it waits; only the expiry
@@ -98,9 +104,9 @@ impl Tokens {
     }
 
     fn without_token(&self) -> Result<Identity, Problem> {
-        let (tenant, user, limits) = self.open.clone().ok_or_else(unauthenticated)?;
+        let (tenant, user, limits) = self.open.clone().ok_or_else(Problem::unauthenticated)?;
         let (roles, limits) = (UserRole::ALL.iter().copied().collect(), RequestLimits::new(limits));
-        Ok(Identity { tenant, user, roles, limits, token: None })
+        Ok(Identity::new((tenant, user), roles, limits, None))
     }
 
     /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
@@ -172,11 +178,4 @@ impl Tokens {
         let used = all.iter_mut().filter_map(|(id, known)| std::mem::take(&mut known.used).then(|| id.clone()));
         used.collect()
     }
-}
-
-/// The same for everything that is wrong with a token, so that nobody learns which ids exist.
-fn unauthenticated() -> Problem {
-    let message = "the token is missing, unknown, expired or revoked; allowed: Authorization: Bearer rdl_<id>_<secret>, \
-                   from `redial token create`";
-    Problem::new(Code::Unauthenticated, message)
 }

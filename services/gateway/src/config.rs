@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     ops::RangeInclusive,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -27,6 +28,8 @@ pub struct GatewayConfig {
     pub hosts: Vec<String>,
     /// Who asks if a request has no token; only on loopback. `None`: each request needs one.
     pub without_token: Option<(Tenant, User)>,
+    /// Access file: the roles that users of tokens have now. `None`: those of their tokens.
+    pub access: Option<PathBuf>,
     /// Requests per second of one token.
     pub rate: u32,
     /// Streams and waiting requests of one token at a time.
@@ -56,6 +59,7 @@ impl GatewayConfig {
             listen: Self::LISTEN,
             hosts: Vec::new(),
             without_token: None,
+            access: None,
             rate: 1_000,
             streams: 10_000,
             body: redial_proto::limits::MAX_MESSAGE,

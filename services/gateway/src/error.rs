@@ -3,6 +3,7 @@
 use std::{io, net::SocketAddr};
 
 use redial_loops::LoopPanic;
+use redial_proto::ApiError;
 use redial_queue::QueueError;
 use redial_store::StoreError;
 
@@ -12,6 +13,9 @@ pub enum GatewayError {
     /// A setting is not allowed.
     #[error("{0}")]
     Setting(String),
+    /// The access file cannot be read, or is wrong.
+    #[error("{}", .0.message)]
+    File(ApiError),
     /// The address cannot be listened on.
     #[error("listen is {address}: {error}; is another gateway running there? Set --listen to another address")]
     Listen {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, last_look::LastLook, problem::Problem,
-    stats::Stats, streams::Streams,
+    rights::Rights, stats::Stats, streams::Streams,
 };
 
 /// The state of the router.
@@ -32,6 +32,7 @@ pub(crate) struct Gateway {
     pub(crate) store: Store,
     pub(crate) hub: Hub,
     pub(crate) tokens: Tokens,
+    pub(crate) rights: Rights,
     pub(crate) stats: Stats,
     pub(crate) streams: Streams,
     /// What page tokens are sealed with, once it was read.
@@ -90,7 +91,19 @@ impl Gateway {
     pub(crate) async fn long_read(&self, who: &Identity) -> Result<impl Sized + '_, Problem> {
         let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
         let own = who.limits.long_read().await.map_err(stops)?;
-        Ok((own, self.long_reads.acquire().await.map_err(stops)?))
+        let turns = (own, self.long_reads.acquire().await.map_err(stops)?);
+        // The right may have been lost meanwhile.
+        self.rights.check(who)?;
+        Ok(turns)
+    }
+
+    /// Returns when nothing more may be waited for on behalf of a request: the gateway stops, or the access file has taken away
+    /// the right by which the request was let in. Can be cancelled without loss.
+    pub(crate) async fn wait_is_over(&self, who: &Identity) {
+        tokio::select! {
+            () = self.shutdown.cancelled() => {}
+            () = self.rights.until_lost(who) => {}
+        }
     }
 }
 

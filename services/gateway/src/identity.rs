@@ -6,12 +6,17 @@ use redial_proto::{Code, Tenant, TokenId, User, UserRole};
 
 use crate::{limits::RequestLimits, problem::Problem};
 
-/// Who sent a request, as its token says.
+/// Who sent a request, as its token and the access file say.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
+    /// The roles of the token that its user had when the request came.
     pub(crate) roles: BTreeSet<UserRole>,
+    /// All roles of the token.
+    pub(crate) of_token: BTreeSet<UserRole>,
+    /// Those of the roles that the address of the request asks for: when one of them is lost, what was let in by it ends.
+    pub(crate) let_in_by: BTreeSet<UserRole>,
     /// What the token may still do now.
     pub(crate) limits: RequestLimits,
     /// The token itself; `None` where none is needed.
@@ -19,11 +24,41 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// A user of a tenant with all roles of its token, at no address yet.
+    pub(crate) fn new(
+        (tenant, user): (Tenant, User),
+        roles: BTreeSet<UserRole>,
+        limits: RequestLimits,
+        token: Option<TokenId>,
+    ) -> Self {
+        Self { tenant, user, of_token: roles.clone(), roles, let_in_by: BTreeSet::new(), limits, token }
+    }
+
+    /// The same at an address that asks for one of these roles.
+    pub(crate) fn let_in(self, roles: &[UserRole]) -> Self {
+        let let_in_by = roles.iter().filter(|role| self.roles.contains(role)).copied().collect();
+        Self { let_in_by, ..self }
+    }
+
     /// Why a request is refused that needs one of these roles.
     pub(crate) fn lacks(&self, roles: &[UserRole]) -> Problem {
         let list =
             |roles: &mut dyn Iterator<Item = &UserRole>| roles.map(|role| role.as_str()).collect::<Vec<_>>().join(", ");
-        let (has, wanted) = (list(&mut self.roles.iter()), list(&mut roles.iter()));
-        Problem::new(Code::Forbidden, format!("the token has the roles {has}; allowed: one of {wanted}"))
+        let wanted = list(&mut roles.iter());
+        let has = match self.roles.len() {
+            0 => "no role".to_owned(),
+            _ => format!("the roles {}", list(&mut self.roles.iter())),
+        };
+        let taken = list(&mut roles.iter().filter(|role| self.of_token.contains(role)));
+        let message = if taken.is_empty() {
+            format!("the token has {has}; allowed: one of {wanted}")
+        } else {
+            let Self { user, tenant, .. } = self;
+            format!(
+                "user {user} of tenant {tenant} does not have the role {taken} in the gateway's access file, which leaves the \
+                 token {has}; allowed: one of {wanted}"
+            )
+        };
+        Problem::new(Code::Forbidden, message)
     }
 }

@@ -22,6 +22,7 @@ use uuid::Uuid;
 use crate::{
     extract::{is_safe, text},
     gateway::{Gateway, Shared},
+    identity::Identity,
     openai_error,
     problem::{PROBLEM_JSON, Problem},
 };
@@ -43,17 +44,20 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     let Required { gateway, roles } = required;
     let authorization = request.headers().get(header::AUTHORIZATION).cloned();
     let checked = async {
-        let who = gateway.tokens.identify(&gateway.store, authorization.as_ref()).await?;
+        let who = gateway.tokens.identify(&gateway.store, &gateway.rights, authorization.as_ref()).await?;
         who.in_role(roles)?;
+        let who = who.let_in(roles);
         who.limits.begin().await?;
+        // It may have waited for its turn.
+        gateway.rights.check(&who)?;
         Ok::<_, Problem>(who)
     };
     match checked.await {
         Ok(who) => {
             request.extensions_mut().insert(who.clone());
             let response = next.run(request).await;
-            match (response.body().size_hint().exact(), who.token) {
-                (None, Some(token)) => end_with(response, gateway, token),
+            match (response.body().size_hint().exact(), who.token.clone()) {
+                (None, Some(token)) => end_with(response, gateway, who, token),
                 (Some(bytes), _) if bytes > LARGE => keep_turn(response, bytes, who.limits.take_turn()),
                 _ => response,
             }
@@ -73,9 +77,15 @@ fn keep_turn(response: Response, bytes: u64, turn: Option<OwnedSemaphorePermit>)
     response
 }
 
-/// A stream that ends with the token that it was opened with: otherwise whoever has a revoked token would go on to read.
-fn end_with(response: Response, gateway: Shared, token: TokenId) -> Response {
-    let ended = async move { gateway.tokens.until_ended(&gateway.store, &token).await };
+/// A stream that ends with the token that it was opened with, and with the right of its user: otherwise whoever has lost them
+/// would go on to read.
+fn end_with(response: Response, gateway: Shared, who: Identity, token: TokenId) -> Response {
+    let ended = async move {
+        tokio::select! {
+            () = gateway.tokens.until_ended(&gateway.store, &token) => {}
+            () = gateway.rights.until_lost(&who) => {}
+        }
+    };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
 }
 

@@ -23,6 +23,7 @@ mod openapi;
 mod page;
 mod prefer;
 mod problem;
+mod rights;
 mod router;
 mod routes;
 mod server;
@@ -86,6 +87,7 @@ pub fn openapi() -> String {
 }
 
 async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<Gateway, GatewayError> {
+    let rights = rights::Rights::load(config.access.clone()).await.map_err(GatewayError::File)?;
     let store =
         StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
     let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
@@ -94,6 +96,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
         tokens: auth::Tokens::new(&config),
+        rights,
         stats: stats::Stats::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
@@ -110,6 +113,8 @@ async fn start_loops(gateway: &gateway::Shared, loops: &Loops) -> Result<(), Gat
         let events = gateway.queue.subscribe(subject).await?;
         loops.spawn("hear events", watch::hear(gateway.clone(), events, shutdown.clone()));
     }
+    let following = gateway.clone();
+    loops.spawn("read the access file again", async move { following.rights.follow(&following.shutdown).await });
     loops.spawn("look at what is waited for", watch::look(gateway.clone(), shutdown.clone()));
     loops.spawn("write used tokens", watch::write_used_tokens(gateway.clone(), shutdown.clone()));
     Ok(())

@@ -88,6 +88,13 @@ impl Problem {
         Self::new(Code::InvalidValue, message)
     }
 
+    /// The same for everything that is wrong with a token, so that nobody learns which ids exist.
+    pub(crate) fn unauthenticated() -> Self {
+        let message = "the token is missing, unknown, expired or revoked, or its user is gone; allowed: Authorization: Bearer \
+                       rdl_<id>_<secret>, from `redial token create`";
+        Self::new(Code::Unauthenticated, message)
+    }
+
     /// Fails if a time of the request is in a year that is not allowed.
     pub(crate) fn check_times(times: &[(&str, Option<DateTime<Utc>>)]) -> Result<(), Self> {
         times.iter().try_for_each(|(name, time)| limits::check_time(name, *time)).map_err(Self::invalid)

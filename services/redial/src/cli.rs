@@ -15,7 +15,7 @@ use redial_proto::TaskState;
 
 use crate::{
     ids::IdText,
-    settings::{DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
+    settings::{AccessFlags, DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
 };
 
 pub(crate) use self::{
@@ -52,11 +52,11 @@ pub(crate) enum Command {
     /// Run Postgres, NATS, a dispatcher and a worker on this machine
     Dev(DevArgs),
     /// Run a dispatcher
-    Dispatcher(DispatcherFlags),
+    Dispatcher(DispatcherArgs),
     /// Run a worker with the tools of a manifest
     Worker(WorkerFlags),
     /// Run a gateway, which serves the HTTP API
-    Gateway(GatewayFlags),
+    Gateway(GatewayArgs),
     /// Migrate the database to this version
     Migrate,
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
@@ -209,9 +209,27 @@ pub(crate) struct DevArgs {
     #[command(flatten)]
     pub(crate) dispatcher: DispatcherFlags,
     #[command(flatten)]
+    pub(crate) access: AccessFlags,
+    #[command(flatten)]
     pub(crate) worker: WorkerFlags,
     #[command(flatten)]
     pub(crate) gateway: GatewayFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DispatcherArgs {
+    #[command(flatten)]
+    pub(crate) flags: DispatcherFlags,
+    #[command(flatten)]
+    pub(crate) access: AccessFlags,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GatewayArgs {
+    #[command(flatten)]
+    pub(crate) flags: GatewayFlags,
+    #[command(flatten)]
+    pub(crate) access: AccessFlags,
 }
 
 #[derive(Args, Debug)]

@@ -53,9 +53,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     };
     let done = match command {
         Command::Dev(_) => Ok(ExitCode::SUCCESS),
-        Command::Dispatcher(flags) => roles::dispatcher(settings, &flags).await,
+        Command::Dispatcher(args) => roles::dispatcher(settings, &args).await,
         Command::Worker(flags) => roles::worker(settings, &flags).await,
-        Command::Gateway(flags) => roles::gateway(settings, &flags).await,
+        Command::Gateway(args) => roles::gateway(settings, &args).await,
         Command::Migrate => migrate::run(settings).await,
         Command::Health { gateway } => health::run(settings, gateway.as_deref()).await,
         Command::Call(args) => call::run(settings, args).await,

@@ -139,6 +139,7 @@ fn dispatcher_code(error: &DispatcherError) -> Code {
 fn gateway_code(error: &GatewayError) -> Code {
     match error {
         GatewayError::Setting(_) | GatewayError::Listen { .. } => Code::InvalidConfiguration,
+        GatewayError::File(error) => error.code,
         GatewayError::Store(error) => store_code(error),
         GatewayError::Queue(error) => error.code(),
         GatewayError::Panicked(_) => Code::Internal,

@@ -48,7 +48,13 @@ const EXAMPLES: [(&str, &[&str]); 28] = [
             "redial worker --models models.toml --worker-name models --worker-pools models",
         ],
     ),
-    ("gateway", &["redial gateway", "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com"]),
+    (
+        "gateway",
+        &[
+            "redial gateway",
+            "redial gateway --listen 0.0.0.0:8700 --gateway-hosts redial.example.com --access access.toml",
+        ],
+    ),
     ("migrate", &["redial migrate", "redial migrate --database-url postgres://redial_owner@db.example.com/redial"]),
     ("health", &["redial health", "redial health --json", "redial health --gateway http://127.0.0.1:8700"]),
     (

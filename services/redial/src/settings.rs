@@ -23,7 +23,7 @@ use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig
 
 use self::file::SettingsFile;
 pub(crate) use self::{
-    flags::{DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
+    flags::{AccessFlags, DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
     problems::Problems,
 };
 use crate::{
@@ -171,6 +171,7 @@ impl Settings {
         self.database_url().ok()
     }
 
+    /// A dispatcher, but for its access file: [`Settings::access`].
     pub(crate) fn dispatcher(
         &self,
         flags: &DispatcherFlags,
@@ -192,7 +193,6 @@ impl Settings {
         });
         config.lease = problems.keep(lease).flatten().unwrap_or(config.lease);
         config.agents = self.agents(flags);
-        config.access = self.text("access", flags.access.as_ref()).map(PathBuf::from);
         let accept = self.parse("accept_tools", flags.accept_tools.as_ref(), "true or false", |text| text.parse().ok());
         config.accept_tools = problems.keep(accept).flatten().unwrap_or(config.accept_tools);
         let within = DispatcherConfig::RETENTION;
@@ -285,6 +285,11 @@ impl Settings {
         self.path("agents", flags.agents.as_ref())
     }
 
+    /// The access file, if one is set.
+    pub(crate) fn access(&self, flags: &AccessFlags) -> Option<PathBuf> {
+        self.text("access", flags.access.as_ref()).map(PathBuf::from)
+    }
+
     /// A file: as set, else `<name>.toml` if it exists.
     fn path(&self, name: &str, flag: Option<&String>) -> Option<PathBuf> {
         let set = self.text(name, flag).map(PathBuf::from);
@@ -361,7 +366,8 @@ fn settings_path(flags: &Flags) -> Option<PathBuf> {
 /// Settings that the file may have: all flags except those that are about one command.
 fn names() -> Vec<String> {
     let flags = Flags::augment_args(clap::Command::new("redial"));
-    let flags = GatewayFlags::augment_args(WorkerFlags::augment_args(DispatcherFlags::augment_args(flags)));
+    let flags = AccessFlags::augment_args(DispatcherFlags::augment_args(flags));
+    let flags = GatewayFlags::augment_args(WorkerFlags::augment_args(flags));
     let names = flags.get_arguments().map(|flag| flag.get_id().to_string());
     names.filter(|name| !["config", "json"].contains(&name.as_str())).collect()
 }

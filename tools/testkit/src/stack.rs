@@ -46,7 +46,7 @@ pub struct Stack {
     pub lease: Duration,
     /// `agents.toml` of dispatchers that are started later.
     pub agents: Option<std::path::PathBuf>,
-    /// Access file of dispatchers that are started later.
+    /// Access file of dispatchers and gateways that are started later.
     pub access: Option<std::path::PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,

@@ -60,7 +60,7 @@ class CallRefused(InvalidRequest):
 
 
 class Unauthenticated(ApiError):
-    """The token is missing, unknown, expired or revoked."""
+    """The token is missing, unknown, expired or revoked, or its user is gone."""
 
 
 class Forbidden(ApiError):

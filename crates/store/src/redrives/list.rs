@@ -1,6 +1,6 @@
 //! Reads redrives.
 
-use redial_proto::{RedriveId, RedriveState, RedriveView};
+use redial_proto::{RedriveId, RedriveState, RedriveView, User};
 use uuid::Uuid;
 
 use super::RawRedrive;
@@ -20,6 +20,23 @@ impl TenantStore<'_> {
         limit: u32,
     ) -> Result<Vec<RedriveView>, StoreError> {
         self.redrives_of(None, state, before, limit).await
+    }
+
+    /// The way by which a redrive of this user was asked for, such as `http`; `None` if its action is not on record any more.
+    pub async fn redrive_door(&self, redrive: RedriveId, user: &User) -> Result<Option<String>, StoreError> {
+        self.store()
+            .run_again(|| async {
+                let mut db = self.store().checkout().await?;
+                let door = sqlx::query_file_scalar!(
+                    "sql/redrive_door.sql",
+                    self.tenant().as_str(),
+                    user.as_str(),
+                    redrive.to_string()
+                );
+                let door = door.fetch_optional(&mut *db).await?;
+                Ok(db.done(door))
+            })
+            .await
     }
 
     async fn redrives_of(

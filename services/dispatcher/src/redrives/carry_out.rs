@@ -2,6 +2,7 @@
 //! was asked for. Everything that is remembered is in the row of the redrive, so whoever takes the next step goes on there.
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,7 +19,10 @@ use redial_store::{
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{asked::Asked, calls::redrive::plan, context::Context, effects, wait::until};
+use crate::{
+    asked::Asked, calls::redrive::plan, context::Context, effects, error::store_failed, policies::check_roles,
+    wait::until,
+};
 
 /// Between two looks for a redrive, if there is none.
 const IDLE: Duration = Duration::from_secs(1);
@@ -63,13 +67,16 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 }
 
 async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError> {
+    if let Some(why) = lost_right(context, work).await? {
+        return fail(context, work, why).await;
+    }
     let filter = match &work.filter {
         Ok(filter) => filter,
         Err(why) => return fail(context, work, format!("this version of Redial cannot read its filter: {why}")).await,
     };
     let found = match look(context, work, filter).await {
         Ok(found) => found,
-        Err(error) if error.is_transient() || error.is_timeout() => return Err(crate::error::store_failed(&error)),
+        Err(error) if error.is_transient() || error.is_timeout() => return Err(store_failed(&error)),
         Err(error) => {
             tracing::error!(redrive = %work.redrive, %error, "Failed to find the calls of a redrive");
             return fail(context, work, "its calls cannot be read; the dispatcher's log has more".to_owned()).await;
@@ -81,6 +88,20 @@ async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError
         return write(context, work, Vec::new(), &counted).await;
     }
     redrive(context, work, found.calls, next).await
+}
+
+/// Why the access file does not let the user who asked for it do so any more. If that was over NATS, the permissions of the server
+/// allowed it, and the file is not asked.
+async fn lost_right(context: &Context, work: &RedriveWork) -> Result<Option<String>, ApiError> {
+    // Another text is told with the first call that would run again.
+    let Ok(user) = work.created_by.parse() else { return Ok(None) };
+    let access = context.access.at(Instant::now()).await;
+    let Err(lost) = check_roles(&access, &work.tenant, &user, &BTreeSet::from([UserRole::Operate])) else {
+        return Ok(None);
+    };
+    let door = context.store.of(&work.tenant).redrive_door(work.redrive, &user).await;
+    let door = door.map_err(|error| store_failed(&error))?;
+    Ok((door.as_deref() != Some(Door::Nats.as_str())).then_some(lost.message))
 }
 
 /// The next calls that match and were not redriven.
@@ -176,7 +197,7 @@ async fn write(context: &Context, work: &RedriveWork, calls: Vec<NewCall>, step:
         Ok(counted) => counted.map(|counted| counted.written).unwrap_or_default(),
         Err(error) => {
             context.not_published(calls.iter());
-            return Err(crate::error::store_failed(&error));
+            return Err(store_failed(&error));
         }
     };
     for call in &calls {

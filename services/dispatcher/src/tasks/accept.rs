@@ -9,6 +9,7 @@ use redial_proto::{
     turn::{model_name, tool_name},
 };
 use redial_records::NewTask;
+use redial_reread::Current;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -18,7 +19,6 @@ use crate::{
     asked::check_inline,
     context::Context,
     policies,
-    reread::Current,
 };
 
 /// What files say about agents and tenants.

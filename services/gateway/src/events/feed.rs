@@ -122,7 +122,7 @@ pub(crate) async fn follow_feed(
     let mut certain = tail.certain.subscribe();
     let certain = tokio::select! {
         certain = certain.wait_for(Option::is_some) => certain.ok().and_then(|certain| *certain),
-        () = gateway.shutdown.cancelled() => None,
+        () = gateway.wait_is_over(&who) => None,
         () = tokio::time::sleep(LOOK * 10) => None,
     };
     let unavailable = || Problem::new(Code::Unavailable, "the record cannot be read; try again");

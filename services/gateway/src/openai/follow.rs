@@ -72,7 +72,7 @@ impl Follow {
         self.waiter.next().await;
     }
 
-    /// Waits until nothing more happens to it. Fails if the gateway stops first.
+    /// Waits until nothing more happens to it. Fails if the gateway stops or the right of the user is lost first.
     pub(crate) async fn end(&mut self) -> Result<(), Problem> {
         while !self.record.is_over() {
             self.more().await?;
@@ -91,7 +91,10 @@ impl Follow {
     async fn more(&mut self) -> Result<(), Problem> {
         tokio::select! {
             _ = self.waiter.next() => {}
-            () = self.gateway.shutdown.cancelled() => return Err(stopping(self.id)),
+            () = self.gateway.wait_is_over(&self.who) => {
+                self.gateway.rights.check(&self.who)?;
+                return Err(stopping(self.id));
+            }
         }
         match self.read().await {
             // The next look may succeed.

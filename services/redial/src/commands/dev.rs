@@ -80,12 +80,13 @@ fn check_files(settings: &Settings, args: &DevArgs) -> Result<Found, ApiError> {
     let (mut problems, mut found) = (settings.problems(), Found::default());
     problems.keep(settings.telemetry_config("redial-dev", "info"));
     if !args.only_servers {
+        start_files::access(settings, &args.access, &mut problems);
         start_files::dispatcher(settings, &args.dispatcher, &mut problems, &mut found);
         if !args.no_worker {
             start_files::worker(settings, &args.worker, &mut problems, &mut found);
         }
         if !args.no_gateway {
-            problems.keep(settings.gateway(&args.gateway, QueueConfig::default(), String::new()));
+            start_files::gateway(settings, &args.gateway, &mut problems);
         }
     }
     problems.into_result().map(|()| found)
@@ -208,6 +209,7 @@ impl Stack<'_> {
             return Ok(());
         }
         let mut config = self.settings.gateway(&self.args.gateway, self.queue(), self.postgres.url().to_owned())?;
+        config.access = self.settings.access(&self.args.access);
         if config.listen.ip().is_loopback() {
             config.without_token = Some((self.settings.tenant()?, self.settings.user()?));
         }
@@ -227,6 +229,7 @@ impl Stack<'_> {
         }
         let database_url = self.postgres.url().to_owned();
         let mut config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
+        config.access = self.settings.access(&self.args.access);
         // Whoever develops tools changes them all the time; the dispatcher's log says what it accepted.
         config.accept_tools = true;
         config.webhook_key = Some(self.webhook_key()?);

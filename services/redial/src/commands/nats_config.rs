@@ -31,10 +31,11 @@ pub(crate) fn run(args: &NatsConfigArgs) -> anyhow::Result<ExitCode> {
 
 /// Reads and checks an access file.
 pub(crate) fn read(file: &Path) -> Result<Access, ApiError> {
-    let wrong = |message: String| ApiError::new(Code::InvalidConfiguration, message);
-    let text = fs::read_to_string(file)
-        .map_err(|error| wrong(format!("{}: the access file cannot be read: {error}", file.display())))?;
-    Access::read(&file.display().to_string(), &text).map_err(|mistakes| wrong(mistakes.join("\n")))
+    let name = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|error| {
+        ApiError::new(Code::InvalidConfiguration, format!("{name}: the access file cannot be read: {error}"))
+    })?;
+    Access::parse(&name, &text)
 }
 
 /// Replaces the file at once: nats-server may read it at any time. Only this user and its group may read it, because it may

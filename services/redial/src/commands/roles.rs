@@ -7,15 +7,18 @@ use redial_worker::{Allowed, WebhookKey, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    cli::{DispatcherArgs, GatewayArgs},
     commands::start_files,
     connect::{STOPPING, STOPPING_GATEWAY, shutdown_at_once_if_repeated},
     environment,
-    settings::{DispatcherFlags, GatewayFlags, Settings, WorkerFlags},
+    settings::{Settings, WorkerFlags},
 };
 
-pub(crate) async fn dispatcher(settings: &Settings, flags: &DispatcherFlags) -> anyhow::Result<ExitCode> {
-    start_files::check_dispatcher(settings, flags)?;
-    let config = settings.dispatcher(flags, settings.queue("redial-dispatcher")?, settings.database_url()?)?;
+pub(crate) async fn dispatcher(settings: &Settings, args: &DispatcherArgs) -> anyhow::Result<ExitCode> {
+    let DispatcherArgs { flags, access } = args;
+    start_files::check_dispatcher(settings, flags, access)?;
+    let mut config = settings.dispatcher(flags, settings.queue("redial-dispatcher")?, settings.database_url()?)?;
+    config.access = settings.access(access);
     redial_dispatcher::run(config, shutdown_at_once_if_repeated(STOPPING)?, || {}).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -29,9 +32,11 @@ pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn gateway(settings: &Settings, flags: &GatewayFlags) -> anyhow::Result<ExitCode> {
-    settings.check()?;
-    let config = settings.gateway(flags, settings.queue("redial-gateway")?, settings.database_url()?)?;
+pub(crate) async fn gateway(settings: &Settings, args: &GatewayArgs) -> anyhow::Result<ExitCode> {
+    let GatewayArgs { flags, access } = args;
+    start_files::check_gateway(settings, flags, access)?;
+    let mut config = settings.gateway(flags, settings.queue("redial-gateway")?, settings.database_url()?)?;
+    config.access = settings.access(access);
     redial_gateway::run(config, shutdown_at_once_if_repeated(STOPPING_GATEWAY)?, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -15,7 +15,7 @@ use toml::de::{DeTable, ValueDeserializer};
 use crate::{
     commands::nats_config,
     environment, output,
-    settings::{DispatcherFlags, Problems, Settings, WorkerFlags},
+    settings::{AccessFlags, DispatcherFlags, GatewayFlags, Problems, Settings, WorkerFlags},
 };
 
 /// What the files declare.
@@ -31,12 +31,16 @@ pub(crate) struct Found {
     warnings: Vec<String>,
 }
 
-/// Checks the settings and files of a dispatcher.
+/// Checks the access file, if one is set.
+pub(crate) fn access(settings: &Settings, flags: &AccessFlags, problems: &mut Problems) {
+    if let Some(file) = settings.access(flags) {
+        problems.keep(nats_config::read(&file));
+    }
+}
+
+/// Checks the settings and files of a dispatcher but the access file.
 pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems: &mut Problems, found: &mut Found) {
     let config = problems.keep(settings.dispatcher(flags, QueueConfig::default(), String::new()));
-    if let Some(access) = config.as_ref().and_then(|config| config.access.as_ref()) {
-        problems.keep(nats_config::read(access));
-    }
     let Some(file) = config.map_or_else(|| settings.agents(flags), |config| config.agents) else { return };
     found.agents_file = file.display().to_string();
     match redial_dispatcher::check_agents_file(&file) {
@@ -46,6 +50,11 @@ pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems:
             problems.add_all(code, wrong);
         }
     }
+}
+
+/// Checks the settings of a gateway.
+pub(crate) fn gateway(settings: &Settings, flags: &GatewayFlags, problems: &mut Problems) {
+    problems.keep(settings.gateway(flags, QueueConfig::default(), String::new()));
 }
 
 /// Checks the settings and files of a worker.
@@ -149,9 +158,26 @@ impl Found {
 }
 
 /// Checks the files of one role.
-pub(crate) fn check_dispatcher(settings: &Settings, flags: &DispatcherFlags) -> Result<(), ApiError> {
+pub(crate) fn check_dispatcher(
+    settings: &Settings,
+    flags: &DispatcherFlags,
+    access_flags: &AccessFlags,
+) -> Result<(), ApiError> {
     let mut problems = settings.problems();
+    access(settings, access_flags, &mut problems);
     dispatcher(settings, flags, &mut problems, &mut Found::default());
+    problems.into_result()
+}
+
+/// Checks the files of one role.
+pub(crate) fn check_gateway(
+    settings: &Settings,
+    flags: &GatewayFlags,
+    access_flags: &AccessFlags,
+) -> Result<(), ApiError> {
+    let mut problems = settings.problems();
+    access(settings, access_flags, &mut problems);
+    gateway(settings, flags, &mut problems);
     problems.into_result()
 }
 

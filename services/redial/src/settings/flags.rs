@@ -52,15 +52,20 @@ pub(crate) struct DispatcherFlags {
     /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
-    /// File that says what tenants may use [default: none; every tenant may use everything]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) access: Option<String>,
     /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) accept_tools: Option<String>,
     /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
+}
+
+/// The access file as a flag: dispatchers and gateways read it.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AccessFlags {
+    /// File that says what tenants and their users may do [default: none; every tenant may use everything]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) access: Option<String>,
 }
 
 /// Settings of a worker as flags.

@@ -14,6 +14,7 @@ impl Settings {
         self.dev().filter(|_| self.nats_url_if_set().is_none())?.http_url.as_deref()
     }
 
+    /// A gateway, but for its access file: [`Settings::access`].
     pub(crate) fn gateway(
         &self,
         flags: &GatewayFlags,

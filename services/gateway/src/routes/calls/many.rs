@@ -96,7 +96,7 @@ pub(super) async fn wait(
         }
         let heard = tokio::select! {
             heard = timeout_at(deadline, open.news()) => heard.is_ok(),
-            () = gateway.shutdown.cancelled() => false,
+            () = gateway.wait_is_over(&who) => false,
         };
         if !heard {
             break reply;

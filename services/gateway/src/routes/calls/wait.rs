@@ -66,7 +66,7 @@ async fn wait_from(
         }
         let news = tokio::select! {
             news = timeout_at(deadline, waiter.next()) => news,
-            () = gateway.shutdown.cancelled() => return Ok(None),
+            () = gateway.wait_is_over(who) => return Ok(None),
         };
         let Ok(news) = news else {
             // Once more: its event may have been lost.

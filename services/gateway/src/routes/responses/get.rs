@@ -99,6 +99,8 @@ pub(super) async fn cancel(
             ended?;
         }
     }
+    // It waited: the role `read` may be lost.
+    let who = gateway.rights.narrow(who)?;
     Ok(axum::Json(shown(&who, follow.record().response())))
 }
 

@@ -81,7 +81,7 @@ pub(super) async fn end_within(
         }
         let heard = tokio::select! {
             heard = timeout_at(deadline, waiter.next()) => heard.is_ok(),
-            () = gateway.shutdown.cancelled() => false,
+            () = gateway.wait_is_over(who) => false,
         };
         if !heard {
             return Ok(view);

@@ -10,10 +10,10 @@ use redial_proto::{ApiError, Code};
 use tokio::{fs, sync::Mutex};
 
 /// Minimum time between two reads of the file's metadata.
-pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A file, and its last valid version.
-pub(crate) struct Reread<T> {
+pub struct Reread<T> {
     file: Option<PathBuf>,
     /// What it holds, for the log and for errors.
     what: &'static str,
@@ -32,12 +32,13 @@ type Version = (Option<SystemTime>, u64);
 
 /// What the file says now.
 #[derive(Debug)]
-pub(crate) struct Current<T> {
+pub struct Current<T> {
     /// Of its last valid version; `None` without a file.
-    pub(crate) value: Option<Arc<T>>,
-    pub(crate) file: Option<Arc<str>>,
+    pub value: Option<Arc<T>>,
+    /// The file's name; `None` without a file.
+    pub file: Option<Arc<str>>,
     /// Why the current file cannot be used; the value is that of its earlier version.
-    pub(crate) problem: Option<Arc<str>>,
+    pub problem: Option<Arc<str>>,
 }
 
 impl<T> Clone for Current<T> {
@@ -54,7 +55,7 @@ impl<T> Default for Current<T> {
 
 impl<T> Reread<T> {
     /// Reads the file; `parse` gets its name and its text, and its error names both and what is allowed.
-    pub(crate) async fn load(
+    pub async fn load(
         file: Option<PathBuf>,
         what: &'static str,
         parse: fn(&str, &str) -> Result<T, ApiError>,
@@ -70,7 +71,7 @@ impl<T> Reread<T> {
     }
 
     /// What the file says, read at most once a second. An invalid file changes only [`Current::problem`].
-    pub(crate) async fn at(&self, now: Instant) -> Current<T> {
+    pub async fn at(&self, now: Instant) -> Current<T> {
         let mut known = self.known.lock().await;
         if let Some(path) = &self.file
             && now.saturating_duration_since(known.checked_at) >= CHECK_INTERVAL
@@ -118,4 +119,49 @@ async fn read<T>(path: &Path, what: &str, parse: fn(&str, &str) -> Result<T, Api
         ApiError::new(Code::InvalidConfiguration, format!("{file}: the {what} cannot be read: {error}"))
     })?;
     parse(&file, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(file: &str, text: &str) -> Result<u32, ApiError> {
+        let wrong = |error| ApiError::new(Code::InvalidConfiguration, format!("{file}: {error}"));
+        text.trim().parse().map_err(wrong)
+    }
+
+    #[tokio::test]
+    async fn the_last_valid_version_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("number");
+        std::fs::write(&path, "17").unwrap();
+        let file = Reread::load(Some(path.clone()), "number", number).await.unwrap();
+        let begin = Instant::now();
+        let after = async |n| file.at(begin + CHECK_INTERVAL * n).await;
+        let value = |current: &Current<u32>| current.value.as_deref().copied();
+
+        std::fs::write(&path, "broken").unwrap();
+        assert_eq!(value(&file.at(begin).await), Some(17), "looked at once a second at most");
+        let broken = after(2).await;
+        assert_eq!(value(&broken), Some(17));
+        assert!(broken.problem.as_ref().is_some_and(|why| why.contains("invalid digit")), "{:?}", broken.problem);
+        std::fs::remove_file(&path).unwrap();
+        let gone = after(4).await;
+        assert_eq!(value(&gone), Some(17));
+        assert!(gone.problem.is_some_and(|why| why.contains("the number cannot be read")));
+        std::fs::write(&path, "4").unwrap();
+        let repaired = after(6).await;
+        assert_eq!((value(&repaired), repaired.problem), (Some(4), None));
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_wrong_at_first_is_an_error_and_no_file_has_no_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("number");
+        std::fs::write(&path, "broken").unwrap();
+        let error = Reread::load(Some(path.clone()), "number", number).await.err().unwrap();
+        assert!(error.message.starts_with(&path.display().to_string()), "{}", error.message);
+        let none = Reread::load(None, "number", number).await.unwrap().at(Instant::now()).await;
+        assert!(none.value.is_none() && none.file.is_none() && none.problem.is_none());
+    }
 }
