@@ -37,7 +37,14 @@ for param, says, body in [
 ]:
     refused(400, param, says, create, **body)
 refused(400, "n", "allowed: 1", complete, model="travel", messages=[{"role": "user", "content": "x"}], n=2)
-refused(422, None, "input says nothing", create, model="travel", input=" ")
+for nothing in [" ", [], [{"role": "assistant", "content": "Hello"}]]:
+    refused(400, "input", "allowed: a text of the user", create, model="travel", input=nothing)
+refused(400, "messages", "allowed: a text of the user", complete, model="travel", messages=[])
+refused(400, None, "allowed: 1 to", create, model="travel", input="x" * 200_000)
+OBJECT = {"name": "answer", "schema": {"type": "object"}}
+refused(400, "text.format", "allowed: text", create, **good, text={"format": {"type": "json_schema", **OBJECT}})
+refused(400, "response_format", "allowed: text", complete, model="travel",
+        messages=[{"role": "user", "content": "x"}], response_format={"type": "json_schema", "json_schema": OBJECT})
 refused(404, None, UNKNOWN, one.responses.retrieve, response_id=UNKNOWN)
 refused(404, None, UNKNOWN, create, **good, previous_response_id=UNKNOWN)
 refused(404, None, "no agent", one.models.retrieve, model="nobody")

@@ -84,7 +84,8 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
         if query.contains("%00") {
             return Err(Problem::invalid("the query: it holds U+0000, which no text of Redial may"));
         }
-        serde_html_form::from_str(query).map(Self).map_err(|error| Problem::invalid(format!("the query: {error}")))
+        let read = serde_path_to_error::deserialize(serde_html_form::Deserializer::from_bytes(query.as_bytes()));
+        read.map(Self).map_err(|error| wrong_query(query, &error.path().to_string(), error.inner().to_string()))
     }
 }
 
@@ -161,12 +162,47 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let mut again = serde_json::Deserializer::from_slice(body);
         let path = serde_path_to_error::deserialize::<_, T>(&mut again).err().map(|error| error.path().clone());
-        let field = path.as_ref().map(ToString::to_string).filter(|field| field != ".");
+        let field = path.as_ref().filter(|_| error.is_data()).map(ToString::to_string).filter(|field| field != ".");
         let field = field.map(|field| format!("{field}: ")).unwrap_or_default();
         let message = format!("the body cannot be read: {field}{error}");
         let details = path.filter(|_| error.is_data()).map(|path| broken_rule(&path, &error.to_string()));
         ApiError { code: Code::InvalidMessage, message, details: details.into_iter().collect() }.into()
     })
+}
+
+/// What is wrong in a query, in which parameter, and what is allowed there.
+fn wrong_query(query: &str, name: &str, told: String) -> Problem {
+    // The path has the index of a parameter that may be repeated.
+    let name = name.split(['[', '.']).next().unwrap_or_default();
+    let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
+    let sent: Vec<&str> = pairs.iter().filter(|(sent, _)| sent == name).map(|(_, value)| value.as_str()).collect();
+    let told = match (&*sent, in_words(&told)) {
+        ([], _) => format!("the query: {told}"),
+        ([_], Some(allowed)) => format!("{name} is {:?}; allowed: {allowed}", limits::shorten(sent[0], 100)),
+        ([_], None) => format!("{name} is {:?}: {told}", limits::shorten(sent[0], 100)),
+        (_, Some(allowed)) => format!("one of the values of {name} is wrong; allowed: {allowed}"),
+        (_, None) => format!("{name} is given {} times: {told}; allowed: once", sent.len()),
+    };
+    Problem::invalid(told)
+}
+
+/// What is allowed where a parser of a library says only what it met.
+fn in_words(told: &str) -> Option<&'static str> {
+    const TIMES: [&str; 5] = [
+        "input contains invalid characters",
+        "premature end of input",
+        "input is out of range",
+        "trailing input",
+        "input is not enough for unique date and time",
+    ];
+    match told {
+        told if TIMES.contains(&told) => Some("a time with its zone, such as 2026-11-24T17:00:00Z"),
+        told if told.starts_with("invalid digit found") || told.starts_with("number too ") => Some("a whole number"),
+        told if told.starts_with("cannot parse integer from empty") => Some("a whole number"),
+        told if told.starts_with("UUID parsing failed") => Some("a UUID"),
+        told if told.starts_with("provided string was not `true`") => Some("true or false"),
+        _ => None,
+    }
 }
 
 /// The rule that a field of a body breaks, of what serde says about it.
@@ -191,7 +227,12 @@ fn broken_rule(path: &serde_path_to_error::Path, told: &str) -> FieldError {
         path: pointer.collect(),
         rule: rule.to_owned(),
         sent: None,
-        allowed: told.split_once("expected ").map_or(told, |(_, allowed)| allowed).to_owned(),
+        allowed: match (rule, told.split_once("expected ")) {
+            ("required", _) => "a value".to_owned(),
+            (_, Some((_, allowed))) if allowed.starts_with("struct ") => "an object".to_owned(),
+            (_, Some((_, allowed))) => allowed.to_owned(),
+            (_, None) => in_words(told).unwrap_or(told).to_owned(),
+        },
         hint: None,
     }
 }
@@ -289,10 +330,10 @@ mod tests {
     fn what_is_wrong_in_a_body_has_a_pointer_a_rule_and_what_is_allowed() {
         for (body, pointer, rule, allowed) in [
             (r#"{"lines": [{"seats": 1}, {"seats": "two"}]}"#, "/lines/1/seats", "type", "u8"),
-            (r#"{"lines": [{}]}"#, "/lines/0/seats", "required", "missing field `seats`"),
+            (r#"{"lines": [{}]}"#, "/lines/0/seats", "required", "a value"),
             (r#"{"lines": [{"seats": 1, "a/b": 2}]}"#, "/lines/0/a~1b", "additionalProperties", "`seats`"),
             (r#"{"lines": [{"seats": 300}]}"#, "/lines/0/seats", "format", "u8"),
-            ("17", "", "type", "struct Order"),
+            ("17", "", "type", "an object"),
         ] {
             let error = json::<Order>(body.as_bytes()).unwrap_err().error;
             let told = &error.details[0];

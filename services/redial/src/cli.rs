@@ -49,7 +49,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run Postgres, NATS, a dispatcher and a worker on this machine
+    /// Run Postgres, NATS, a dispatcher, a worker and a gateway on this machine
     Dev(DevArgs),
     /// Run a dispatcher
     Dispatcher(DispatcherArgs),

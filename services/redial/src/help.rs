@@ -243,7 +243,7 @@ Durations have a unit: 500ms, 15s, 1h 30m, 30days.
         };
         text.push_str(&format!("  {flag}{value}\n      {help}\n{elsewhere}"));
     }
-    text + "\nThe settings of roles are in `redial help dispatcher` and `redial help worker`; they can be set in the same ways."
+    text + "\nThe settings of roles are in `redial help dispatcher`, `worker` and `gateway`; they can be set in the same ways."
 }
 
 #[cfg(test)]

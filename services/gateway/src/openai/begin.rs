@@ -15,7 +15,7 @@ use super::{
     wrong,
 };
 use crate::{extract::text, gateway::Shared, identity::Identity, problem::Problem};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 
 /// A question.
 pub(crate) struct Question {
@@ -47,6 +47,12 @@ pub(crate) async fn begin(
     question: Question,
     headers: &HeaderMap,
 ) -> Result<ResponseId, Refusal> {
+    if question.input.question().trim().is_empty() {
+        let Question { param, .. } = question;
+        return Err(
+            wrong(param, format!("{param}: the user says nothing; allowed: a text of the user at the end")).into()
+        );
+    }
     check_answered(gateway, who, &question.input.answered, question.param).await?;
     let conversation = conversation(gateway, who, &question).await?;
     let caller = who.in_role(&[UserRole::Submit])?;
@@ -56,6 +62,9 @@ pub(crate) async fn begin(
         (Some(task), _) => return Ok(ResponseId { task, segment: 0 }),
         (None, Some(error)) if error.code == Code::UnknownAgent => wrong("model", error.message),
         (None, Some(error)) if error.code == Code::InvalidAgent => wrong("tools", error.message),
+        (None, Some(error)) if error.code == Code::InvalidValue => {
+            Problem::from(error).with_status(StatusCode::BAD_REQUEST)
+        }
         (None, Some(error)) => error.into(),
         (None, None) => ApiError::new(Code::Internal, "a dispatcher gave no reason").into(),
     };

@@ -50,6 +50,15 @@ pub(crate) fn check_tool_choice(choice: Option<&Value>) -> Result<(), Problem> {
     }
 }
 
+/// Answers are texts: a client that was promised JSON of a schema would read what nobody checked.
+pub(crate) fn check_format(param: &str, format: Option<&Value>) -> Result<(), Problem> {
+    let kind = format.filter(|format| !format.is_null()).map(|format| format["type"].as_str().unwrap_or("absent"));
+    match kind {
+        None | Some("text") => Ok(()),
+        Some(kind) => Err(wrong(param, format!("{param}.type is {:?}; allowed: text", shorten(kind, 60)))),
+    }
+}
+
 /// The client's notes.
 pub(crate) fn metadata(notes: Option<Map<String, Value>>) -> Result<BTreeMap<String, String>, Problem> {
     let notes = notes.unwrap_or_default();

@@ -58,6 +58,7 @@ struct CreateCompletion {
     metadata: Option<Map<String, Value>>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
+    response_format: Option<Value>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
@@ -99,6 +100,7 @@ async fn commit(
         return Err(wrong("n", format!("n is {n}; allowed: 1")).into());
     }
     request::check_tool_choice(body.tool_choice.as_ref())?;
+    request::check_format("response_format", body.response_format.as_ref())?;
     let input = Input::of_chat(&body.messages)?;
     if !input.outputs.is_empty() {
         return answer(gateway, who, None, &input.outputs, "messages").await.map_err(Into::into);

@@ -237,12 +237,17 @@ impl Stack<'_> {
     }
 
     async fn worker(&self, stop: &CancellationToken, http: Option<SocketAddr>) -> anyhow::Result<()> {
+        let is_set = self.settings.listen_is_set(&self.args.gateway);
+        let taken = http
+            .filter(|http| !is_set && *http != redial_gateway::GatewayConfig::LISTEN)
+            .map(|_| redial_gateway::GatewayConfig::LISTEN);
         let greeting = Greeting {
             json: self.settings.json(),
             began: self.began,
             nats_url: self.nats.url().to_owned(),
             database_url: self.postgres.url().to_owned(),
             http_url: http.map(|address| format!("http://{address}")),
+            taken,
             folder: self.args.folder.clone(),
             log: self.args.folder.join(LOG),
             files: self.files.clone(),

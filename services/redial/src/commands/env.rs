@@ -36,7 +36,7 @@ pub(crate) fn run(settings: &Settings, args: &EnvArgs) -> anyhow::Result<ExitCod
 /// Names and values, in the order in which they are printed.
 fn variables(settings: &Settings, args: &EnvArgs) -> Result<Vec<(&'static str, String)>, ApiError> {
     let login = match Login::asked(args) {
-        None => Login::of_dev(settings.dev_nats_url().as_deref().ok_or_else(nobody)?)?,
+        None => Login::of_dev(settings.dev_nats_url().as_deref().ok_or_else(nobody)?, settings.dev_http_url())?,
         Some(who) => {
             let access = nats_config::read(&args.access)?;
             let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -60,6 +60,7 @@ impl Shape {
     fn of(body: &[u8]) -> Result<Self, Problem> {
         /// Only to see which of both it is.
         #[derive(serde::Deserialize)]
+        #[serde(expecting = "an object: a call, or calls with a list")]
         struct HasCalls {
             calls: Option<serde::de::IgnoredAny>,
         }

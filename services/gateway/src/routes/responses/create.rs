@@ -43,6 +43,7 @@ pub(super) struct CreateResponse {
     metadata: Option<Map<String, Value>>,
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
+    text: Option<Value>,
 }
 
 pub(super) async fn create(
@@ -73,6 +74,7 @@ async fn commit(
         return Err(wrong("store", "store is false; allowed: true. Redial keeps everything on record").into());
     }
     request::check_tool_choice(body.tool_choice.as_ref())?;
+    request::check_format("text.format", body.text.as_ref().map(|text| &text["format"]))?;
     let read = |id: &String| id.parse::<ResponseId>().map_err(|message| wrong("previous_response_id", message));
     let before = body.previous_response_id.as_ref().map(read).transpose()?;
     let conversation = body.conversation.as_ref().map(conversation).transpose()?.flatten();

@@ -1,6 +1,7 @@
 //! What `redial dev` prints once it is ready.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -13,6 +14,8 @@ pub(super) struct Greeting {
     pub(super) nats_url: String,
     pub(super) database_url: String,
     pub(super) http_url: Option<String>,
+    /// The usual address of HTTP, if another program has it.
+    pub(super) taken: Option<SocketAddr>,
     pub(super) folder: PathBuf,
     pub(super) log: PathBuf,
     /// What the files declare.
@@ -62,6 +65,9 @@ impl Greeting {
             format!("  log       {} (here only warnings, and each only once a minute)", self.log.display()),
         ];
         lines.extend(self.http_url.iter().map(|url| format!("  HTTP      {url} (no token needed here; {url}/docs)")));
+        lines.extend(self.taken.iter().map(|taken| {
+            format!("            another program has {taken}: `eval \"$(redial env)\"` sets REDIAL_URL for clients")
+        }));
         lines.extend(self.files.iter().map(|files| format!("  declared  {files}")));
         lines.extend(next_steps(self.next, &self.folder, &self.nats_url, &self.database_url));
         lines.push("Ctrl-C stops everything; a second one does not wait for running calls.".to_owned());
@@ -102,6 +108,7 @@ mod tests {
                 nats_url: "nats://redial:x@127.0.0.1:4222".to_owned(),
                 database_url: "postgres://redial:x@127.0.0.1:5432/redial".to_owned(),
                 http_url: files.map(|_| "http://127.0.0.1:8700".to_owned()),
+                taken: (next == Next::StartWorker).then(|| "127.0.0.1:8700".parse().unwrap()),
                 folder: folder.into(),
                 log: Path::new(folder).join("redial.log"),
                 files: files.map(str::to_owned),

@@ -40,7 +40,8 @@ impl Login {
     }
 
     /// Of a running `redial dev`: its user, who may do everything.
-    pub(super) fn of_dev(url: &str) -> Result<Self, ApiError> {
+    /// Clients over HTTP read `REDIAL_URL`; another `redial dev` may have the usual address.
+    pub(super) fn of_dev(url: &str, http_url: Option<&str>) -> Result<Self, ApiError> {
         let parts = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let Some(((user, password), server)) = parts.and_then(|(login, server)| Some((login.split_once(':')?, server)))
         else {
@@ -53,7 +54,10 @@ impl Login {
             user: user.to_owned(),
             password: password.to_owned(),
             inbox_prefix: "_INBOX".to_owned(),
-            own: tenant_and_user("default", "local"),
+            own: tenant_and_user("default", "local")
+                .into_iter()
+                .chain(http_url.map(|url| ("REDIAL_URL", url.to_owned())))
+                .collect(),
             server: Some(server.to_owned()),
         })
     }
@@ -217,8 +221,8 @@ password = "it's $HOME #1"
 
     #[test]
     fn a_dev_has_one_user() {
-        let login = Login::of_dev("nats://redial:s3cret@127.0.0.1:5000").unwrap();
+        let login = Login::of_dev("nats://redial:s3cret@127.0.0.1:5000", Some("http://127.0.0.1:8700")).unwrap();
         insta::assert_snapshot!(super::super::exports(&login.variables("unused")));
-        assert!(Login::of_dev("nats://127.0.0.1").is_err());
+        assert!(Login::of_dev("nats://127.0.0.1", None).is_err());
     }
 }
