@@ -34,11 +34,18 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A `redial dev` that is ready, with a gateway on a free port.
-async fn dev(folder: &Path) -> Process {
+/// The flags of the line `./dev up …` that starts what the examples use. The files that it names are in the repository.
+fn flags(readme: &str) -> Vec<String> {
+    let flags = readme.lines().find_map(|line| line.strip_prefix("./dev up ")).unwrap();
+    let root = Path::new(README).parent().unwrap();
+    flags.split(' ').map(|word| word.replace("examples/", &format!("{}/examples/", root.display()))).collect()
+}
+
+/// The `redial dev` that the README starts, once it is ready, in this folder and with a gateway on a free port.
+async fn dev(readme: &str, folder: &Path) -> Process {
     let servers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.redial/servers");
     let dev = Process::start(Path::new(env!("CARGO_BIN_EXE_redial")), |command| {
-        command.args(["dev", "--listen", "127.0.0.1:0"]).current_dir(folder);
+        command.args(["dev", "--listen", "127.0.0.1:0"]).args(flags(readme)).current_dir(folder);
         // The folder is elsewhere, so the programs that `./dev setup` unpacked are not found from it.
         let programs = [("REDIAL_NATS_SERVER", "nats-server"), ("REDIAL_POSTGRES_BIN", "postgres/bin")];
         for (variable, program) in programs.into_iter().filter(|(variable, _)| std::env::var_os(variable).is_none()) {
@@ -63,12 +70,12 @@ async fn stop(dev: Process) {
     assert!(dev.ended().await.success(), "{}", dev.output());
 }
 
-/// The line of a shell that begins with these words, and what the README says that it prints.
+/// The lines of a shell that begin with these words, and what the README says that it prints.
 fn example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
     let mut blocks = readme.split("```sh\n").skip(1);
     let block = blocks.find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no example {start}"));
-    let (line, rest) = block.split_once("\n```\n\n```\n").unwrap();
-    (line, rest.split_once("```").unwrap().0)
+    let (lines, rest) = block.split_once("\n```\n\n```\n").unwrap();
+    (lines, rest.split_once("```").unwrap().0)
 }
 
 /// The program in Python that begins with this line, and what the README says that it prints.
@@ -79,9 +86,14 @@ fn python_example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
     (program, rest.split_once("```").unwrap().0)
 }
 
-/// What a line of a shell prints.
-async fn printed(line: &str) -> String {
-    output(Command::new("sh").args(["-c", line])).await
+/// What lines of a shell print.
+async fn printed(lines: &str) -> String {
+    output(Command::new("sh").args(["-c", lines])).await
+}
+
+/// The names of an object's fields.
+fn names(value: &Value) -> Vec<&String> {
+    value.as_object().unwrap().keys().collect()
 }
 
 /// What a command prints that must succeed.
@@ -100,10 +112,9 @@ async fn the_curl_lines_of_the_readme_work_as_printed() {
     }
     let readme = fs::read_to_string(README).unwrap();
     let folder = folder();
-    let dev = dev(folder.path()).await;
+    let dev = dev(&readme, folder.path()).await;
     let url = gateway(&dev).await;
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
 
     let (line, shown) = example(&readme, "curl -s http");
     let (call, shown) = (json(&printed(&line.replace(GATEWAY, &url)).await), json(shown));
@@ -115,9 +126,9 @@ async fn the_curl_lines_of_the_readme_work_as_printed() {
     assert_eq!(results.len(), shown_lines.lines().count());
     assert!(results.iter().all(|result| result["status"] == "accepted"), "{answer}");
 
-    let (line, shown_events) = example(&readme, "curl -sN http");
-    let line = line.replace(GATEWAY, &url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
-    let events = printed(&line).await;
+    let (lines, shown_events) = example(&readme, "CALL=");
+    let lines = lines.replace(GATEWAY, &url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
+    let events = printed(&lines).await;
     let without_data = |text: &str| {
         text.lines().filter(|line| !line.starts_with("data:")).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     };
@@ -131,7 +142,7 @@ async fn the_python_lines_of_the_readme_work_as_printed() {
     let readme = fs::read_to_string(README).unwrap();
     let (program, shown) = python_example(&readme, "from redial import Client\n");
     let folder = folder();
-    let dev = dev(folder.path()).await;
+    let dev = dev(&readme, folder.path()).await;
     let mut command = std::process::Command::new(&python.program);
     python::Python::set_up(&mut command);
     command.args(["-c", program]).env("REDIAL_URL", gateway(&dev).await);
@@ -139,34 +150,13 @@ async fn the_python_lines_of_the_readme_work_as_printed() {
     stop(dev).await;
 }
 
-/// The agent `travel`, and the script that plays its model: it calls a tool, then says what the README shows.
-const TRAVEL: [(&str, &str); 3] = [
-    ("agents.toml", "[agents.travel]\nmodel = \"played\"\ntools = [\"echo\"]\n"),
-    ("models.toml", "[models.played]\nprovider = \"script\"\nscript = \"script.toml\"\n"),
-    (
-        "script.toml",
-        r#"
-[[rule]]
-when = { last = "user", contains = "two nights in Rome" }
-calls = [{ name = "echo", arguments = { city = "Rome", nights = 2 } }]
-
-[[rule]]
-when = { tool = "echo", failed = false }
-text = "Two nights in {{last.city}} are booked."
-"#,
-    ),
-];
-
 #[tokio::test]
 async fn the_openai_lines_of_the_readme_work_as_printed() {
     let Some(python) = shared::find() else { return };
     let readme = fs::read_to_string(README).unwrap();
     let (program, shown) = python_example(&readme, "from openai import OpenAI\n");
     let folder = folder();
-    for (name, text) in TRAVEL {
-        fs::write(folder.path().join(name), text).unwrap();
-    }
-    let dev = dev(folder.path()).await;
+    let dev = dev(&readme, folder.path()).await;
     assert!(program.contains(GATEWAY), "{program}");
     let mut command = Command::new(python);
     command.args(["-c", &program.replace(GATEWAY, &gateway(&dev).await)]);
@@ -183,7 +173,7 @@ async fn the_line_of_the_command_line_in_the_readme_works_as_printed() {
     let readme = fs::read_to_string(README).unwrap();
     let (line, shown) = example(&readme, "target/debug/redial call ");
     let folder = folder();
-    let dev = dev(folder.path()).await;
+    let dev = dev(&readme, folder.path()).await;
     let line = line.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
     // It finds the `redial dev` of the folder that it runs in.
     assert_eq!(output(Command::new("sh").args(["-c", &line]).current_dir(folder.path())).await, shown);
@@ -191,16 +181,13 @@ async fn the_line_of_the_command_line_in_the_readme_works_as_printed() {
 }
 
 #[tokio::test]
-async fn the_nats_lines_of_the_readme_are_accepted() {
+async fn the_nats_lines_of_the_readme_are_answered_as_printed() {
     let readme = fs::read_to_string(README).unwrap();
     let requests = requests(&readme);
-    assert_eq!(requests.len(), 2);
+    let (_, shown) = example(&readme, "eval \"$(target/debug/redial env)\"");
+    assert_eq!((requests.len(), shown.lines().count()), (2, 2));
     let folder = folder();
-    for name in ["models.toml", "agents.toml"] {
-        let (_, rest) = readme.split_once(&format!("```toml\n# {name}\n")).unwrap();
-        fs::write(folder.path().join(name), rest.split_once("```").unwrap().0).unwrap();
-    }
-    let dev = dev(folder.path()).await;
+    let dev = dev(&readme, folder.path()).await;
     let eval = readme.lines().find(|line| line.starts_with("eval \"$(target/debug/redial env)\"")).unwrap();
     let eval = eval.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
     // As the program `nats` finds them.
@@ -208,10 +195,23 @@ async fn the_nats_lines_of_the_readme_are_accepted() {
         format!("{eval}\nprintf %s \"nats://$NATS_USER:$NATS_PASSWORD@${{NATS_URL#nats://}}\"; command -V nats >&2");
     let url = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().await.unwrap().stdout;
     let mut nats = RawNats::connect(&String::from_utf8(url).unwrap()).await;
-    for (subject, payload) in &requests {
+    for ((subject, payload), shown) in requests.iter().zip(shown.lines()) {
         let answer = nats.request(subject, payload.as_bytes()).await;
         let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let shown: Value = serde_json::from_str(shown).unwrap();
         assert_eq!(answer["status"], "accepted", "{subject}: {answer}");
+        assert_eq!(names(&answer), names(&shown), "{subject}");
     }
     stop(dev).await;
+}
+
+#[tokio::test]
+async fn the_files_of_a_task_of_ones_own_in_the_readme_have_no_mistake() {
+    let readme = fs::read_to_string(README).unwrap();
+    let folder = folder();
+    for name in ["models.toml", "agents.toml"] {
+        let (_, rest) = readme.split_once(&format!("```toml\n# {name}\n")).unwrap();
+        fs::write(folder.path().join(name), rest.split_once("```").unwrap().0).unwrap();
+    }
+    output(Command::new(env!("CARGO_BIN_EXE_redial")).args(["dev", "--check"]).current_dir(folder.path())).await;
 }
