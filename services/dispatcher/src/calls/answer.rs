@@ -11,8 +11,7 @@ use std::{
 use redial_engine::call::CallEvent;
 use redial_proto::{
     AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, ErrorClass, Failure, Tenant,
-    function::ANSWER_CLASSES,
-    limits,
+    function::{ANSWER_CLASSES, check_output},
     subjects::{self, Verb},
 };
 use redial_queue::{QueueError, Request};
@@ -76,7 +75,10 @@ impl BatchWork<Request> for Answerer {
 fn checked(caller: &redial_proto::Caller, request: AnswerRequest) -> Result<Answer, ApiError> {
     let wrong = |message: String| ApiError::new(Code::InvalidValue, message);
     let result = match (request.output, request.error) {
-        (Some(output), None) => Ok(fits(output.get())?.to_owned()),
+        (Some(output), None) => {
+            check_output(output.get()).map_err(|message| ApiError::new(Code::TooLarge, message))?;
+            Ok(output.get().to_owned())
+        }
         (None, Some(error)) if ANSWER_CLASSES.contains(&error.class) => {
             Err(Failure::new(error.class, error.message).without_effect().within_limits())
         }
@@ -91,16 +93,6 @@ fn checked(caller: &redial_proto::Caller, request: AnswerRequest) -> Result<Answ
     };
     let by = format!("client {}", caller.user);
     Ok(Answer { tenant: caller.tenant.clone(), call: request.call, by, result })
-}
-
-fn fits(output: &str) -> Result<&str, ApiError> {
-    let (bytes, depth) = (output.len(), limits::json_depth(output));
-    let message = match () {
-        () if bytes > limits::MAX_OUTPUT => format!("output takes {bytes} bytes; allowed: {}", limits::MAX_OUTPUT),
-        () if depth > limits::MAX_DEPTH => format!("output nests {depth} deep; allowed: {}", limits::MAX_DEPTH),
-        () => return Ok(output),
-    };
-    Err(ApiError::new(Code::TooLarge, message))
 }
 
 /// Ends the calls of a batch; returns for each answer the state of its call, in order.
@@ -276,7 +268,7 @@ fn is_same_json(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{Caller, Door, FunctionError, User, UserRole};
+    use redial_proto::{Caller, Door, FunctionError, User, UserRole, limits};
     use serde_json::{json, value::to_raw_value};
 
     use super::*;

@@ -7,9 +7,9 @@ use redial_proto::{
 };
 
 use super::{
-    answer::{check_answered, not_newest, pending, waiting},
+    answer::{check_answered, not_newest, pending},
     follow::{Segments, task_of},
-    ids::ResponseId,
+    ids::{self, ResponseId},
     input::Input,
     submit::{Refusal, submit},
     wrong,
@@ -87,39 +87,50 @@ fn submission(question: Question, conversation: Option<String>) -> TaskSubmissio
 
 async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> Result<Option<String>, Problem> {
     let store = gateway.store.of(&who.tenant);
-    // The question was asked before under its key: whatever is newer follows it.
-    let is_known = match &question.key {
-        Some(key) => store.task_with_key(key).await?.is_some(),
-        None => false,
-    };
-    let (conversation, newest) = match &question.place {
+    let (conversation, before) = match &question.place {
         Place::Conversation(name) => {
             check_name(name)?;
-            (name.clone(), store.newest_task(name).await?)
+            (name.clone(), None)
         }
-        Place::After(before) => {
-            let task = task_of(gateway, who, *before).await?;
-            let newest = store.newest_task(&task.conversation).await?.unwrap_or(before.task);
-            if !is_known {
-                check_newest(gateway, who, *before, newest).await?;
-            }
-            (task.conversation, Some(newest))
-        }
+        Place::After(before) => (task_of(gateway, who, *before).await?.conversation, Some(*before)),
         Place::Any => {
             let Some(task) = question.input.task else { return Ok(None) };
             let Some(task) = store.task(task).await? else { return Ok(None) };
-            let newest = store.newest_task(&task.conversation).await?;
-            (task.conversation, newest)
+            (task.conversation, None)
         }
     };
-    // A task that waits for its client would keep this one waiting.
-    if let Some(newest) = newest.filter(|_| !is_known) {
-        let waiting = waiting(gateway, who, newest).await?;
-        if !waiting.is_empty() {
-            return Err(pending(question.param, &waiting));
+    if let Some(newest) = store.newest_task(&conversation).await?
+        && let Some(problem) = cannot_follow(gateway, who, question.param, before, newest).await?
+    {
+        // Only now: an equal request may have been accepted since, and then it is the newest itself.
+        let was_asked = match &question.key {
+            Some(key) => store.task_with_key(key).await?.is_some(),
+            None => false,
+        };
+        if !was_asked {
+            return Err(problem);
         }
     }
     Ok(Some(conversation))
+}
+
+/// Why a question may not follow the newest task of its conversation; `None` if it may.
+async fn cannot_follow(
+    gateway: &Shared,
+    who: &Identity,
+    param: &str,
+    before: Option<ResponseId>,
+    newest: TaskId,
+) -> Result<Option<Problem>, Problem> {
+    let functions = gateway.store.of(&who.tenant).functions_of(newest).await?;
+    let segments = Segments::of(&functions);
+    let last = ResponseId { task: newest, segment: segments.last() };
+    if let Some(before) = before.filter(|before| *before != last) {
+        return Ok(Some(not_newest(before, last)));
+    }
+    // A task that waits for its client would keep this one waiting.
+    let waiting: Vec<String> = segments.waiting().map(|one| ids::of_call(one.call)).collect();
+    Ok((!waiting.is_empty()).then(|| pending(param, &waiting)))
 }
 
 /// Before the database is asked: no text there holds U+0000.
@@ -130,12 +141,6 @@ fn check_name(name: &str) -> Result<(), Problem> {
     let (shown, most) = (limits::shorten(name, 100), limits::MAX_KEY);
     let message = format!("conversation is {shown:?}; allowed: 1 to {most} bytes of UTF-8 without control characters");
     Err(wrong("conversation", message))
-}
-
-async fn check_newest(gateway: &Shared, who: &Identity, before: ResponseId, newest: TaskId) -> Result<(), Problem> {
-    let functions = gateway.store.of(&who.tenant).functions_of(newest).await?;
-    let newest = ResponseId { task: newest, segment: Segments::of(&functions).last() };
-    if newest == before { Ok(()) } else { Err(not_newest(before, newest)) }
 }
 
 #[cfg(test)]
