@@ -85,7 +85,7 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
             return Err(Problem::invalid("the query: it holds U+0000, which no text of Redial may"));
         }
         let read = serde_path_to_error::deserialize(serde_html_form::Deserializer::from_bytes(query.as_bytes()));
-        read.map(Self).map_err(|error| wrong_query(query, &error.path().to_string(), error.inner().to_string()))
+        read.map(Self).map_err(|error| wrong_query(query, &error.path().to_string(), &error.inner().to_string()))
     }
 }
 
@@ -171,12 +171,12 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
 }
 
 /// What is wrong in a query, in which parameter, and what is allowed there.
-fn wrong_query(query: &str, name: &str, told: String) -> Problem {
+fn wrong_query(query: &str, name: &str, told: &str) -> Problem {
     // The path has the index of a parameter that may be repeated.
     let name = name.split(['[', '.']).next().unwrap_or_default();
     let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
     let sent: Vec<&str> = pairs.iter().filter(|(sent, _)| sent == name).map(|(_, value)| value.as_str()).collect();
-    let told = match (&*sent, in_words(&told)) {
+    let told = match (&*sent, in_words(told)) {
         ([], _) => format!("the query: {told}"),
         ([_], Some(allowed)) => format!("{name} is {:?}; allowed: {allowed}", limits::shorten(sent[0], 100)),
         ([_], None) => format!("{name} is {:?}: {told}", limits::shorten(sent[0], 100)),
