@@ -72,8 +72,9 @@ class AsyncClient:
         token: str | None = None,
         timeout: float = 10.0,
         patience: float = 30.0,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
+        environment = os.environ if environment is None else environment
         url = url or environment.get("REDIAL_URL") or URL
         self._transport = Transport(url, token or environment.get("REDIAL_TOKEN"), timeout, patience)
 

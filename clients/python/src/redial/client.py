@@ -8,7 +8,6 @@ print(call.result(timeout=30))
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
@@ -81,7 +80,7 @@ class Client:
         token: str | None = None,
         timeout: float = 10.0,
         patience: float = 30.0,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._loop = _Loop()
 

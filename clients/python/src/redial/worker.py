@@ -61,24 +61,26 @@ class Worker:
         grace: float = 30.0,
         secrets: Iterable[str] = (),
         host: str | None = None,
-        environment: Variables = os.environ,
+        environment: Variables | None = None,
     ) -> None:
         """`url` is the address of NATS; `name` the worker's identity, and `pools` the pools of its credentials. `slots` is how
         many calls of each pool run at once, or of each that a dictionary names. `grace` is how many seconds running calls get to
         finish after SIGTERM. No text of `secrets` leaves the worker in a result or an error."""
 
+        variables = os.environ if environment is None else environment
+
         def setting(given: str | None, variable: str, default: str) -> str:
-            return given or environment.get(variable) or default
+            return given or variables.get(variable) or default
 
         self.name = Settings.identity(setting(name, "REDIAL_WORKER_NAME", "python"))
-        listed = environment.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
+        listed = variables.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
         self._settings = Settings(
             Settings.new_id(self.name),
             Address(
                 setting(url, "REDIAL_NATS_URL", "nats://127.0.0.1:4222"),
                 self.name,
                 setting(inbox_prefix, "REDIAL_NATS_INBOX_PREFIX", "_INBOX"),
-                os.fspath(credentials) if credentials is not None else environment.get("REDIAL_NATS_CREDENTIALS"),
+                os.fspath(credentials) if credentials is not None else variables.get("REDIAL_NATS_CREDENTIALS"),
             ),
             self.name,
             tuple(pool.strip() for pool in listed if pool.strip()),
