@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from redial import _batch, _events
-from redial._http import Transport, path_of
+from redial._http import Transport, check_url, path_of
 from redial._pages import Page, pages
 from redial.errors import CallCancelled, CallFailed, CallUnknown, RedialError, TaskCancelled, TaskFailed, Timeout
 from redial.redrives import AsyncRedrive
@@ -75,8 +75,16 @@ class AsyncClient:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         environment = os.environ if environment is None else environment
-        url = url or environment.get("REDIAL_URL") or URL
+        if url:
+            check_url("url", url)
+        else:
+            url = environment.get("REDIAL_URL") or URL
+            check_url("REDIAL_URL", url)
         self._transport = Transport(url, token or environment.get("REDIAL_TOKEN"), timeout, patience)
+
+    def __repr__(self) -> str:
+        # Without the token, and without what the address may say of a login.
+        return f"{type(self).__name__}({self._transport.url!r})"
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -87,7 +87,14 @@ class Client:
         async def make() -> AsyncClient:
             return AsyncClient(url, token=token, timeout=timeout, patience=patience, environment=environment)
 
-        self._client = self._loop.run(make())
+        try:
+            self._client = self._loop.run(make())
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    def __repr__(self) -> str:
+        return repr(self._client).removeprefix("Async")
 
     def __enter__(self) -> Client:
         return self
