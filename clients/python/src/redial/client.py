@@ -206,7 +206,7 @@ class Call:
         """The same for programs with a loop."""
 
     def __repr__(self) -> str:
-        return f"Call({self.inner!r})"
+        return repr(self.inner).removeprefix("Async")
 
     @property
     def id(self) -> str:
@@ -251,6 +251,9 @@ class Redrive:
         self.inner = inner
         """The same for programs with a loop."""
 
+    def __repr__(self) -> str:
+        return repr(self.inner).removeprefix("Async")
+
     @property
     def id(self) -> str:
         """Its id."""
@@ -278,7 +281,7 @@ class Task:
         """The same for programs with a loop."""
 
     def __repr__(self) -> str:
-        return f"Task({self.inner!r})"
+        return repr(self.inner).removeprefix("Async")
 
     @property
     def id(self) -> str:
