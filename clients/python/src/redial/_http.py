@@ -15,6 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from redial import _version
+from redial._limits import plain
 from redial._redact import without_login
 from redial.errors import ConnectionFailed, of_problem
 
@@ -71,7 +72,7 @@ class Transport:
             sent["prefer"] = f"wait={seconds}"
             timeout += seconds
         if body is not None:
-            content, sent["content-type"] = json.dumps(body).encode(), "application/json"
+            content, sent["content-type"] = json.dumps(body, default=plain).encode(), "application/json"
         params = {name: value for name, value in (query or {}).items() if value is not None}
         until, failures = 0.0, 0
         while True:

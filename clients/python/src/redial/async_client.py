@@ -17,10 +17,11 @@ from typing import Any, Literal, TypeVar
 
 from redial import _batch, _events
 from redial._http import Transport, check_url, path_of
+from redial._limits import as_json
 from redial._pages import Page, pages
 from redial.errors import CallCancelled, CallFailed, CallUnknown, RedialError, TaskCancelled, TaskFailed, Timeout
 from redial.redrives import AsyncRedrive
-from redial.tool import Retry, Seconds, milliseconds
+from redial.tool import Retry, Seconds, milliseconds, retry_as_json
 from redial.views import CallView, Event, TaskView
 
 URL = "http://127.0.0.1:8700"
@@ -47,15 +48,26 @@ class Submission:
     retry: Retry | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As `Submission` of the API, with a key in any case: so it can be sent again when an answer was lost."""
-        body: dict[str, Any] = {"tool": self.tool, "arguments": self.arguments, "key": self.key or str(uuid.uuid4())}
+        """As `Submission` of the API, with a key in any case: so it can be sent again when an answer was lost. Raises TypeError
+        or ValueError for what cannot be sent."""
+        arguments = as_json(self.arguments, f"the arguments of {self.tool}")
+        body: dict[str, Any] = {"tool": self.tool, "arguments": arguments, "key": _key(self.key)}
         if self.conversation is not None:
             body["conversation"] = self.conversation
         if self.timeout is not None:
-            body["timeout_ms"] = milliseconds(self.timeout)
+            body["timeout_ms"] = milliseconds(self.timeout, "timeout")
         if self.retry is not None:
-            body["retry"] = self.retry.to_json()
+            body["retry"] = retry_as_json(self.retry)
         return body
+
+
+def _key(key: str | None) -> str:
+    """The key of a submission: that of the program, or a random one."""
+    if key is None:
+        return str(uuid.uuid4())
+    if not isinstance(key, str) or not key:
+        raise ValueError(f"key is {key!r}; allowed: a text of 1 to 200 bytes, or None for a random key")
+    return key
 
 
 class AsyncClient:
@@ -172,7 +184,7 @@ class AsyncClient:
     ) -> AsyncRedrive:
         """Runs all ended calls again that match the filters, which are those of `POST /v1/redrives`; with `dry_run` it counts
         them. `rate` is how many per second at most. The same `id`, a UUID, is the same redrive."""
-        body = {"redrive": id or str(uuid.uuid4()), "filter": filters, "dry_run": dry_run, "rate": rate}
+        body = {"redrive": str(uuid.uuid4()) if id is None else id, "filter": filters, "dry_run": dry_run, "rate": rate}
         return AsyncRedrive(self._transport, str((await self._transport.json("POST", path_of("redrives"), body))["redrive"]))
 
     def get_redrive(self, id: str) -> AsyncRedrive:
@@ -192,7 +204,7 @@ class AsyncClient:
     ) -> AsyncTask:
         """Submits a task: a request that an agent works on with tools. `agent` is the name of one, or its whole definition.
         `more` are other fields of `TaskSubmission`."""
-        body: dict[str, Any] = {"input": input, "agent": agent, "key": key or str(uuid.uuid4()), **more}
+        body: dict[str, Any] = {"input": input, "agent": agent, "key": _key(key), **more}
         if conversation is not None:
             body["conversation"] = conversation
         answer = await self._transport.json("POST", path_of("tasks"), body)
@@ -281,7 +293,7 @@ class AsyncCall:
     async def redrive(self, arguments: Mapping[str, Any] | None = None) -> AsyncCall:
         """Runs an ended call again, as a new call; with other arguments, if some are given. Of an `unknown` call that is the
         decision that it may run again."""
-        body = {} if arguments is None else {"arguments": arguments}
+        body = {} if arguments is None else {"arguments": as_json(arguments, "the arguments")}
         answer = await self._transport.json("POST", path_of("calls", self.id, "redrive"), body)
         return AsyncCall(self._transport, str(answer["call"]))
 

@@ -29,7 +29,19 @@ from redial import _version
 from redial._core import Settings
 from redial._link import Address, Refused
 from redial._session import Session
-from redial.tool import Effect, InvalidTool, Offload, Retry, RetryBudget, Seconds, Tool, milliseconds, tool_of
+from redial.tool import (
+    Effect,
+    InvalidTool,
+    Offload,
+    Retry,
+    RetryBudget,
+    Seconds,
+    Tool,
+    budget_as_json,
+    milliseconds,
+    retry_as_json,
+    tool_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -153,14 +165,17 @@ class Worker:
         take. A coroutine runs in the loop of the worker; a blocking function in a thread, or, with `offload="process"`, in a
         process, which computes beside others and is killed when the attempt is over.
         """
-        settings: dict[str, Any] = {"effect": effect, "pool": pool, "timeout_ms": milliseconds(timeout)}
-        if retry is not None:
-            settings["retry"] = retry.to_json()
-        if retry_budget is not None:
-            settings["retry_budget"] = dict(retry_budget.__dict__)
-        settings.update({k: True for k, v in {"polling": polling, "sequential": sequential}.items() if v})
-        if not repairs:
-            settings["repairs"] = False
+
+        def settings() -> dict[str, Any]:
+            found: dict[str, Any] = {"effect": effect, "pool": pool, "timeout_ms": milliseconds(timeout, "timeout")}
+            if retry is not None:
+                found["retry"] = retry_as_json(retry)
+            if retry_budget is not None:
+                found["retry_budget"] = budget_as_json(retry_budget)
+            found.update({k: True for k, v in {"polling": polling, "sequential": sequential}.items() if v})
+            if not repairs:
+                found["repairs"] = False
+            return found
 
         def add(function: Callable[P, R]) -> Callable[P, R]:
             about = {"name": name, "description": description, "parameters": parameters}
