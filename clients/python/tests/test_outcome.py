@@ -27,7 +27,8 @@ from redial._limits import depth, parts, shorten
 from redial._outcome import Outcome, message_of, of_exception, of_result, report_of
 from redial._redact import Redactor, without_hosts
 
-logging.getLogger("redial.worker").disabled = True
+# The exceptions of these tests are meant to be raised.
+logging.getLogger("redial.worker").addHandler(logging.NullHandler())
 NOTHING = Redactor(())
 CONTEXT = Context("call-17", "book_flight", 2, "key", "acme", 30.0)
 

@@ -59,7 +59,7 @@ def _detail(detail: dict[str, Any]) -> dict[str, Any]:
 
 def without_login(url: str) -> str:
     """An address without a user and a password."""
-    return re.sub("//[^/]*@", "//", url)
+    return re.sub("(^|//)[^/]*@", r"\1", url)
 
 
 def without_hosts(text: str) -> str:

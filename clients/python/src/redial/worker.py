@@ -51,6 +51,9 @@ MODELS = "models"
 LEAVES = 5.0
 """Seconds after the drain in which the process ends by itself; a function that blocks it does not keep it longer."""
 
+NO_ADDRESS = 'REDIAL_NATS_URL is not set; eval "$(redial env)" in the folder of redial dev sets it'
+"""What a worker that was given no address says while it cannot connect."""
+
 Variables = Mapping[str, str]
 
 
@@ -77,7 +80,8 @@ class Worker:
     ) -> None:
         """`url` is the address of NATS; `name` the worker's identity, and `pools` the pools of its credentials. `slots` is how
         many calls of each pool run at once, or of each that a dictionary names. `grace` is how many seconds running calls get to
-        finish after SIGTERM. No text of `secrets` leaves the worker in a result or an error."""
+        finish after SIGTERM. No text of `secrets` leaves the worker in a result or an error. Raises ValueError for a wrong
+        address."""
 
         variables = os.environ if environment is None else environment
 
@@ -86,20 +90,25 @@ class Worker:
 
         self.name = Settings.identity(setting(name, "REDIAL_WORKER_NAME", "python"))
         listed = variables.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
+        known = setting(url, "REDIAL_NATS_URL", "")
+        address = Address(
+            known or "nats://127.0.0.1:4222",
+            self.name,
+            setting(inbox_prefix, "REDIAL_NATS_INBOX_PREFIX", "_INBOX"),
+            os.fspath(credentials) if credentials is not None else variables.get("REDIAL_NATS_CREDENTIALS"),
+            hint="" if known else NO_ADDRESS,
+        )
         self._settings = Settings(
             Settings.new_id(self.name),
-            Address(
-                setting(url, "REDIAL_NATS_URL", "nats://127.0.0.1:4222"),
-                self.name,
-                setting(inbox_prefix, "REDIAL_NATS_INBOX_PREFIX", "_INBOX"),
-                os.fspath(credentials) if credentials is not None else variables.get("REDIAL_NATS_CREDENTIALS"),
-            ),
+            address,
             self.name,
             tuple(pool.strip() for pool in listed if pool.strip()),
             host,
             grace,
             tuple(secrets),
         )
+        # A wrong address is refused here, and not only when the worker connects.
+        address.options()
         self._slots = slots
         self._tools: dict[str, Tool] = {}
         self._session: Session | None = None
