@@ -73,8 +73,9 @@ def _key(key: str | None) -> str:
 class AsyncClient:
     """A client of a gateway. Without arguments it takes `REDIAL_URL` and `REDIAL_TOKEN` from the environment.
 
-    `patience` is how many seconds a request is tried again while no gateway answers. Each submission has a key, its own or a
-    random one, so that trying again submits nothing twice.
+    `timeout` is how many seconds one request may take, beside those that the gateway is asked to wait; `patience` how many
+    seconds a request is tried again while no gateway answers. Each submission has a key, its own or a random one, so that trying
+    again submits nothing twice. Raises ValueError for a wrong address.
     """
 
     def __init__(
@@ -127,7 +128,8 @@ class AsyncClient:
         return AsyncCall(self._transport, str(answer["call"]))
 
     async def run(self, tool: str, arguments: Mapping[str, Any] | str, *, key: str | None = None, wait: float = 60.0) -> Any:
-        """Submits a call, waits at most so many seconds for its end, and returns its result."""
+        """Submits a call, waits at most so many seconds for its end, and returns its result. Raises what `call` and
+        `result` of a call raise."""
         body, until = Submission(tool, arguments, key).to_json(), time.monotonic() + wait
         first = min(wait, LONGEST_WAIT)
         answer = await self._transport.json("POST", path_of("calls"), body, wait=first)
@@ -242,8 +244,11 @@ class AsyncClient:
         return _events.events(self._transport, path_of("events"), after)
 
     async def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """Any other request, such as `request("GET", "/v1/statistics")`; the JSON of the answer. It is not sent twice unless it
-        is a GET."""
+        """Any other request, such as `request("GET", "/v1/statistics")`; the JSON of the answer. `body` is sent as JSON, `query`
+        as the query of the path. It is not sent twice unless it is a GET."""
+        for name in ("json", "data"):
+            if name in query:
+                raise TypeError(f"request() has no parameter {name!r}; allowed: `body`, which is sent as JSON")
         return await self._transport.json(method, path, body, query=query, again=method.upper() == "GET")
 
     async def page(self, path: str, name: str, **query: Any) -> Page:
@@ -276,7 +281,7 @@ class AsyncCall:
 
     async def wait(self, timeout: float | None = None) -> CallView:
         """Waits for the end of the call, whatever it is. Raises `Timeout` after so many seconds; the call goes on."""
-        return await _ended(self._transport, path_of("calls", self.id), CallView, timeout)
+        return await _ended(self._transport, "call", self.id, CallView, timeout)
 
     async def result(self, timeout: float | None = None) -> Any:
         """Waits for the result. Raises `CallFailed`, `CallUnknown` or `CallCancelled` if there is none, `CallRefused` if the
@@ -292,7 +297,8 @@ class AsyncCall:
 
     async def redrive(self, arguments: Mapping[str, Any] | None = None) -> AsyncCall:
         """Runs an ended call again, as a new call; with other arguments, if some are given. Of an `unknown` call that is the
-        decision that it may run again."""
+        decision that it may run again. Raises `CallRefused` if the arguments break the tool's schema, and `Conflict` if the
+        call may not run again."""
         body = {} if arguments is None else {"arguments": as_json(arguments, "the arguments")}
         answer = await self._transport.json("POST", path_of("calls", self.id, "redrive"), body)
         return AsyncCall(self._transport, str(answer["call"]))
@@ -319,7 +325,7 @@ class AsyncTask:
 
     async def wait(self, timeout: float | None = None) -> TaskView:
         """Waits for the end of the task, whatever it is. Raises `Timeout` after so many seconds; the task goes on."""
-        return await _ended(self._transport, path_of("tasks", self.id), TaskView, timeout)
+        return await _ended(self._transport, "task", self.id, TaskView, timeout)
 
     async def result(self, timeout: float | None = None) -> str:
         """Waits for the answer. Raises `TaskFailed` or `TaskCancelled` if there is none, and `Timeout` after so many seconds;
@@ -347,7 +353,9 @@ class AsyncTask:
         return _events.events(self._transport, path_of("tasks", self.id, "events"), after)
 
 
-async def _ended(transport: Transport, path: str, kind: type[View], timeout: float | None) -> View:
+async def _ended(transport: Transport, what: str, id: str, kind: type[View], timeout: float | None) -> View:
+    """Waits for the end of a call or a task, as `what` says."""
+    path = path_of(f"{what}s", id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         wait = LONGEST_WAIT if until is None else min(LONGEST_WAIT, max(0.0, until - time.monotonic()))
@@ -356,7 +364,7 @@ async def _ended(transport: Transport, path: str, kind: type[View], timeout: flo
         if view.ended:
             return view
         if until is not None and time.monotonic() >= until:
-            raise Timeout(f"{path} is {view.state} after {timeout:g} s, and goes on")
+            raise Timeout(f"{what} {id} is {view.state} after {timeout:g} s, and goes on")
         await _pause(began, wait)
 
 
