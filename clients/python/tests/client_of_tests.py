@@ -55,6 +55,10 @@ def errors() -> None:
         assert refused.feedback["status"] == "error", refused.feedback
         assert refused.request_id and refused.call, refused.problem
         equal(client.get_call(refused.call).view().state, "refused")
+        again = client.get_call(str(refused.call))
+        broken = refusal(redial.CallRefused, lambda: again.redrive({"a": "two", "b": 2}))
+        equal(({violation.path for violation in broken.violations}, broken.call), ({"/a"}, None))
+        equal(again.redrive({"a": 1, "b": 2}).result(30), 3)
         refusal(redial.CallRefused, lambda: client.call("no_such_tool", {}))
         failed = refusal(redial.CallFailed, lambda: client.call("read", {"fail": "business_rule"}).result(30))
         equal((failed.error_class, failed.message), ("business_rule", "told to fail with business_rule"))
@@ -66,9 +70,8 @@ def errors() -> None:
         refusal(redial.NotFound, lambda: client.get_call(str(uuid.uuid4())).result(1))
         wrong = refusal(redial.InvalidRequest, lambda: client.request("GET", "/v1/calls", no_such_filter="x"))
         assert "no_such_filter" in wrong.message, wrong.message
-        again = failed.view.id
-        new = client.get_call(again).redrive({"n": 1})
-        equal((new.result(30), new.id == again), ({"attempt": 1}, False))
+        new = client.get_call(failed.view.id).redrive({"n": 1})
+        equal((new.result(30), new.id == failed.view.id), ({"attempt": 1}, False))
     with Client(token="rdl_" + "a" * 12 + "_" + "b" * 52) as client:
         refusal(redial.Unauthenticated, lambda: client.call("echo", {}))
     with Client("http://127.0.0.1:1", patience=0.3) as client:

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+
+# Outages are what many tests are about; their warnings would be in the way of what failed.
+logging.getLogger("redial").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)

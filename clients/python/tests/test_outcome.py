@@ -12,17 +12,29 @@ from typing import Any
 
 import httpx
 
-from redial import NOT_SENT, BusinessRule, InvalidArgument, InvalidArguments, RateLimited, ToolError, Unavailable, Violation
+from redial import (
+    NOT_SENT,
+    BusinessRule,
+    Context,
+    InvalidArgument,
+    InvalidArguments,
+    RateLimited,
+    ToolError,
+    Unavailable,
+    Violation,
+)
 from redial._limits import depth, parts, shorten
 from redial._outcome import Outcome, message_of, of_exception, of_result, report_of
 from redial._redact import Redactor, without_hosts
 
-logging.getLogger("redial.worker").disabled = True
+# The exceptions of these tests are meant to be raised.
+logging.getLogger("redial.worker").addHandler(logging.NullHandler())
 NOTHING = Redactor(())
+CONTEXT = Context("call-17", "book_flight", 2, "key", "acme", 30.0)
 
 
 def error_for(error: BaseException) -> dict[str, Any]:
-    found = of_exception(error, NOTHING).error
+    found = of_exception(error, NOTHING, CONTEXT).error
     assert found is not None
     return found
 
@@ -154,7 +166,7 @@ class Errors(unittest.TestCase):
         huge = InvalidArguments(*[Violation("/text", "maxLength", "x" * 100_000, "less")] * 20)
         odd = InvalidArgument("/a", "r", float("nan"), "a number")
         for error in (huge, odd):
-            report = json.loads(report_of({"call": "c", "attempt": 1}, "claim", 0.25, of_exception(error, NOTHING)))
+            report = json.loads(report_of({"call": "c", "attempt": 1}, "claim", 0.25, of_exception(error, NOTHING, CONTEXT)))
             self.assertEqual((report["claim"], report["duration_ms"]), ("claim", 250))
             self.assertEqual(report["error"]["class"], "invalid_arguments")
             self.assertNotIn("details", report["error"])
@@ -168,9 +180,9 @@ class Secrets(unittest.TestCase):
         redactor = Redactor(["canary", "canary-2", ""])
         found = of_result({"a canary-2": ["canary", {"x": "say canary!"}], "n": 1}, redactor).output or b""
         self.assertEqual(json.loads(found), {"a [secret]": ["[secret]", {"x": "say [secret]!"}], "n": 1})
-        error = of_exception(InvalidArgument("/a", "canary", "canary", "not canary", "canary"), redactor).error
+        error = of_exception(InvalidArgument("/a", "canary", "canary", "not canary", "canary"), redactor, CONTEXT).error
         self.assertNotIn("canary", json.dumps(error))
-        diagnosed = of_exception(ToolError("no", diagnostics="canary"), redactor).error or {}
+        diagnosed = of_exception(ToolError("no", diagnostics="canary"), redactor, CONTEXT).error or {}
         self.assertEqual(diagnosed["diagnostics"], "[secret]")
 
     def test_hosts_are_removed_from_errors(self) -> None:

@@ -172,6 +172,11 @@ class Schemas(unittest.TestCase):
             (coroutine, {"name": "model-x"}, "are for models"),
             (coroutine, {"effect": "nice"}, "effect is 'nice'; allowed: read, idempotent, keyed, unsafe"),
             (coroutine, {"timeout": 0}, "timeout is less than 1 ms"),
+            (coroutine, {"timeout": "10s"}, "tool coroutine: timeout is '10s'; allowed: seconds as a number, or a timedelta"),
+            (coroutine, {"timeout": float("inf")}, "tool coroutine: timeout is inf; allowed: seconds"),
+            (coroutine, {"retry": 3}, "tool coroutine: retry is 3; allowed: a redial.Retry, such as Retry(max_attempts=3)"),
+            (coroutine, {"retry": Retry(cap="1m")}, "retry.cap is '1m'; allowed: seconds as a number"),  # type: ignore[arg-type]
+            (coroutine, {"retry_budget": {}}, "retry_budget is {}; allowed: a redial.RetryBudget"),
         ]
         for function, settings, wanted in cases:
             with self.assertRaises(InvalidTool) as refused:

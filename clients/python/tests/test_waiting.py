@@ -5,7 +5,7 @@ import unittest
 
 from gateway_of_tests import Answer, Gateway, Request
 
-from redial import AsyncClient, ConnectionFailed, Timeout
+from redial import AsyncClient, Client, ConnectionFailed, Timeout
 
 
 class Waiting(unittest.IsolatedAsyncioTestCase):
@@ -29,6 +29,28 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
                 with self.assertRaises(ConnectionFailed):
                     await client.get_call("1").result()
         self.assertEqual(len(gateway.requests), 1)
+
+    async def test_an_outage_is_told_once_and_how_to_end_it(self) -> None:
+        async with AsyncClient("http://user:word@127.0.0.1:1", patience=0.5) as client:
+            with self.assertLogs("redial", "WARNING") as logged:
+                requests = [client.get_call("1").view() for _ in range(3)]
+                errors = await asyncio.gather(*requests, return_exceptions=True)
+        self.assertEqual(len(logged.output), 1, logged.output)
+        text = "Failed to reach the gateway; trying again for patience_s at most url=http://127.0.0.1:1 patience_s=0.5 error="
+        self.assertIn(text, logged.output[0])
+        for error in errors:
+            self.assertIsInstance(error, ConnectionFailed)
+            self.assertIn("http://127.0.0.1:1 cannot be reached", str(error))
+            self.assertIn("`redial dev` starts a gateway", str(error))
+
+    def test_what_is_no_address_of_a_gateway_is_refused_at_once(self) -> None:
+        for url in ("127.0.0.1:8700", "localhost:8700", "ftp://u:word@host", "http://", "http://host:x", "gateway"):
+            for kind in (AsyncClient, Client):
+                with self.assertRaisesRegex(ValueError, "^url is '.*'; allowed: http://host:port or https://host:port$") as refused:
+                    kind(url)
+                self.assertNotIn("word", str(refused.exception))
+        with self.assertRaisesRegex(ValueError, "^REDIAL_URL is 'nats://h:4222'"):
+            AsyncClient(environment={"REDIAL_URL": "nats://h:4222"})
 
     async def test_less_than_a_second_is_not_waited_for_in_a_storm_of_requests(self) -> None:
         async def answer(request: Request) -> Answer:

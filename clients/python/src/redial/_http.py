@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -14,8 +15,14 @@ from urllib.parse import quote
 import httpx
 
 from redial import _version
+from redial._limits import plain
+from redial._redact import without_login
 from redial.errors import ConnectionFailed, of_problem
 
+log = logging.getLogger("redial")
+
+HINT = "`redial dev` starts a gateway on this machine; another one is named by `url` or REDIAL_URL"
+"""For whoever has no gateway, or asks in the wrong place."""
 AGAIN = frozenset({429, 502, 503, 504})
 """The statuses of requests that may succeed later."""
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
@@ -34,7 +41,10 @@ class Transport:
             headers["authorization"] = f"Bearer {token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self._http = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits)
-        self._url, self._timeout, self._patience = url, timeout, patience
+        self.url = without_login(url)
+        """Where the gateway is, for people."""
+        self._timeout, self._patience = timeout, patience
+        self._outage = False
 
     async def close(self) -> None:
         """Ends the connections."""
@@ -62,25 +72,30 @@ class Transport:
             sent["prefer"] = f"wait={seconds}"
             timeout += seconds
         if body is not None:
-            content, sent["content-type"] = json.dumps(body).encode(), "application/json"
+            content, sent["content-type"] = json.dumps(body, default=plain).encode(), "application/json"
         params = {name: value for name, value in (query or {}).items() if value is not None}
         until, failures = 0.0, 0
         while True:
             pause: float | None = None
+            cause = ""
             try:
                 response = await self._http.request(
                     method, path, content=content, headers=sent, params=params or None, timeout=timeout
                 )
+                self._outage = False
                 if response.status_code < 400:
                     return response
                 error: Exception = of_problem(response.status_code, problem_of(response))
                 pause = _seconds(response.headers.get("retry-after"))
                 may_help = again and response.status_code in AGAIN
             except httpx.TransportError as failure:
-                error = ConnectionFailed(f"{self._url} cannot be reached: {failure or type(failure).__name__}")
-                error.__cause__ = failure
                 # Nothing was sent if there is no connection.
-                may_help = again or isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout))
+                unsent = isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout))
+                cause = str(failure) or type(failure).__name__
+                reason = f"{self.url} cannot be reached: {cause}"
+                error = ConnectionFailed(f"{reason}; {HINT}" if unsent else reason)
+                error.__cause__ = failure
+                may_help = again or unsent
             failures += 1
             if failures == 1:
                 # A request that waited for long had no outage before its first failure.
@@ -88,7 +103,16 @@ class Transport:
             wait_now = pause_after(failures) if pause is None else max(pause, pause_after(failures))
             if not may_help or time.monotonic() + wait_now > until:
                 raise error
+            if isinstance(error, ConnectionFailed):
+                self._note_outage(cause)
             await asyncio.sleep(wait_now)
+
+    def _note_outage(self, cause: str) -> None:
+        """Tells once of an outage, however many requests wait for its end."""
+        if not self._outage:
+            self._outage = True
+            text = "Failed to reach the gateway; trying again for patience_s at most url=%s patience_s=%g error=%s"
+            log.warning(text, self.url, self._patience, cause)
 
     async def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """The JSON of an answer."""
@@ -105,6 +129,16 @@ class Transport:
                 await response.aread()
                 raise of_problem(response.status_code, problem_of(response))
             yield response
+
+
+def check_url(name: str, url: str) -> None:
+    """Raises ValueError for what is no address of a gateway; `name` is what the error calls it."""
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        parsed = httpx.URL()
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ValueError(f"{name} is {without_login(url)!r}; allowed: http://host:port or https://host:port")
 
 
 def problem_of(response: httpx.Response) -> dict[str, Any]:

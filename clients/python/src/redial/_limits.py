@@ -6,9 +6,10 @@ import dataclasses
 import datetime
 import enum
 import json
+import math
 import re
 import uuid
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 MAX_OUTPUT = 512 * 1024
@@ -49,6 +50,48 @@ def plain(value: Any) -> Any:
     if isinstance(value, (Set, Iterator)):
         return list(value)
     raise TypeError(f"a value of type {type(value).__name__} has no JSON")
+
+
+ENCODED = "texts, numbers, True, False, None, lists, dictionaries, dates, times, UUIDs, enums, dataclasses, pydantic models"
+"""What has JSON here."""
+
+
+def as_json(value: Any, about: str) -> Any:
+    """A value of `ENCODED` as what JSON knows. Raises TypeError or ValueError for what has no JSON, with its JSON pointer;
+    `about` is what the error calls the whole."""
+    try:
+        return _as_json(value, about, "")
+    except RecursionError as error:
+        raise ValueError(f"{about} nest too deeply, or contain themselves") from error
+
+
+def _as_json(value: Any, about: str, path: str) -> Any:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{about}: {path} is {value}; allowed: finite numbers")
+        return value
+    if isinstance(value, Mapping):
+        return {_name(name, about, path): _as_json(one, about, f"{path}/{escaped(str(name))}") for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(one, about, f"{path}/{n}") for n, one in enumerate(value)]
+    try:
+        simpler = plain(value)
+    except TypeError as error:
+        raise TypeError(f"{about}: {path or 'the whole'} is of type {type(value).__name__}; allowed: {ENCODED}") from error
+    return _as_json(simpler, about, path)
+
+
+def _name(name: Any, about: str, path: str) -> Any:
+    if name is None or isinstance(name, (str, int, float)):
+        return name
+    raise TypeError(f"{about}: {path or 'the whole'} has a name of type {type(name).__name__}; allowed: texts")
+
+
+def escaped(name: str) -> str:
+    """A name as a part of a JSON pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def depth(text: str) -> int:

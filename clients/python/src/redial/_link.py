@@ -13,11 +13,13 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+
+from redial._redact import without_login
 
 log = logging.getLogger("redial.worker")
 
@@ -30,6 +32,9 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
 
 SHORTEST_SECRET = 6
 """A shorter password is in too many texts to be removed from them."""
+
+SCHEMES = ("nats", "tls", "ws", "wss")
+"""What an address of NATS may begin with."""
 
 Handler = Callable[[Msg], Awaitable[None]]
 
@@ -51,15 +56,18 @@ class Address:
     inbox_prefix: str
     credentials: str | None = None
     """A file with a user's JWT and its key."""
+    hint: str = ""
+    """What may help if no connection can be made."""
 
     def options(self) -> dict[str, Any]:
-        """What the client takes. The login of the first server is that of all."""
+        """What the client takes. The login of the first server is that of all. Raises ValueError for what is no address."""
         servers: list[str] = []
         login: dict[str, str] = {}
         for part in self.url.split(","):
             url = urlsplit(part.strip() if "://" in part else f"nats://{part.strip()}")
-            if not url.hostname:
-                raise Refused(f"{part!r} is no address of NATS; allowed: nats://user:password@host:port")
+            if url.scheme not in SCHEMES or not url.hostname or not _has_port(url):
+                allowed = "nats://user:password@host:port, also with tls, ws or wss"
+                raise ValueError(f"{without_login(part)!r} is no address of NATS; allowed: {allowed}")
             host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
             servers.append(f"{url.scheme}://{host}:{url.port or 4222}")
             if url.username is not None and not login:
@@ -69,12 +77,21 @@ class Address:
         return {"servers": servers, "name": self.name, "inbox_prefix": self.inbox_prefix, **login, **more}
 
 
+def _has_port(url: SplitResult) -> bool:
+    """Whether its port is a number, or left out."""
+    try:
+        return url.port is None or url.port > 0
+    except ValueError:
+        return False
+
+
 class Link:
     """One connection at a time. `on_connected` is called after each connection but the first."""
 
     def __init__(self, address: Address, on_connected: Callable[[], None]) -> None:
         self._options = address.options()
         self._shown = ", ".join(self._options["servers"])
+        self._hint = f"; {address.hint}" if address.hint else ""
         self._on_connected = on_connected
         self._handlers: dict[str, Handler] = {}
         self._client: Client | None = None
@@ -131,7 +148,7 @@ class Link:
         try:
             return await client.request(subject, payload, timeout=limit)
         except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
-            raise Outage(f"{subject}: {error or type(error).__name__}") from error
+            raise Outage(f"{subject}: {str(error) or type(error).__name__}") from error
 
     async def publish(self, subject: str, payload: bytes, reply: str = "") -> None:
         """Sends a message, without a confirmation."""
@@ -157,10 +174,12 @@ class Link:
                 break
             except Exception as error:
                 if first and "authorization" in str(error).lower():
-                    raise Refused(f"NATS at {self._shown} refuses this login: {error}") from error
+                    raise Refused(f"NATS at {self._shown} refuses this login: {error}{self._hint}") from error
                 failures += 1
                 wait = backoff(failures, FIRST_WAIT, LONGEST_WAIT)
-                log.warning("Failed to connect to NATS address=%s wait_s=%.1f error=%s", self._shown, wait, error)
+                cause = str(error) or type(error).__name__
+                text = "Failed to connect to NATS address=%s wait_s=%.1f error=%s%s"
+                log.warning(text, self._shown, wait, cause, self._hint)
                 await asyncio.sleep(wait)
         self.connections += 1
         self._connected.set()
@@ -177,7 +196,7 @@ class Link:
             failures.append(error)
             # The first failure of a connection is logged with the wait that follows it.
             if client.is_connected:
-                log.warning("NATS reported an error error=%s", error or type(error).__name__)
+                log.warning("NATS reported an error error=%s", str(error) or type(error).__name__)
 
         options = {**self._options, "closed_cb": on_closed, "disconnected_cb": on_closed, "error_cb": on_error}
         connect = client.connect(

@@ -12,6 +12,7 @@ import httpx
 
 from redial._limits import MAX_DEPTH, MAX_OUTPUT, MAX_REPORT, depth, encode
 from redial._redact import Redactor
+from redial.context import Context
 from redial.tool_errors import Stopped, ToolError, failure
 
 log = logging.getLogger("redial.worker")
@@ -51,13 +52,13 @@ def of_result(result: Any, redactor: Redactor) -> Outcome:
     return Outcome(output=text)
 
 
-def of_exception(error: BaseException, redactor: Redactor) -> Outcome:
-    """The error of an exception. The text of an unknown exception goes to the log only: a report is stored, and models
-    read its message."""
-    return Outcome(error=redactor.error(_classified(error)))
+def of_exception(error: BaseException, redactor: Redactor, context: Context) -> Outcome:
+    """The error of an exception. The text of an unknown exception goes to the log only, with the attempt that raised it: a
+    report is stored, and models read its message."""
+    return Outcome(error=redactor.error(_classified(error, context)))
 
 
-def _classified(error: BaseException) -> dict[str, Any]:
+def _classified(error: BaseException, context: Context) -> dict[str, Any]:
     if isinstance(error, ToolError):
         return error.to_json()
     if isinstance(error, (asyncio.CancelledError, Stopped)):
@@ -68,7 +69,8 @@ def _classified(error: BaseException) -> dict[str, Any]:
         return failure("unavailable", "the connection could not be made", effect_possible=False)
     if isinstance(error, (ConnectionError, TimeoutError, asyncio.TimeoutError, httpx.TransportError)):
         return failure("unavailable", "the connection failed")
-    log.error("Tool raised an exception", exc_info=error)
+    text = "Tool raised an exception tool=%s call=%s attempt=%d"
+    log.error(text, context.tool, context.call, context.attempt, exc_info=error)
     return failure("tool_failed", f"the tool raised {type(error).__name__}")
 
 

@@ -160,7 +160,7 @@ class _InProcess:
             text = pickle.dumps(_Job(tool.function, tool.bind(arguments), tool.context, plain, self._pool.redactor))
             child = self._pool.take()
         except BaseException as error:
-            return _outcome.of_exception(error, self._pool.redactor)
+            return _outcome.of_exception(error, self._pool.redactor, self._context)
         with self._lock:
             stopped = self._context.cancelled.is_set()
             self._child = None if stopped else child
@@ -207,7 +207,7 @@ def _answer(job: _Job) -> Outcome:
         raise
     except BaseException as error:
         # Here, where the traceback is.
-        return _outcome.of_exception(error, job.redactor)
+        return _outcome.of_exception(error, job.redactor, context)
 
 
 def _raise_stopped(_signal: int, _frame: Any) -> None:

@@ -57,6 +57,11 @@ def _detail(detail: dict[str, Any]) -> dict[str, Any]:
     return {name: without_hosts(value) if name in ("allowed", "hint") else value for name, value in detail.items()}
 
 
+def without_login(url: str) -> str:
+    """An address without a user and a password."""
+    return re.sub("(^|//)[^/]*@", r"\1", url)
+
+
 def without_hosts(text: str) -> str:
     """A text without IP addresses, internal names, and names with a port. Other public names stay."""
     return _WORD.sub(lambda match: _word(match.group()), text)

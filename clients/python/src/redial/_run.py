@@ -59,13 +59,13 @@ def call(tool: Tool, arguments: dict[str, Any], context: Context) -> Any:
     return tool.function(**parameters)
 
 
-def ended_with(run: Callable[[], Any], redactor: Redactor) -> Outcome:
-    """Runs something to its end, and says how it ended."""
+def ended_with(tool: Tool, arguments: dict[str, Any], context: Context, redactor: Redactor) -> Outcome:
+    """Runs a blocking function to its end, and says how it ended."""
     try:
-        return _outcome.of_result(run(), redactor)
+        return _outcome.of_result(call(tool, arguments, context), redactor)
     except BaseException as error:
         # A tool that calls `sys.exit` ends itself, and not the worker.
-        return _outcome.of_exception(error, redactor)
+        return _outcome.of_exception(error, redactor, context)
 
 
 class _InLoop:
@@ -114,11 +114,11 @@ class _InLoop:
         try:
             return _outcome.of_result(await call(self._tool, self._arguments, self._context), self._redactor)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
-            return _outcome.of_exception(error, self._redactor)
+            return _outcome.of_exception(error, self._redactor, self._context)
 
     def _done(self, task: asyncio.Task[Outcome]) -> None:
         if task.cancelled():
-            self._finish(_outcome.of_exception(asyncio.CancelledError(), self._redactor))
+            self._finish(_outcome.of_exception(asyncio.CancelledError(), self._redactor, self._context))
         else:
             self._finish(ended_or_raised(task))
 
@@ -158,7 +158,7 @@ class _InThread:
         self.ended: asyncio.Future[Outcome] = loop.create_future()
 
         def work() -> None:
-            outcome = ended_with(lambda: call(tool, arguments, context), redactor)
+            outcome = ended_with(tool, arguments, context, redactor)
             try:
                 loop.call_soon_threadsafe(self.ended.set_result, outcome)
             except RuntimeError:

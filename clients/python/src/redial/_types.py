@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from typing import Any, Literal
 
 from redial import fields
-from redial._limits import Convert
+from redial._limits import Convert, escaped
 from redial.tool_errors import InvalidArgument, InvalidArguments, Violation
 
 Shape = tuple[dict[str, Any], Convert]
@@ -276,11 +276,6 @@ def _object(members: Mapping[str, Convert], required: Collection[str]) -> Conver
         return {name: members[name](one, f"{path}/{escaped(name)}") for name, one in known}
 
     return convert_all
-
-
-def escaped(name: str) -> str:
-    """A name as a part of a JSON pointer."""
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _of_pydantic(error: ValueError, path: str) -> Exception:

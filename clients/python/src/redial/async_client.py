@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from redial import _batch, _events
-from redial._http import Transport, path_of
+from redial._http import Transport, check_url, path_of
+from redial._limits import as_json
 from redial._pages import Page, pages
 from redial.errors import CallCancelled, CallFailed, CallUnknown, RedialError, TaskCancelled, TaskFailed, Timeout
 from redial.redrives import AsyncRedrive
-from redial.tool import Retry, Seconds, milliseconds
+from redial.tool import Retry, Seconds, milliseconds, retry_as_json
 from redial.views import CallView, Event, TaskView
 
 URL = "http://127.0.0.1:8700"
@@ -47,22 +48,34 @@ class Submission:
     retry: Retry | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As `Submission` of the API, with a key in any case: so it can be sent again when an answer was lost."""
-        body: dict[str, Any] = {"tool": self.tool, "arguments": self.arguments, "key": self.key or str(uuid.uuid4())}
+        """As `Submission` of the API, with a key in any case: so it can be sent again when an answer was lost. Raises TypeError
+        or ValueError for what cannot be sent."""
+        arguments = as_json(self.arguments, f"the arguments of {self.tool}")
+        body: dict[str, Any] = {"tool": self.tool, "arguments": arguments, "key": _key(self.key)}
         if self.conversation is not None:
             body["conversation"] = self.conversation
         if self.timeout is not None:
-            body["timeout_ms"] = milliseconds(self.timeout)
+            body["timeout_ms"] = milliseconds(self.timeout, "timeout")
         if self.retry is not None:
-            body["retry"] = self.retry.to_json()
+            body["retry"] = retry_as_json(self.retry)
         return body
+
+
+def _key(key: str | None) -> str:
+    """The key of a submission: that of the program, or a random one."""
+    if key is None:
+        return str(uuid.uuid4())
+    if not isinstance(key, str) or not key:
+        raise ValueError(f"key is {key!r}; allowed: a text of 1 to 200 bytes, or None for a random key")
+    return key
 
 
 class AsyncClient:
     """A client of a gateway. Without arguments it takes `REDIAL_URL` and `REDIAL_TOKEN` from the environment.
 
-    `patience` is how many seconds a request is tried again while no gateway answers. Each submission has a key, its own or a
-    random one, so that trying again submits nothing twice.
+    `timeout` is how many seconds one request may take, beside those that the gateway is asked to wait; `patience` how many
+    seconds a request is tried again while no gateway answers. Each submission has a key, its own or a random one, so that trying
+    again submits nothing twice. Raises ValueError for a wrong address.
     """
 
     def __init__(
@@ -72,10 +85,19 @@ class AsyncClient:
         token: str | None = None,
         timeout: float = 10.0,
         patience: float = 30.0,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        url = url or environment.get("REDIAL_URL") or URL
+        environment = os.environ if environment is None else environment
+        if url:
+            check_url("url", url)
+        else:
+            url = environment.get("REDIAL_URL") or URL
+            check_url("REDIAL_URL", url)
         self._transport = Transport(url, token or environment.get("REDIAL_TOKEN"), timeout, patience)
+
+    def __repr__(self) -> str:
+        # Without the token, and without what the address may say of a login.
+        return f"{type(self).__name__}({self._transport.url!r})"
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -106,7 +128,8 @@ class AsyncClient:
         return AsyncCall(self._transport, str(answer["call"]))
 
     async def run(self, tool: str, arguments: Mapping[str, Any] | str, *, key: str | None = None, wait: float = 60.0) -> Any:
-        """Submits a call, waits at most so many seconds for its end, and returns its result."""
+        """Submits a call, waits at most so many seconds for its end, and returns its result. Raises what `call` and
+        `result` of a call raise."""
         body, until = Submission(tool, arguments, key).to_json(), time.monotonic() + wait
         first = min(wait, LONGEST_WAIT)
         answer = await self._transport.json("POST", path_of("calls"), body, wait=first)
@@ -163,7 +186,7 @@ class AsyncClient:
     ) -> AsyncRedrive:
         """Runs all ended calls again that match the filters, which are those of `POST /v1/redrives`; with `dry_run` it counts
         them. `rate` is how many per second at most. The same `id`, a UUID, is the same redrive."""
-        body = {"redrive": id or str(uuid.uuid4()), "filter": filters, "dry_run": dry_run, "rate": rate}
+        body = {"redrive": str(uuid.uuid4()) if id is None else id, "filter": filters, "dry_run": dry_run, "rate": rate}
         return AsyncRedrive(self._transport, str((await self._transport.json("POST", path_of("redrives"), body))["redrive"]))
 
     def get_redrive(self, id: str) -> AsyncRedrive:
@@ -183,7 +206,7 @@ class AsyncClient:
     ) -> AsyncTask:
         """Submits a task: a request that an agent works on with tools. `agent` is the name of one, or its whole definition.
         `more` are other fields of `TaskSubmission`."""
-        body: dict[str, Any] = {"input": input, "agent": agent, "key": key or str(uuid.uuid4()), **more}
+        body: dict[str, Any] = {"input": input, "agent": agent, "key": _key(key), **more}
         if conversation is not None:
             body["conversation"] = conversation
         answer = await self._transport.json("POST", path_of("tasks"), body)
@@ -221,8 +244,11 @@ class AsyncClient:
         return _events.events(self._transport, path_of("events"), after)
 
     async def request(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """Any other request, such as `request("GET", "/v1/statistics")`; the JSON of the answer. It is not sent twice unless it
-        is a GET."""
+        """Any other request, such as `request("GET", "/v1/statistics")`; the JSON of the answer. `body` is sent as JSON, `query`
+        as the query of the path. It is not sent twice unless it is a GET."""
+        for name in ("json", "data"):
+            if name in query:
+                raise TypeError(f"request() has no parameter {name!r}; allowed: `body`, which is sent as JSON")
         return await self._transport.json(method, path, body, query=query, again=method.upper() == "GET")
 
     async def page(self, path: str, name: str, **query: Any) -> Page:
@@ -255,7 +281,7 @@ class AsyncCall:
 
     async def wait(self, timeout: float | None = None) -> CallView:
         """Waits for the end of the call, whatever it is. Raises `Timeout` after so many seconds; the call goes on."""
-        return await _ended(self._transport, path_of("calls", self.id), CallView, timeout)
+        return await _ended(self._transport, "call", self.id, CallView, timeout)
 
     async def result(self, timeout: float | None = None) -> Any:
         """Waits for the result. Raises `CallFailed`, `CallUnknown` or `CallCancelled` if there is none, `CallRefused` if the
@@ -271,8 +297,9 @@ class AsyncCall:
 
     async def redrive(self, arguments: Mapping[str, Any] | None = None) -> AsyncCall:
         """Runs an ended call again, as a new call; with other arguments, if some are given. Of an `unknown` call that is the
-        decision that it may run again."""
-        body = {} if arguments is None else {"arguments": arguments}
+        decision that it may run again. Raises `CallRefused` if the arguments break the tool's schema, and `Conflict` if the
+        call may not run again."""
+        body = {} if arguments is None else {"arguments": as_json(arguments, "the arguments")}
         answer = await self._transport.json("POST", path_of("calls", self.id, "redrive"), body)
         return AsyncCall(self._transport, str(answer["call"]))
 
@@ -298,7 +325,7 @@ class AsyncTask:
 
     async def wait(self, timeout: float | None = None) -> TaskView:
         """Waits for the end of the task, whatever it is. Raises `Timeout` after so many seconds; the task goes on."""
-        return await _ended(self._transport, path_of("tasks", self.id), TaskView, timeout)
+        return await _ended(self._transport, "task", self.id, TaskView, timeout)
 
     async def result(self, timeout: float | None = None) -> str:
         """Waits for the answer. Raises `TaskFailed` or `TaskCancelled` if there is none, and `Timeout` after so many seconds;
@@ -326,7 +353,9 @@ class AsyncTask:
         return _events.events(self._transport, path_of("tasks", self.id, "events"), after)
 
 
-async def _ended(transport: Transport, path: str, kind: type[View], timeout: float | None) -> View:
+async def _ended(transport: Transport, what: str, id: str, kind: type[View], timeout: float | None) -> View:
+    """Waits for the end of a call or a task, as `what` says."""
+    path = path_of(f"{what}s", id)
     until = None if timeout is None else time.monotonic() + timeout
     while True:
         wait = LONGEST_WAIT if until is None else min(LONGEST_WAIT, max(0.0, until - time.monotonic()))
@@ -335,7 +364,7 @@ async def _ended(transport: Transport, path: str, kind: type[View], timeout: flo
         if view.ended:
             return view
         if until is not None and time.monotonic() >= until:
-            raise Timeout(f"{path} is {view.state} after {timeout:g} s, and goes on")
+            raise Timeout(f"{what} {id} is {view.state} after {timeout:g} s, and goes on")
         await _pause(began, wait)
 
 

@@ -45,11 +45,12 @@ class InvalidRequest(ApiError):
 
 
 class CallRefused(InvalidRequest):
-    """The call is on record as refused: there is no such tool, or the arguments break its schema. It never ran."""
+    """There is no such tool, or the arguments break its schema. The call never ran; one that was submitted is on record as
+    refused, and a redrive with other arguments is not."""
 
     @property
     def call(self) -> str | None:
-        """The id of the call."""
+        """The id of the refused call, if it is on record."""
         call = self.problem.get("call")
         return None if call is None else str(call)
 
@@ -89,7 +90,7 @@ class CallError(RedialError):
     def __init__(self, view: CallView) -> None:
         self.view = view
         """Everything that is known of the call."""
-        super().__init__(f"call {view.id} of {view.tool} is {view.state}: {view.message or view.error_class}")
+        super().__init__(_how_it_ended(f"call {view.id} of {view.tool}", view.state, view.message or view.error_class))
 
     @property
     def error_class(self) -> str | None:
@@ -130,7 +131,7 @@ class TaskError(RedialError):
     def __init__(self, view: TaskView) -> None:
         self.view = view
         """Everything that is known of the task."""
-        super().__init__(f"task {view.id} is {view.state}: {view.message or view.code}")
+        super().__init__(_how_it_ended(f"task {view.id}", view.state, view.message or view.code))
 
     @property
     def code(self) -> str | None:
@@ -151,6 +152,12 @@ class TaskCancelled(TaskError):
     """The task was cancelled."""
 
 
+def _how_it_ended(what: str, state: str, why: str | None) -> str:
+    ends = {"failed": "failed", "unknown": "has an unknown end", "cancelled": "was cancelled", "refused": "was refused"}
+    end = f"{what} {ends.get(state, f'ended as {state}')}"
+    return f"{end}: {why}" if why else end
+
+
 def violations(details: Any) -> tuple[Violation, ...]:
     """The violations in a problem document, or in a view of a call."""
     found = []
@@ -164,7 +171,8 @@ def violations(details: Any) -> tuple[Violation, ...]:
 def of_problem(status: int, problem: Mapping[str, Any]) -> ApiError:
     """The error of a problem document."""
     code = problem.get("code")
-    if problem.get("call") is not None:
+    # A redrive that is refused has no id.
+    if problem.get("call") is not None or code in ("invalid_arguments", "unknown_tool"):
         return CallRefused(status, problem)
     if status == 409 or code == "idempotency_conflict":
         return Conflict(status, problem)

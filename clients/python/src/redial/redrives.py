@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from redial._http import Transport, path_of
 from redial.errors import Timeout
+from redial.views import shown
 
 LOOKS = 0.5
 """Seconds between two looks at a redrive."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RedriveView:
     """How far a redrive is."""
 
-    json: Mapping[str, Any] = field(repr=False)
+    json: Mapping[str, Any]
     """The whole view: `RedriveView` in the API's document."""
+
+    def __repr__(self) -> str:
+        return shown(self, "id", "state", "matched", "redriven")
 
     @property
     def id(self) -> str:
@@ -55,6 +59,9 @@ class AsyncRedrive:
         self._transport = transport
         self.id = id
         """Its id."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r})"
 
     async def view(self) -> RedriveView:
         """How far it is now."""

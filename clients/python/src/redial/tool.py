@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -43,10 +44,18 @@ class Retry:
     """No attempt starts later than this after the submission."""
 
     def to_json(self) -> dict[str, Any]:
-        """As `RetryPolicy` of the protocol."""
-        waits = {"initial_ms": self.initial, "cap_ms": self.cap, "deadline_ms": self.deadline}
-        numbers = {"factor": float(self.factor), "max_attempts": self.max_attempts}
-        return {**{name: milliseconds(value) for name, value in waits.items()}, **numbers}
+        """As `RetryPolicy` of the protocol. Raises TypeError or ValueError for a wrong field."""
+        if not _is_number(self.factor):
+            raise TypeError(f"retry.factor is {self.factor!r}; allowed: a number")
+        if not isinstance(self.max_attempts, int) or isinstance(self.max_attempts, bool):
+            raise TypeError(f"retry.max_attempts is {self.max_attempts!r}; allowed: a whole number, 1 or more")
+        return {
+            "initial_ms": milliseconds(self.initial, "retry.initial"),
+            "cap_ms": milliseconds(self.cap, "retry.cap"),
+            "deadline_ms": milliseconds(self.deadline, "retry.deadline"),
+            "factor": float(self.factor),
+            "max_attempts": self.max_attempts,
+        }
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,13 @@ class RetryBudget:
     burst: float = 100.0
     per_success: float = 0.1
     per_second: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As `RetryBudget` of the protocol. Raises TypeError for a wrong field."""
+        for name, value in self.__dict__.items():
+            if not _is_number(value):
+                raise TypeError(f"retry_budget.{name} is {value!r}; allowed: a number")
+        return dict(self.__dict__)
 
 
 @dataclass(frozen=True)
@@ -83,9 +99,33 @@ class Tool:
         return str(self.spec["pool"])
 
 
-def milliseconds(duration: Seconds) -> int:
-    """A duration as the protocol has it."""
-    return int((duration.total_seconds() if isinstance(duration, timedelta) else duration) * 1000)
+def milliseconds(duration: Seconds, name: str) -> int:
+    """A duration as the protocol has it; `name` is what an error calls it. Raises TypeError or ValueError for what is none."""
+    seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
+    allowed = "allowed: seconds as a number, or a timedelta"
+    if not _is_number(seconds):
+        raise TypeError(f"{name} is {duration!r}; {allowed}")
+    if not math.isfinite(seconds):
+        raise ValueError(f"{name} is {duration!r}; {allowed}")
+    return int(seconds * 1000)
+
+
+def retry_as_json(retry: Retry) -> dict[str, Any]:
+    """As `RetryPolicy` of the protocol. Raises TypeError or ValueError for what is none."""
+    if not isinstance(retry, Retry):
+        raise TypeError(f"retry is {retry!r}; allowed: a redial.Retry, such as Retry(max_attempts=3)")
+    return retry.to_json()
+
+
+def budget_as_json(budget: RetryBudget) -> dict[str, Any]:
+    """As `RetryBudget` of the protocol. Raises TypeError for what is none."""
+    if not isinstance(budget, RetryBudget):
+        raise TypeError(f"retry_budget is {budget!r}; allowed: a redial.RetryBudget, such as RetryBudget(burst=50)")
+    return budget.to_json()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def tool_of(
@@ -95,9 +135,9 @@ def tool_of(
     description: str | None,
     parameters: Mapping[str, Any] | None,
     offload: Offload | None,
-    settings: Mapping[str, Any],
+    settings: Callable[[], Mapping[str, Any]],
 ) -> Tool:
-    """The tool that a function is. `settings` are other fields of the specification."""
+    """The tool that a function is. `settings` makes the other fields of the specification."""
     name = name or str(getattr(function, "__name__", ""))
     if not _NAME.fullmatch(name) or len(name.encode()) > 192:
         raise InvalidTool(f"{name!r} is no name of a tool; allowed: letters, digits, _ and -, at most 64")
@@ -105,6 +145,7 @@ def tool_of(
         about = _Signature(function)
         schema = about.schema() if parameters is None else dict(parameters)
         encode(schema)
+        others = settings()
     except (TypeError, NameError, ValueError) as error:
         raise InvalidTool(f"tool {name}: {error}") from error
     is_coroutine = inspect.iscoroutinefunction(function)
@@ -113,7 +154,7 @@ def tool_of(
     if offload not in (None, "thread", "process"):
         raise InvalidTool(f"tool {name}: offload is {offload!r}; allowed: 'thread', 'process'")
     text = about.description if description is None else description
-    spec = {"name": name, "description": text, "parameters": schema, **settings}
+    spec = {"name": name, "description": text, "parameters": schema, **others}
     # Arguments that fit a schema that was given as it is are taken as they are.
     bind = about.bind if parameters is None else dict
     return Tool(spec, function, bind, about.context, None if is_coroutine else offload or "thread")

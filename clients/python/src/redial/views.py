@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 CallState = Literal[
@@ -14,12 +14,22 @@ ENDED = frozenset({"succeeded", "failed", "unknown", "cancelled", "refused"})
 """The states that do not change any more, of calls and of tasks."""
 
 
-@dataclass(frozen=True)
+def shown(view: object, *names: str) -> str:
+    """A view for people: those of these attributes that say something."""
+    values = {name: getattr(view, name) for name in names}
+    said = ", ".join(f"{name}={value!r}" for name, value in values.items() if value not in (None, ""))
+    return f"{type(view).__name__}({said})"
+
+
+@dataclass(frozen=True, repr=False)
 class CallView:
     """A call as it is on record."""
 
-    json: Mapping[str, Any] = field(repr=False)
+    json: Mapping[str, Any]
     """The whole view: `CallView` in the API's document."""
+
+    def __repr__(self) -> str:
+        return shown(self, "id", "tool", "state", "attempts", "error_class", "message")
 
     @property
     def id(self) -> str:
@@ -62,12 +72,15 @@ class CallView:
         return self.json.get("message")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TaskView:
     """A task as it is on record."""
 
-    json: Mapping[str, Any] = field(repr=False)
+    json: Mapping[str, Any]
     """The whole view: `TaskView` in the API's document."""
+
+    def __repr__(self) -> str:
+        return shown(self, "id", "state", "code", "message")
 
     @property
     def id(self) -> str:

@@ -29,7 +29,19 @@ from redial import _version
 from redial._core import Settings
 from redial._link import Address, Refused
 from redial._session import Session
-from redial.tool import Effect, InvalidTool, Offload, Retry, RetryBudget, Seconds, Tool, milliseconds, tool_of
+from redial.tool import (
+    Effect,
+    InvalidTool,
+    Offload,
+    Retry,
+    RetryBudget,
+    Seconds,
+    Tool,
+    budget_as_json,
+    milliseconds,
+    retry_as_json,
+    tool_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,6 +50,9 @@ MODELS = "models"
 """The pool of models, and the prefix of their names, are not for tools."""
 LEAVES = 5.0
 """Seconds after the drain in which the process ends by itself; a function that blocks it does not keep it longer."""
+
+NO_ADDRESS = 'REDIAL_NATS_URL is not set; eval "$(redial env)" in the folder of redial dev sets it'
+"""What a worker that was given no address says while it cannot connect."""
 
 Variables = Mapping[str, str]
 
@@ -61,31 +76,39 @@ class Worker:
         grace: float = 30.0,
         secrets: Iterable[str] = (),
         host: str | None = None,
-        environment: Variables = os.environ,
+        environment: Variables | None = None,
     ) -> None:
         """`url` is the address of NATS; `name` the worker's identity, and `pools` the pools of its credentials. `slots` is how
         many calls of each pool run at once, or of each that a dictionary names. `grace` is how many seconds running calls get to
-        finish after SIGTERM. No text of `secrets` leaves the worker in a result or an error."""
+        finish after SIGTERM. No text of `secrets` leaves the worker in a result or an error. Raises ValueError for a wrong
+        address."""
+
+        variables = os.environ if environment is None else environment
 
         def setting(given: str | None, variable: str, default: str) -> str:
-            return given or environment.get(variable) or default
+            return given or variables.get(variable) or default
 
         self.name = Settings.identity(setting(name, "REDIAL_WORKER_NAME", "python"))
-        listed = environment.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
+        listed = variables.get("REDIAL_WORKER_POOLS", "").split(",") if pools is None else pools
+        known = setting(url, "REDIAL_NATS_URL", "")
+        address = Address(
+            known or "nats://127.0.0.1:4222",
+            self.name,
+            setting(inbox_prefix, "REDIAL_NATS_INBOX_PREFIX", "_INBOX"),
+            os.fspath(credentials) if credentials is not None else variables.get("REDIAL_NATS_CREDENTIALS"),
+            hint="" if known else NO_ADDRESS,
+        )
         self._settings = Settings(
             Settings.new_id(self.name),
-            Address(
-                setting(url, "REDIAL_NATS_URL", "nats://127.0.0.1:4222"),
-                self.name,
-                setting(inbox_prefix, "REDIAL_NATS_INBOX_PREFIX", "_INBOX"),
-                os.fspath(credentials) if credentials is not None else environment.get("REDIAL_NATS_CREDENTIALS"),
-            ),
+            address,
             self.name,
             tuple(pool.strip() for pool in listed if pool.strip()),
             host,
             grace,
             tuple(secrets),
         )
+        # A wrong address is refused here, and not only when the worker connects.
+        address.options()
         self._slots = slots
         self._tools: dict[str, Tool] = {}
         self._session: Session | None = None
@@ -151,14 +174,17 @@ class Worker:
         take. A coroutine runs in the loop of the worker; a blocking function in a thread, or, with `offload="process"`, in a
         process, which computes beside others and is killed when the attempt is over.
         """
-        settings: dict[str, Any] = {"effect": effect, "pool": pool, "timeout_ms": milliseconds(timeout)}
-        if retry is not None:
-            settings["retry"] = retry.to_json()
-        if retry_budget is not None:
-            settings["retry_budget"] = dict(retry_budget.__dict__)
-        settings.update({k: True for k, v in {"polling": polling, "sequential": sequential}.items() if v})
-        if not repairs:
-            settings["repairs"] = False
+
+        def settings() -> dict[str, Any]:
+            found: dict[str, Any] = {"effect": effect, "pool": pool, "timeout_ms": milliseconds(timeout, "timeout")}
+            if retry is not None:
+                found["retry"] = retry_as_json(retry)
+            if retry_budget is not None:
+                found["retry_budget"] = budget_as_json(retry_budget)
+            found.update({k: True for k, v in {"polling": polling, "sequential": sequential}.items() if v})
+            if not repairs:
+                found["repairs"] = False
+            return found
 
         def add(function: Callable[P, R]) -> Callable[P, R]:
             about = {"name": name, "description": description, "parameters": parameters}
