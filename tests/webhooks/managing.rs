@@ -1,14 +1,15 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
 use redial_proto::{
-    Code, DeleteWebhook, DeletedWebhook, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
+    Code, DeleteWebhook, DeletedWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
     WebhookState, WebhookView, subjects::Verb,
 };
 use redial_store::Purpose;
-use redial_testkit::{Reply, Servers, Stack, until};
+use redial_testkit::{Reply, ScriptedHttp, Servers, Stack, until};
+use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use crate::fixture::{ask, create, deliveries, events, set_state, start, subscribe, subscription};
+use crate::fixture::{HERE, ask, create, delivered, deliveries, events, set_state, start, subscribe, subscription};
 
 #[tokio::test]
 async fn a_webhook_is_created_once_and_every_mistake_is_named() {
@@ -129,6 +130,32 @@ async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
     let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
     assert_eq!(deliveries(&stack).await.len(), 0);
+    stack.finish().await;
+}
+
+/// The tenant's list names what its users may call. Deliveries come with its webhooks.
+#[tokio::test]
+async fn a_tenant_with_a_list_of_tools_redrives_its_deliveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("access.toml");
+    let access = "[dispatcher]\npassword = \"$A\"\n[tenants.default]\ntools = [\"echo\"]\n";
+    std::fs::write(&file, access).unwrap();
+    let mut stack = Stack::on(Servers::start().await).await;
+    stack.access = Some(file);
+    stack.dispatch().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", [Reply::status(410), Reply::status(200)]);
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    // With other arguments it would be a delivery that the user makes up.
+    let edited = json!({"calls": [delivery], "arguments": {"url": receiver.url("/hook")}});
+    let reply: RedriveReply = ask(stack.queue(), Verb::CallRedrive, &edited).await.unwrap();
+    assert_eq!(reply.results[0].error.as_ref().unwrap().code, Code::Forbidden);
+    let again = stack.redrive(delivery).await.call.unwrap();
+    assert_eq!(stack.output(again).await, r#"{"status":200}"#);
     stack.finish().await;
 }
 
