@@ -123,6 +123,52 @@ async fn what_waits_for_a_deleted_or_disabled_webhook_is_dropped_and_what_is_und
     stack.finish().await;
 }
 
+/// Two at once, both of which count before either is on record, unless one waits for the other.
+#[tokio::test]
+async fn creators_at_once_do_not_exceed_the_limits() {
+    let stack = Stack::start().await;
+    for statement in [
+        "INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
+         SELECT 'default', gen_random_uuid(), 'x', gen_random_uuid(), 'https://x', '{call.*}', '{}', '{}', 'k'
+         FROM generate_series(1, 99)",
+        "INSERT INTO redrives (tenant, id, filter, dry_run, rate, state, created_by, next_at)
+         SELECT 'default', gen_random_uuid(), '{}', true, 1, 'counting', 'x', clock_timestamp() + interval '1 day'
+         FROM generate_series(1, 19)",
+        "CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END $$",
+        "CREATE TRIGGER waits BEFORE INSERT ON webhooks FOR EACH ROW EXECUTE FUNCTION waits()",
+        "CREATE TRIGGER waits BEFORE INSERT ON redrives FOR EACH ROW EXECUTE FUNCTION waits()",
+    ] {
+        sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
+    }
+    let both_wait = async || {
+        until("both wait", async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'";
+            (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 2).then_some(())
+        })
+        .await;
+    };
+    let webhook = || serde_json::to_value(subscription("https://example.com/hook", &[WebhookEvent::AnyCall])).unwrap();
+    let redrive = || json!({"redrive": uuid::Uuid::new_v4(), "filter": {"state": "failed"}, "dry_run": true});
+    for (verb, requests, too_many) in [
+        (Verb::WebhookCreate, [webhook(), webhook()], Code::TooLarge),
+        (Verb::RedriveCreate, [redrive(), redrive()], Code::WrongState),
+    ] {
+        let mut lock = stack.db().begin().await.unwrap();
+        sqlx::query("SELECT pg_advisory_xact_lock(4711)").execute(&mut *lock).await.unwrap();
+        let release = async {
+            both_wait().await;
+            lock.rollback().await.unwrap();
+        };
+        let create = async |request: &Value| ask::<Value>(stack.queue(), verb, request).await;
+        let (one, other, ()) = tokio::join!(create(&requests[0]), create(&requests[1]), release);
+        let refused: Vec<Code> = [one, other].into_iter().filter_map(Result::err).collect();
+        assert_eq!(refused, [too_many], "{verb:?}");
+    }
+    stack.verdict().await;
+}
+
 #[tokio::test]
 async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
     let (stack, _receiver) = start([Reply::status(200)]).await;

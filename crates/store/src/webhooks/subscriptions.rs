@@ -155,10 +155,15 @@ impl TenantStore<'_> {
         let store = self.store();
         let written = store
             .run_again(|| async {
-                let mut db = store.checkout().await?;
+                let mut transaction = store.begin().await?;
+                let tenant = self.tenant().as_str();
+                // One after the other, so that each counts all that are there.
+                sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1, 0))", tenant)
+                    .execute(&mut *transaction)
+                    .await?;
                 let insert = sqlx::query_file!(
                     "sql/webhooks_create.sql",
-                    self.tenant().as_str(),
+                    tenant,
                     new.id,
                     new.user,
                     new.content,
@@ -169,8 +174,9 @@ impl TenantStore<'_> {
                     new.key,
                     i64::from(webhook::MAX_WEBHOOKS)
                 );
-                let done = insert.execute(&mut *db).await?;
-                Ok(db.done(done.rows_affected()))
+                let done = insert.execute(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok(done.rows_affected())
             })
             .await?;
         match self.read_webhooks(Some(new.id)).await?.pop() {
