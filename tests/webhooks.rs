@@ -6,6 +6,8 @@
 mod fixture;
 #[path = "webhooks/following.rs"]
 mod following;
+#[path = "webhooks/keys.rs"]
+mod keys;
 #[path = "webhooks/managing.rs"]
 mod managing;
 #[path = "shared/python.rs"]

@@ -53,5 +53,5 @@ pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{
     DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
-    WebhookCreated, WebhookDelivery,
+    WebhookCreated, WebhookDelivery, WebhookOnRecord,
 };

@@ -8,4 +8,4 @@ mod subscriptions;
 
 pub use deliver::{DeliverOutcome, PendingEvent, WebhookDelivery};
 pub use follow::{Gone, Lead, Span};
-pub use subscriptions::{DeletedSubscription, NewWebhook, Rotated, WebhookChange, WebhookCreated};
+pub use subscriptions::{DeletedSubscription, NewWebhook, Rotated, WebhookChange, WebhookCreated, WebhookOnRecord};

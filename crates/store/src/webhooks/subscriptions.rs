@@ -29,11 +29,22 @@ pub struct NewWebhook<'a> {
     pub key: &'a str,
 }
 
+/// A webhook, and what users do not see of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookOnRecord {
+    /// What users see.
+    pub view: WebhookView,
+    /// Which key its secrets are derived from.
+    pub key: String,
+    /// Fingerprint of what was asked for when it was created.
+    content: Uuid,
+}
+
 /// What became of a new webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookCreated {
     /// It is on record, now or since the same request came before; `true` if now.
-    Created(WebhookView, bool),
+    Created(Box<WebhookOnRecord>, bool),
     /// Another one has its id.
     Conflict,
     /// The tenant has too many.
@@ -59,9 +70,9 @@ pub struct WebhookChange {
 #[derive(Clone, Debug)]
 pub enum Rotated {
     /// It has the next version now.
-    Now(WebhookView),
+    Now(WebhookOnRecord),
     /// It has another version than the one that was to be replaced.
-    Other(WebhookView),
+    Other(WebhookOnRecord),
     /// The tenant has no such webhook.
     NotFound,
 }
@@ -82,7 +93,6 @@ struct Row {
     agents: Vec<String>,
     state: String,
     reason: Option<String>,
-    #[expect(dead_code, reason = "deliveries read it by their own statement")]
     key_id: String,
     secret_version: i32,
     previous_until: Option<Time>,
@@ -116,6 +126,15 @@ impl TryFrom<Row> for WebhookView {
     }
 }
 
+impl TryFrom<Row> for WebhookOnRecord {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        let (key, content) = (row.key_id.clone(), row.content);
+        Ok(Self { view: row.try_into()?, key, content })
+    }
+}
+
 fn names(events: &[WebhookEvent]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
@@ -123,16 +142,15 @@ fn names(events: &[WebhookEvent]) -> Vec<String> {
 impl TenantStore<'_> {
     /// The tenant's webhooks, in the order of their ids.
     pub async fn webhooks(&self) -> Result<Vec<WebhookView>, StoreError> {
-        self.read_webhooks(None).await?.into_iter().map(|(view, _)| Ok(view)).collect()
+        Ok(self.read_webhooks(None).await?.into_iter().map(|webhook| webhook.view).collect())
     }
 
     /// One webhook of the tenant.
-    pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookView>, StoreError> {
-        Ok(self.read_webhooks(Some(id)).await?.pop().map(|(view, _)| view))
+    pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookOnRecord>, StoreError> {
+        Ok(self.read_webhooks(Some(id)).await?.pop())
     }
 
-    /// The webhooks, each with the fingerprint of its creation.
-    async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<(WebhookView, Uuid)>, StoreError> {
+    async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<WebhookOnRecord>, StoreError> {
         let most = i64::from(webhook::MAX_WEBHOOKS) * 2;
         let store = self.store();
         let rows = store
@@ -143,11 +161,7 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        let view = |row: Row| {
-            let content = row.content;
-            Ok((WebhookView::try_from(row)?, content))
-        };
-        rows.into_iter().map(view).collect()
+        rows.into_iter().map(WebhookOnRecord::try_from).collect()
     }
 
     /// Writes a webhook. Safe to repeat.
@@ -180,7 +194,9 @@ impl TenantStore<'_> {
             })
             .await?;
         match self.read_webhooks(Some(new.id)).await?.pop() {
-            Some((view, content)) if content == new.content => Ok(WebhookCreated::Created(view, written > 0)),
+            Some(webhook) if webhook.content == new.content => {
+                Ok(WebhookCreated::Created(Box::new(webhook), written > 0))
+            }
             Some(_) => Ok(WebhookCreated::Conflict),
             None => Ok(WebhookCreated::TooMany),
         }

@@ -88,7 +88,7 @@ async fn create(settings: &Settings, queue: &Queue, args: CreateWebhookArgs) -> 
 async fn rotate(settings: &Settings, queue: &Queue, webhook: Uuid) -> anyhow::Result<()> {
     let (store, tenant) = (connect::store(settings).await?, settings.tenant()?);
     let missing = || ApiError::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
-    let version = store.of(&tenant).webhook(webhook).await?.ok_or_else(missing)?.secret_version;
+    let version = store.of(&tenant).webhook(webhook).await?.ok_or_else(missing)?.view.secret_version;
     secret(settings, &ask(queue, Verb::WebhookRotate, &RotateWebhook { webhook, version }).await?)
 }
 
