@@ -14,6 +14,8 @@ mod managing;
 mod python;
 #[path = "webhooks/receiving.rs"]
 mod receiving;
+#[path = "webhooks/sharing.rs"]
+mod sharing;
 #[path = "webhooks/standard.rs"]
 mod standard;
 #[path = "webhooks/tasks.rs"]

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use redial_proto::DisabledReason;
 use redial_store::{Gone, Lead, Span, StoreError, Time};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -30,6 +30,8 @@ const STEPS: u32 = 20;
 const FENCED: u32 = 3;
 /// Passes between two looks at what is left over.
 const TIDIED: u32 = 60;
+/// Following takes no longer in one pass, by and large: whoever leads has to come back before its lease is over.
+const FOLLOWING: Duration = Duration::from_secs(2);
 /// More events than these do not wait for a webhook: it is disabled.
 const MOST_WAITING: u32 = 100_000;
 /// Events of ended deliveries that are deleted at once.
@@ -47,14 +49,19 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         passes: 0,
     };
     loop {
-        match follower.pass().await {
-            Ok(()) => {}
-            Err(error) if error.is_transient() => {
-                tracing::debug!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+        let goes_on = match follower.pass().await {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                if error.is_transient() {
+                    tracing::debug!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+                } else {
+                    tracing::warn!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+                }
+                false
             }
-            Err(error) => tracing::warn!(%error, "Failed to follow ends for webhooks; the next pass goes on there"),
-        }
-        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+        };
+        let pause = if goes_on { Duration::ZERO } else { INTERVAL };
+        if until(&shutdown, sleep(pause)).await.is_none() {
             return;
         }
     }
@@ -71,37 +78,34 @@ struct Follower {
 }
 
 impl Follower {
-    async fn pass(&mut self) -> Result<(), StoreError> {
+    /// Returns whether there is more to deliver.
+    async fn pass(&mut self) -> Result<bool, StoreError> {
         let store = &self.context.store;
         if !store.has_webhook_work().await? {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(()) };
+        let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(false) };
         self.passes = self.passes.wrapping_add(1);
         if let Some(from) = self.start(lead).await?
             && !self.follow(from, lead.now).await?
         {
             tracing::debug!("Another dispatcher has followed the ends further; this one does no longer lead");
-            return Ok(());
+            return Ok(false);
         }
         if self.passes.is_multiple_of(TIDIED) || lead.first_since.is_none() {
             self.tidy(lead).await?;
         }
-        Ok(())
+        Ok(lead.first_since.is_some() && deliver(&self.context, &self.shutdown).await?)
     }
 
-    /// Follows ends from here and delivers their events; `false` if another dispatcher has followed them further.
+    /// Follows ends from here; `false` if another dispatcher has followed them further.
     async fn follow(&mut self, from: Time, now: Time) -> Result<bool, StoreError> {
         let Some(from) = self.follow_all(from).await? else { return Ok(false) };
         let store = &self.context.store;
         let recent = Span { from: from.max(now - RECENT), until: now + RECENT };
         let recent = store.slice_of_ends(recent, ENDS * STEPS).await?;
         self.disable_gone(recent).await?;
-        if !store.notice_webhooks(recent, from).await? {
-            return Ok(false);
-        }
-        deliver(&self.context, &self.shutdown).await?;
-        Ok(true)
+        store.notice_webhooks(recent, from).await
     }
 
     /// From where ends are followed; `None` while no webhook is active.
@@ -136,8 +140,9 @@ impl Follower {
             self.bound = self.bounds.next(fence).or(self.bound);
         }
         let Some(bound) = self.bound.filter(|bound| *bound > from) else { return Ok(Some(from)) };
+        let began = Instant::now();
         for _ in 0..STEPS {
-            if from >= bound || self.shutdown.is_cancelled() {
+            if from >= bound || began.elapsed() > FOLLOWING || self.shutdown.is_cancelled() {
                 break;
             }
             // A slice at a time, so that no statement takes longer the more there is to catch up with.
