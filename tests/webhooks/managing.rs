@@ -1,10 +1,10 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
 use redial_proto::{
-    Code, DeleteWebhook, DeletedWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
-    WebhookState, WebhookView, subjects::Verb,
+    Code, DeleteWebhook, DeletedWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent,
+    WebhookSecret, WebhookState, WebhookView, subjects::Verb,
 };
-use redial_store::Purpose;
+use redial_store::{Purpose, WebhookChange};
 use redial_testkit::{Reply, ScriptedHttp, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
@@ -120,6 +120,50 @@ async fn what_waits_for_a_deleted_or_disabled_webhook_is_dropped_and_what_is_und
         ]
     );
     stack.leaves_jobs();
+    stack.finish().await;
+}
+
+/// The dispatcher that deletes or disables a webhook dies right after that is on record. What has to be cancelled is in the tables.
+#[tokio::test]
+async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
+    let (mut stack, receiver) = start([Reply::status(500)]).await;
+    let mut webhooks = Vec::new();
+    for _ in 0..4 {
+        webhooks.push(subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook);
+    }
+    for n in 0..50 {
+        stack.call("echo", json!({ "n": n })).await;
+    }
+    until("all deliveries are on record", async || (deliveries(&stack).await.len() == 200).then_some(())).await;
+    stack.stop_dispatchers().await;
+    let own: redial_proto::Tenant = "default".parse().unwrap();
+    let store = stack.store(Purpose::Dispatch).await;
+    let state = async |webhook, state| {
+        let change = WebhookChange { state: Some(state), ..WebhookChange::default() };
+        store.of(&own).update_webhook(webhook, &change).await.unwrap().unwrap();
+    };
+    assert_eq!(store.of(&own).delete_webhook(webhooks[0]).await.unwrap(), Some(50));
+    assert_eq!(store.of(&own).delete_webhook(webhooks[0]).await.unwrap(), None);
+    state(webhooks[1], WebhookState::Disabled).await;
+    // It was disabled meanwhile, so what was under way then does not go on.
+    state(webhooks[2], WebhookState::Disabled).await;
+    state(webhooks[2], WebhookState::Active).await;
+    stack.dispatch().await;
+    let open = async || {
+        let open = "SELECT count(*) FROM calls WHERE tool = 'redial_webhook' AND finished_at IS NULL";
+        sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap()
+    };
+    until("only the deliveries of the last one are open", async || (open().await == 50).then_some(())).await;
+    until("three webhooks have no event left", async || (events(&stack).await == 50).then_some(())).await;
+    let left: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT DISTINCT webhook FROM webhook_events WHERE NOT ended")
+        .fetch_all(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(left, [webhooks[3]]);
+    let seen = stack.call("echo", json!({})).await;
+    stack.wait_for_end(seen).await;
+    until("it goes on with new ones", async || (deliveries(&stack).await.len() == 202).then_some(())).await;
+    stack.leaves_calls();
     stack.finish().await;
 }
 

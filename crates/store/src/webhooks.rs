@@ -8,4 +8,4 @@ mod subscriptions;
 
 pub use deliver::{DeliverOutcome, DeliveryLimits, PendingEvent, WebhookDelivery};
 pub use follow::{Gone, Lead, Span};
-pub use subscriptions::{DeletedSubscription, NewWebhook, Rotated, WebhookChange, WebhookCreated, WebhookOnRecord};
+pub use subscriptions::{NewWebhook, Rotated, WebhookChange, WebhookCreated, WebhookOnRecord};

@@ -1,11 +1,11 @@
 //! What users do with webhooks. Every statement names the tenant.
 
-use redial_proto::{CallId, DisabledReason, WebhookEvent, WebhookState, WebhookView, webhook};
+use redial_proto::{DisabledReason, WebhookEvent, WebhookState, WebhookView, webhook};
 use uuid::Uuid;
 
 use crate::{
     StoreError, TenantStore, Time,
-    columns::{int, uint},
+    columns::{int, uint, unsigned},
 };
 
 /// A webhook to write.
@@ -75,13 +75,6 @@ pub enum Rotated {
     Other(WebhookOnRecord),
     /// The tenant has no such webhook.
     NotFound,
-}
-
-/// A webhook that is deleted.
-#[derive(Clone, Debug)]
-pub struct DeletedSubscription {
-    /// Its deliveries that have not ended.
-    pub open: Vec<CallId>,
 }
 
 /// What every statement returns of a webhook.
@@ -254,8 +247,9 @@ impl TenantStore<'_> {
         }
     }
 
-    /// Deletes a webhook and what waits for it; `None` if the tenant has no such webhook.
-    pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<DeletedSubscription>, StoreError> {
+    /// Deletes a webhook and what waits for it; returns how many deliveries of it are under way, which the leader cancels. `None`
+    /// if the tenant has no such webhook.
+    pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<u64>, StoreError> {
         let store = self.store();
         let open = store
             .run(async {
@@ -265,25 +259,6 @@ impl TenantStore<'_> {
                 Ok(db.done(open))
             })
             .await?;
-        Ok(open.map(|open| DeletedSubscription { open: open.into_iter().map(CallId).collect() }))
-    }
-
-    /// The deliveries of a webhook that have not ended, as far as events are followed: up to `limit`.
-    pub async fn open_deliveries(&self, id: Uuid, limit: u32) -> Result<Vec<CallId>, StoreError> {
-        let store = self.store();
-        store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let open = sqlx::query_scalar!(
-                    r#"SELECT delivery AS "delivery!" FROM webhook_events
-                       WHERE tenant = $1 AND webhook = $2 AND delivery IS NOT NULL AND NOT ended LIMIT $3"#,
-                    self.tenant().as_str(),
-                    id,
-                    i64::from(limit)
-                );
-                let open = open.fetch_all(&mut *db).await?;
-                Ok(db.done(open.into_iter().map(CallId).collect()))
-            })
-            .await
+        Ok(open.map(unsigned))
     }
 }

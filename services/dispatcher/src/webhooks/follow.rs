@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::deliver::deliver;
-use crate::{bounds::Bounds, context::Context, transitions, wait::until};
+use crate::{bounds::Bounds, context::Context, effects, transitions, wait::until};
 
 /// Between two passes.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -24,12 +24,16 @@ const LEASE_MS: u64 = 5_000;
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 /// Ends of one step.
 const ENDS: u32 = 1_000;
-/// Steps behind the fence in one pass, when there is much to catch up with.
+/// Steps of one pass, when there is much to catch up with or to cancel.
 const STEPS: u32 = 20;
 /// A fence takes a transaction number, so one is made in so many passes.
 const FENCED: u32 = 3;
 /// Passes between two looks at what is left over.
 const TIDIED: u32 = 60;
+/// Passes between two looks at what is under way to webhooks that are not active any more.
+const CANCELLED: u32 = 3;
+/// Deliveries that are cancelled at once.
+const CANCELS: u32 = 256;
 /// Following takes no longer in one pass, by and large: whoever leads has to come back before its lease is over.
 const FOLLOWING: Duration = Duration::from_secs(2);
 /// More events than these do not wait for a webhook: it is disabled.
@@ -94,6 +98,9 @@ impl Follower {
         }
         if self.passes.is_multiple_of(TIDIED) || lead.first_since.is_none() {
             self.tidy(lead).await?;
+        }
+        if self.passes % CANCELLED == 1 || lead.first_since.is_none() {
+            self.cancel().await?;
         }
         Ok(lead.first_since.is_some() && deliver(&self.context, &self.shutdown).await?)
     }
@@ -165,13 +172,26 @@ impl Follower {
     }
 
     async fn disable(&self, gone: &Gone, reason: DisabledReason) -> Result<(), StoreError> {
-        let Some(open) = self.context.store.disable_webhook(gone, reason).await? else { return Ok(()) };
-        let (tenant, webhook) = (&gone.tenant, gone.webhook);
-        tracing::warn!(tenant, %webhook, %reason, cancelled = open.len(), "Disabled a webhook");
-        for call in open {
-            match transitions::cancel(&self.context, call).await {
-                Ok(cancelled) => crate::effects::carry_out(&self.context, cancelled.effects).await,
-                Err(error) => tracing::warn!(%error, %call, "Failed to cancel a delivery of a disabled webhook"),
+        if self.context.store.disable_webhook(gone, reason).await? {
+            let (tenant, webhook) = (&gone.tenant, gone.webhook);
+            tracing::warn!(tenant, %webhook, %reason, "Disabled a webhook");
+        }
+        Ok(())
+    }
+
+    /// Cancels what is under way to webhooks that were deleted or disabled, by whomever. The tables alone say what that is, so a
+    /// dispatcher that dies leaves the rest to the next one.
+    async fn cancel(&self) -> Result<(), StoreError> {
+        for _ in 0..STEPS {
+            let abandoned = self.context.store.abandoned_deliveries(CANCELS).await?;
+            if abandoned.is_empty() {
+                break;
+            }
+            let (cancelled, effects) = transitions::cancel_all(&self.context, &abandoned).await?;
+            effects::carry_out(&self.context, effects).await;
+            tracing::info!(cancelled, "Cancelled deliveries to webhooks that were deleted or disabled");
+            if cancelled == 0 || self.shutdown.is_cancelled() {
+                break;
             }
         }
         Ok(())
