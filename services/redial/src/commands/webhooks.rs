@@ -114,6 +114,7 @@ async fn set_state(settings: &Settings, queue: &Queue, webhook: Uuid, state: Web
 
 async fn delete(settings: &Settings, queue: &Queue, webhook: Uuid) -> anyhow::Result<()> {
     let deleted: DeletedWebhook = ask(queue, Verb::WebhookDelete, &DeleteWebhook { webhook }).await?;
-    let text = format!("webhook {webhook} is deleted; deliveries under way that were cancelled: {}", deleted.cancelled);
+    let text =
+        format!("webhook {webhook} is deleted; deliveries under way, which are being cancelled: {}", deleted.cancelled);
     print(settings, &deleted, &text)
 }
