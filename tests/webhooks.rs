@@ -6,12 +6,16 @@
 mod fixture;
 #[path = "webhooks/following.rs"]
 mod following;
+#[path = "webhooks/keys.rs"]
+mod keys;
 #[path = "webhooks/managing.rs"]
 mod managing;
 #[path = "shared/python.rs"]
 mod python;
 #[path = "webhooks/receiving.rs"]
 mod receiving;
+#[path = "webhooks/sharing.rs"]
+mod sharing;
 #[path = "webhooks/standard.rs"]
 mod standard;
 #[path = "webhooks/tasks.rs"]

@@ -209,7 +209,7 @@ pub struct DeleteWebhook {
 /// The answer to [`DeleteWebhook`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeletedWebhook {
-    /// Deliveries under way that were cancelled.
+    /// Deliveries that were under way, and are cancelled within seconds.
     pub cancelled: u64,
 }
 

@@ -5,7 +5,7 @@ use redial_proto::{
     CallId, CallState, DisabledReason, Forget, ForgetReply, Submission, ToolEffect, WebhookEvent, subjects::Verb,
 };
 use redial_records::NewCall;
-use redial_store::{DeliverOutcome, Gone, PendingEvent, Purpose, Span, WebhookDelivery};
+use redial_store::{DeliverOutcome, DeliveryLimits, Gone, PendingEvent, Purpose, Span, WebhookDelivery};
 use redial_testkit::{Reply, Stack, arguments, until};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -72,6 +72,10 @@ fn delivery(event: &PendingEvent) -> WebhookDelivery {
     WebhookDelivery { event: event.clone(), call: Some(call) }
 }
 
+const fn limits(of_webhook: u32) -> DeliveryLimits {
+    DeliveryLimits { each: 10, of_webhook, of_tenant: 10_000, total: 10 }
+}
+
 /// Two dispatchers write a delivery of one event at the same time, and one again after a lost reply.
 #[tokio::test]
 async fn an_event_gets_one_delivery_however_many_write_it() {
@@ -82,7 +86,7 @@ async fn an_event_gets_one_delivery_however_many_write_it() {
     let insert = "INSERT INTO webhook_events (tenant, webhook, subject, event, at)
                   SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM webhooks";
     execute(&stack, insert).await;
-    let event = store.pending_events(10, 10, 10).await.unwrap().remove(0);
+    let event = store.pending_events(limits(10)).await.unwrap().remove(0);
     let written = |outcome: DeliverOutcome| match outcome {
         DeliverOutcome::Written(written) => written.len(),
         DeliverOutcome::Erasing => panic!("nothing is erased"),
@@ -92,25 +96,27 @@ async fn an_event_gets_one_delivery_however_many_write_it() {
     assert_eq!(written(first.unwrap()) + written(second.unwrap()), 1);
     assert_eq!(written(store.deliver(&one, 1_000).await.unwrap()), 0);
     assert_eq!(deliveries(&stack).await.len(), 1);
-    assert!(store.pending_events(10, 10, 10).await.unwrap().is_empty());
+    assert!(store.pending_events(limits(10)).await.unwrap().is_empty());
     // No more than this many deliveries are under way.
     execute(&stack, insert).await;
-    assert!(store.pending_events(10, 1, 10).await.unwrap().is_empty());
-    assert_eq!(store.pending_events(10, 2, 10).await.unwrap().len(), 1);
+    assert!(store.pending_events(limits(1)).await.unwrap().is_empty());
+    assert_eq!(store.pending_events(limits(2)).await.unwrap().len(), 1);
     // An erasure that is under way holds the rest, and a disabled webhook drops it.
-    let event = store.pending_events(10, 2, 10).await.unwrap().remove(0);
+    let event = store.pending_events(limits(2)).await.unwrap().remove(0);
     execute(
         &stack,
         "INSERT INTO tombstones (id, tenant, actor, cancels) VALUES (gen_random_uuid(), 'default', 'x', false)",
     )
     .await;
-    assert!(store.pending_events(10, 2, 10).await.unwrap().is_empty());
+    assert!(store.pending_events(limits(2)).await.unwrap().is_empty());
     assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
     execute(&stack, "DELETE FROM tombstones").await;
     let gone = Gone { tenant: event.tenant.clone(), webhook: event.webhook, at: store.now().await.unwrap() };
     let earlier = Gone { at: chrono::DateTime::UNIX_EPOCH, ..gone.clone() };
-    assert_eq!(store.disable_webhook(&earlier, DisabledReason::Gone).await.unwrap(), None, "it was enabled since");
-    assert_eq!(store.disable_webhook(&gone, DisabledReason::Backlog).await.unwrap().unwrap().len(), 1);
+    assert!(!store.disable_webhook(&earlier, DisabledReason::Gone).await.unwrap(), "it was enabled since");
+    assert!(store.abandoned_deliveries(10).await.unwrap().is_empty());
+    assert!(store.disable_webhook(&gone, DisabledReason::Backlog).await.unwrap());
+    assert_eq!(store.abandoned_deliveries(10).await.unwrap(), deliveries(&stack).await);
     assert_eq!(written(store.deliver(&[delivery(&event)], 1_000).await.unwrap()), 0);
     // An event that was written while its webhook was disabled.
     execute(&stack, insert).await;

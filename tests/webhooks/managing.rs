@@ -1,14 +1,15 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
 use redial_proto::{
-    Code, DeleteWebhook, DeletedWebhook, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
-    WebhookState, WebhookView, subjects::Verb,
+    Code, DeleteWebhook, DeletedWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent,
+    WebhookSecret, WebhookState, WebhookView, subjects::Verb,
 };
-use redial_store::Purpose;
-use redial_testkit::{Reply, Servers, Stack, until};
+use redial_store::{Purpose, WebhookChange};
+use redial_testkit::{Reply, ScriptedHttp, Servers, Stack, until};
+use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use crate::fixture::{ask, create, deliveries, events, set_state, start, subscribe, subscription};
+use crate::fixture::{HERE, ask, create, delivered, deliveries, events, set_state, start, subscribe, subscription};
 
 #[tokio::test]
 async fn a_webhook_is_created_once_and_every_mistake_is_named() {
@@ -122,6 +123,96 @@ async fn what_waits_for_a_deleted_or_disabled_webhook_is_dropped_and_what_is_und
     stack.finish().await;
 }
 
+/// The dispatcher that deletes or disables a webhook dies right after that is on record. What has to be cancelled is in the tables.
+#[tokio::test]
+async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
+    let (mut stack, receiver) = start([Reply::status(500)]).await;
+    let mut webhooks = Vec::new();
+    for _ in 0..4 {
+        webhooks.push(subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook);
+    }
+    for n in 0..50 {
+        stack.call("echo", json!({ "n": n })).await;
+    }
+    until("all deliveries are on record", async || (deliveries(&stack).await.len() == 200).then_some(())).await;
+    stack.stop_dispatchers().await;
+    let own: redial_proto::Tenant = "default".parse().unwrap();
+    let store = stack.store(Purpose::Dispatch).await;
+    let state = async |webhook, state| {
+        let change = WebhookChange { state: Some(state), ..WebhookChange::default() };
+        store.of(&own).update_webhook(webhook, &change).await.unwrap().unwrap();
+    };
+    assert_eq!(store.of(&own).delete_webhook(webhooks[0]).await.unwrap(), Some(50));
+    assert_eq!(store.of(&own).delete_webhook(webhooks[0]).await.unwrap(), None);
+    state(webhooks[1], WebhookState::Disabled).await;
+    // It was disabled meanwhile, so what was under way then does not go on.
+    state(webhooks[2], WebhookState::Disabled).await;
+    state(webhooks[2], WebhookState::Active).await;
+    stack.dispatch().await;
+    let open = async || {
+        let open = "SELECT count(*) FROM calls WHERE tool = 'redial_webhook' AND finished_at IS NULL";
+        sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap()
+    };
+    until("only the deliveries of the last one are open", async || (open().await == 50).then_some(())).await;
+    until("three webhooks have no event left", async || (events(&stack).await == 50).then_some(())).await;
+    let left: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT DISTINCT webhook FROM webhook_events WHERE NOT ended")
+        .fetch_all(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(left, [webhooks[3]]);
+    let seen = stack.call("echo", json!({})).await;
+    stack.wait_for_end(seen).await;
+    until("it goes on with new ones", async || (deliveries(&stack).await.len() == 202).then_some(())).await;
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+/// Two at once, both of which count before either is on record, unless one waits for the other.
+#[tokio::test]
+async fn creators_at_once_do_not_exceed_the_limits() {
+    let stack = Stack::start().await;
+    for statement in [
+        "INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
+         SELECT 'default', gen_random_uuid(), 'x', gen_random_uuid(), 'https://x', '{call.*}', '{}', '{}', 'k'
+         FROM generate_series(1, 99)",
+        "INSERT INTO redrives (tenant, id, filter, dry_run, rate, state, created_by, next_at)
+         SELECT 'default', gen_random_uuid(), '{}', true, 1, 'counting', 'x', clock_timestamp() + interval '1 day'
+         FROM generate_series(1, 19)",
+        "CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END $$",
+        "CREATE TRIGGER waits BEFORE INSERT ON webhooks FOR EACH ROW EXECUTE FUNCTION waits()",
+        "CREATE TRIGGER waits BEFORE INSERT ON redrives FOR EACH ROW EXECUTE FUNCTION waits()",
+    ] {
+        sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
+    }
+    let both_wait = async || {
+        until("both wait", async || {
+            let waiting = "SELECT count(*) FROM pg_stat_activity
+                           WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'";
+            (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 2).then_some(())
+        })
+        .await;
+    };
+    let webhook = || serde_json::to_value(subscription("https://example.com/hook", &[WebhookEvent::AnyCall])).unwrap();
+    let redrive = || json!({"redrive": uuid::Uuid::new_v4(), "filter": {"state": "failed"}, "dry_run": true});
+    for (verb, requests, too_many) in [
+        (Verb::WebhookCreate, [webhook(), webhook()], Code::TooLarge),
+        (Verb::RedriveCreate, [redrive(), redrive()], Code::WrongState),
+    ] {
+        let mut lock = stack.db().begin().await.unwrap();
+        sqlx::query("SELECT pg_advisory_xact_lock(4711)").execute(&mut *lock).await.unwrap();
+        let release = async {
+            both_wait().await;
+            lock.rollback().await.unwrap();
+        };
+        let create = async |request: &Value| ask::<Value>(stack.queue(), verb, request).await;
+        let (one, other, ()) = tokio::join!(create(&requests[0]), create(&requests[1]), release);
+        let refused: Vec<Code> = [one, other].into_iter().filter_map(Result::err).collect();
+        assert_eq!(refused, [too_many], "{verb:?}");
+    }
+    stack.verdict().await;
+}
+
 #[tokio::test]
 async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
     let (stack, _receiver) = start([Reply::status(200)]).await;
@@ -129,6 +220,32 @@ async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
     let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
     assert_eq!(deliveries(&stack).await.len(), 0);
+    stack.finish().await;
+}
+
+/// The tenant's list names what its users may call. Deliveries come with its webhooks.
+#[tokio::test]
+async fn a_tenant_with_a_list_of_tools_redrives_its_deliveries() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("access.toml");
+    let access = "[dispatcher]\npassword = \"$A\"\n[tenants.default]\ntools = [\"echo\"]\n";
+    std::fs::write(&file, access).unwrap();
+    let mut stack = Stack::on(Servers::start().await).await;
+    stack.access = Some(file);
+    stack.dispatch().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", [Reply::status(410), Reply::status(200)]);
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    // With other arguments it would be a delivery that the user makes up.
+    let edited = json!({"calls": [delivery], "arguments": {"url": receiver.url("/hook")}});
+    let reply: RedriveReply = ask(stack.queue(), Verb::CallRedrive, &edited).await.unwrap();
+    assert_eq!(reply.results[0].error.as_ref().unwrap().code, Code::Forbidden);
+    let again = stack.redrive(delivery).await.call.unwrap();
+    assert_eq!(stack.output(again).await, r#"{"status":200}"#);
     stack.finish().await;
 }
 

@@ -1,4 +1,5 @@
--- Disables an active webhook, if it was active before $4, and drops what waits for it. What is under way has to be cancelled.
+-- Disables an active webhook, if it was active before $4, and drops what waits for it. The leader cancels what is under way
+-- (webhooks_abandoned.sql).
 WITH disabled AS (
     UPDATE webhooks
     SET state = 'disabled', reason = $3, changed_at = clock_timestamp()

@@ -1,5 +1,6 @@
--- Deletes the webhooks that a tenant had at $2, and their events.
+-- Deletes the webhooks that a tenant had at $2, and their events; also events of webhooks that were deleted before.
 WITH gone AS (
-    DELETE FROM webhooks WHERE tenant = $1 AND created_at <= $2 RETURNING tenant, id
+    DELETE FROM webhooks WHERE tenant = $1 AND created_at <= $2 RETURNING id
 )
-DELETE FROM webhook_events e USING gone g WHERE e.tenant = g.tenant AND e.webhook = g.id
+DELETE FROM webhook_events e
+WHERE e.tenant = $1 AND (e.at <= $2 OR EXISTS (SELECT FROM gone g WHERE g.id = e.webhook))

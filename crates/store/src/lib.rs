@@ -52,6 +52,6 @@ pub use tasks::{FunctionCall, LockedTasks, SubmittedTask, TaskOrigin};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{
-    DeletedSubscription, DeliverOutcome, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange,
-    WebhookCreated, WebhookDelivery,
+    DeliverOutcome, DeliveryLimits, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange, WebhookCreated,
+    WebhookDelivery, WebhookOnRecord,
 };

@@ -37,9 +37,13 @@ impl TenantStore<'_> {
         let is_new = self
             .store()
             .run(async {
-                let mut db = self.store().checkout().await?;
+                let mut transaction = self.store().begin().await?;
                 let tenant = self.tenant().as_str();
-                sqlx::query_file!("sql/redrive_trim.sql", tenant, KEPT).execute(&mut *db).await?;
+                // One after the other, so that those that have not ended are counted with all of them.
+                sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('redrives ' || $1, 0))", tenant)
+                    .execute(&mut *transaction)
+                    .await?;
+                sqlx::query_file!("sql/redrive_trim.sql", tenant, KEPT).execute(&mut *transaction).await?;
                 let new = sqlx::query_file!(
                     "sql/redrive_create.sql",
                     tenant,
@@ -50,8 +54,9 @@ impl TenantStore<'_> {
                     user.as_str(),
                     i64::from(MAX_OPEN_REDRIVES),
                 );
-                let new = new.execute(&mut *db).await?;
-                Ok(db.done(new.rows_affected() > 0))
+                let new = new.execute(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok(new.rows_affected() > 0)
             })
             .await?;
         Ok(match self.redrive(create.redrive).await? {

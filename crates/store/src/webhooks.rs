@@ -6,6 +6,6 @@ mod deliver;
 mod follow;
 mod subscriptions;
 
-pub use deliver::{DeliverOutcome, PendingEvent, WebhookDelivery};
+pub use deliver::{DeliverOutcome, DeliveryLimits, PendingEvent, WebhookDelivery};
 pub use follow::{Gone, Lead, Span};
-pub use subscriptions::{DeletedSubscription, NewWebhook, Rotated, WebhookChange, WebhookCreated};
+pub use subscriptions::{NewWebhook, Rotated, WebhookChange, WebhookCreated, WebhookOnRecord};

@@ -20,7 +20,7 @@ use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
 use serde_json::value::RawValue;
 
 use self::{
-    receivers::{Receivers, Turn},
+    receivers::{Limits, Receivers, Turn},
     resolver::{Lookup, PublicOnly, System},
 };
 use crate::{
@@ -31,6 +31,8 @@ use crate::{
 
 /// Deliveries that one worker makes at the same time, to all receivers.
 const AT_ONCE: u32 = 64;
+/// What a receiver, or a tenant, may have of them.
+const LIMITS: Limits = Limits { each: 32, of_tenant: 48, probes: 16 };
 /// A connection takes no longer.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Of an answer's body so much is read, for so long, only so that its connection can be used again.
@@ -57,7 +59,7 @@ impl Tool {
             description: "Delivers an event to a webhook.".to_owned(),
             ..ToolSpec::named(webhook::TOOL)
         };
-        let receivers = Receivers::new(AT_ONCE / 2);
+        let receivers = Receivers::new(LIMITS);
         Ok(Self::from_handler(spec, Arc::new(Deliverer { client, key, allowed, receivers })).concurrency(AT_ONCE))
     }
 }

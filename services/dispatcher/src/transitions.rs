@@ -78,6 +78,16 @@ pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled,
     Err(ApiError::new(Code::Unavailable, "the call changes too fast to be cancelled now; try again"))
 }
 
+/// Cancels calls as far as they are as they were read; returns how many it changed, and the effects. The others are to be asked for
+/// again.
+pub(crate) async fn cancel_all(context: &Context, calls: &[CallId]) -> Result<(usize, Vec<Effect>), StoreError> {
+    let records = context.store.load(calls).await?.calls;
+    let transitions: Vec<Transition> =
+        records.iter().filter_map(|record| plan(context, record, &CallEvent::Cancel)).collect();
+    let (facts, effects) = write(context, &transitions).await?;
+    Ok((facts.len(), effects))
+}
+
 fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
     if transition.guard.state == CallState::ClientWait {
         return count_function(transition);

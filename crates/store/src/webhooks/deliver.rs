@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use redial_proto::webhook;
 use redial_records::NewCall;
 use uuid::Uuid;
 
@@ -34,6 +35,20 @@ pub struct PendingEvent {
     pub previous_until: Option<Time>,
 }
 
+/// How many events are taken, and how many deliveries may be under way.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveryLimits {
+    /// Events of a webhook.
+    pub each: u32,
+    /// Open deliveries of a webhook.
+    pub of_webhook: u32,
+    /// Open deliveries of a tenant. Once it has them, a webhook of it has no more than its part of them, so that those whose
+    /// receivers answer go on.
+    pub of_tenant: u32,
+    /// Events in all.
+    pub total: u32,
+}
+
 /// An event with its delivery; without one if what it is about is no longer on record.
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
@@ -53,14 +68,19 @@ pub enum DeliverOutcome {
 }
 
 impl Store {
-    /// The oldest events that wait: at most `each` of a webhook, which never has more than `most_open` deliveries under way, and
-    /// at most `limit` in all.
-    pub async fn pending_events(&self, each: u32, most_open: u32, limit: u32) -> Result<Vec<PendingEvent>, StoreError> {
+    /// The oldest events that wait, one of each tenant in turn, and of each of its webhooks.
+    pub async fn pending_events(&self, limits: DeliveryLimits) -> Result<Vec<PendingEvent>, StoreError> {
         let rows = self
             .run(async {
                 let mut db = self.checkout().await?;
-                let (each, most_open, limit) = (i64::from(each), i64::from(most_open), i64::from(limit));
-                let rows = sqlx::query_file!("sql/webhooks_pending.sql", each, most_open, limit);
+                let rows = sqlx::query_file!(
+                    "sql/webhooks_pending.sql",
+                    i64::from(limits.each),
+                    i64::from(limits.of_webhook),
+                    i64::from(limits.of_tenant),
+                    i64::from(limits.of_tenant / webhook::MAX_WEBHOOKS).max(1),
+                    i64::from(limits.total)
+                );
                 let rows = rows.fetch_all(&mut *db).await?;
                 Ok(db.done(rows))
             })

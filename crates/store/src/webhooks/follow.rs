@@ -138,22 +138,27 @@ impl Store {
         Ok(gone.collect())
     }
 
-    /// Disables a webhook that was active at that time; returns its open deliveries if that changed anything.
-    pub async fn disable_webhook(&self, of: &Gone, reason: DisabledReason) -> Result<Option<Vec<CallId>>, StoreError> {
-        let disabled = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let update =
-                    sqlx::query_file_scalar!("sql/webhooks_disable.sql", of.tenant, of.webhook, reason.as_str(), of.at);
-                let disabled = update.fetch_optional(&mut *db).await?;
-                Ok(db.done(disabled))
-            })
-            .await?;
-        if disabled.is_none() {
-            return Ok(None);
-        }
-        let tenant = redial_proto::Tenant::on_record(&of.tenant);
-        self.of(&tenant).open_deliveries(of.webhook, u32::MAX).await.map(Some)
+    /// Disables a webhook that was active at that time; returns whether that changed anything.
+    pub async fn disable_webhook(&self, of: &Gone, reason: DisabledReason) -> Result<bool, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let update =
+                sqlx::query_file_scalar!("sql/webhooks_disable.sql", of.tenant, of.webhook, reason.as_str(), of.at);
+            let disabled = update.fetch_optional(&mut *db).await?;
+            Ok(db.done(disabled.is_some()))
+        })
+        .await
+    }
+
+    /// Up to `limit` deliveries that are under way to webhooks that were deleted or disabled, and that nobody has cancelled yet.
+    pub async fn abandoned_deliveries(&self, limit: u32) -> Result<Vec<CallId>, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let open = sqlx::query_file_scalar!("sql/webhooks_abandoned.sql", i64::from(limit));
+            let open = open.fetch_all(&mut *db).await?;
+            Ok(db.done(open.into_iter().map(CallId).collect()))
+        })
+        .await
     }
 
     /// Marks events whose deliveries are not open and did not raise an end that was found.

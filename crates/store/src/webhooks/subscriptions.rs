@@ -1,11 +1,11 @@
 //! What users do with webhooks. Every statement names the tenant.
 
-use redial_proto::{CallId, DisabledReason, WebhookEvent, WebhookState, WebhookView, webhook};
+use redial_proto::{DisabledReason, WebhookEvent, WebhookState, WebhookView, webhook};
 use uuid::Uuid;
 
 use crate::{
     StoreError, TenantStore, Time,
-    columns::{int, uint},
+    columns::{int, uint, unsigned},
 };
 
 /// A webhook to write.
@@ -29,11 +29,22 @@ pub struct NewWebhook<'a> {
     pub key: &'a str,
 }
 
+/// A webhook, and what users do not see of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookOnRecord {
+    /// What users see.
+    pub view: WebhookView,
+    /// Which key its secrets are derived from.
+    pub key: String,
+    /// Fingerprint of what was asked for when it was created.
+    content: Uuid,
+}
+
 /// What became of a new webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookCreated {
     /// It is on record, now or since the same request came before; `true` if now.
-    Created(WebhookView, bool),
+    Created(Box<WebhookOnRecord>, bool),
     /// Another one has its id.
     Conflict,
     /// The tenant has too many.
@@ -59,18 +70,11 @@ pub struct WebhookChange {
 #[derive(Clone, Debug)]
 pub enum Rotated {
     /// It has the next version now.
-    Now(WebhookView),
+    Now(WebhookOnRecord),
     /// It has another version than the one that was to be replaced.
-    Other(WebhookView),
+    Other(WebhookOnRecord),
     /// The tenant has no such webhook.
     NotFound,
-}
-
-/// A webhook that is deleted.
-#[derive(Clone, Debug)]
-pub struct DeletedSubscription {
-    /// Its deliveries that have not ended.
-    pub open: Vec<CallId>,
 }
 
 /// What every statement returns of a webhook.
@@ -82,7 +86,6 @@ struct Row {
     agents: Vec<String>,
     state: String,
     reason: Option<String>,
-    #[expect(dead_code, reason = "deliveries read it by their own statement")]
     key_id: String,
     secret_version: i32,
     previous_until: Option<Time>,
@@ -116,6 +119,15 @@ impl TryFrom<Row> for WebhookView {
     }
 }
 
+impl TryFrom<Row> for WebhookOnRecord {
+    type Error = StoreError;
+
+    fn try_from(row: Row) -> Result<Self, StoreError> {
+        let (key, content) = (row.key_id.clone(), row.content);
+        Ok(Self { view: row.try_into()?, key, content })
+    }
+}
+
 fn names(events: &[WebhookEvent]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
@@ -123,16 +135,15 @@ fn names(events: &[WebhookEvent]) -> Vec<String> {
 impl TenantStore<'_> {
     /// The tenant's webhooks, in the order of their ids.
     pub async fn webhooks(&self) -> Result<Vec<WebhookView>, StoreError> {
-        self.read_webhooks(None).await?.into_iter().map(|(view, _)| Ok(view)).collect()
+        Ok(self.read_webhooks(None).await?.into_iter().map(|webhook| webhook.view).collect())
     }
 
     /// One webhook of the tenant.
-    pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookView>, StoreError> {
-        Ok(self.read_webhooks(Some(id)).await?.pop().map(|(view, _)| view))
+    pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookOnRecord>, StoreError> {
+        Ok(self.read_webhooks(Some(id)).await?.pop())
     }
 
-    /// The webhooks, each with the fingerprint of its creation.
-    async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<(WebhookView, Uuid)>, StoreError> {
+    async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<WebhookOnRecord>, StoreError> {
         let most = i64::from(webhook::MAX_WEBHOOKS) * 2;
         let store = self.store();
         let rows = store
@@ -143,11 +154,7 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        let view = |row: Row| {
-            let content = row.content;
-            Ok((WebhookView::try_from(row)?, content))
-        };
-        rows.into_iter().map(view).collect()
+        rows.into_iter().map(WebhookOnRecord::try_from).collect()
     }
 
     /// Writes a webhook. Safe to repeat.
@@ -155,10 +162,15 @@ impl TenantStore<'_> {
         let store = self.store();
         let written = store
             .run_again(|| async {
-                let mut db = store.checkout().await?;
+                let mut transaction = store.begin().await?;
+                let tenant = self.tenant().as_str();
+                // One after the other, so that each counts all that are there.
+                sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || $1, 0))", tenant)
+                    .execute(&mut *transaction)
+                    .await?;
                 let insert = sqlx::query_file!(
                     "sql/webhooks_create.sql",
-                    self.tenant().as_str(),
+                    tenant,
                     new.id,
                     new.user,
                     new.content,
@@ -169,12 +181,15 @@ impl TenantStore<'_> {
                     new.key,
                     i64::from(webhook::MAX_WEBHOOKS)
                 );
-                let done = insert.execute(&mut *db).await?;
-                Ok(db.done(done.rows_affected()))
+                let done = insert.execute(&mut *transaction).await?;
+                transaction.commit().await?;
+                Ok(done.rows_affected())
             })
             .await?;
         match self.read_webhooks(Some(new.id)).await?.pop() {
-            Some((view, content)) if content == new.content => Ok(WebhookCreated::Created(view, written > 0)),
+            Some(webhook) if webhook.content == new.content => {
+                Ok(WebhookCreated::Created(Box::new(webhook), written > 0))
+            }
             Some(_) => Ok(WebhookCreated::Conflict),
             None => Ok(WebhookCreated::TooMany),
         }
@@ -232,8 +247,9 @@ impl TenantStore<'_> {
         }
     }
 
-    /// Deletes a webhook and what waits for it; `None` if the tenant has no such webhook.
-    pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<DeletedSubscription>, StoreError> {
+    /// Deletes a webhook and what waits for it; returns how many deliveries of it are under way, which the leader cancels. `None`
+    /// if the tenant has no such webhook.
+    pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<u64>, StoreError> {
         let store = self.store();
         let open = store
             .run(async {
@@ -243,25 +259,6 @@ impl TenantStore<'_> {
                 Ok(db.done(open))
             })
             .await?;
-        Ok(open.map(|open| DeletedSubscription { open: open.into_iter().map(CallId).collect() }))
-    }
-
-    /// The deliveries of a webhook that have not ended, as far as events are followed: up to `limit`.
-    pub async fn open_deliveries(&self, id: Uuid, limit: u32) -> Result<Vec<CallId>, StoreError> {
-        let store = self.store();
-        store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let open = sqlx::query_scalar!(
-                    r#"SELECT delivery AS "delivery!" FROM webhook_events
-                       WHERE tenant = $1 AND webhook = $2 AND delivery IS NOT NULL AND NOT ended LIMIT $3"#,
-                    self.tenant().as_str(),
-                    id,
-                    i64::from(limit)
-                );
-                let open = open.fetch_all(&mut *db).await?;
-                Ok(db.done(open.into_iter().map(CallId).collect()))
-            })
-            .await
+        Ok(open.map(unsigned))
     }
 }

@@ -1,4 +1,5 @@
-//! How many deliveries a receiver may owe an answer: one that does not answer must not take the slots of all others.
+//! How many deliveries a receiver, and all receivers of a tenant, may owe an answer: those that do not answer must not take the
+//! slots of all others.
 
 use std::{
     collections::HashMap,
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 /// How long a delivery waits for its turn. A receiver that answers gives many turns meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Receivers that are remembered; beyond, those that are idle and well are forgotten.
+/// Receivers, and tenants, that are remembered; beyond, those that are idle and well are forgotten.
 const REMEMBERED: usize = 1_000;
 
 type Receiver = (String, Uuid);
@@ -25,13 +26,31 @@ type Receiver = (String, Uuid);
 /// The receivers that this worker delivers to.
 #[derive(Debug)]
 pub(super) struct Receivers {
-    /// Deliveries to one receiver at the same time.
-    each: usize,
+    limits: Limits,
     known: Mutex<HashMap<Receiver, Arc<State>>>,
+    tenants: Mutex<HashMap<String, Arc<Tenant>>>,
+}
+
+/// Deliveries at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// To one receiver.
+    pub(super) each: usize,
+    /// To all receivers of a tenant.
+    pub(super) of_tenant: usize,
+    /// Of these, to receivers that did not answer the last time.
+    pub(super) probes: usize,
+}
+
+#[derive(Debug)]
+struct Tenant {
+    permits: Arc<Semaphore>,
+    probes: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
 struct State {
+    tenant: Arc<Tenant>,
     permits: Arc<Semaphore>,
     /// The last delivery got no answer: only one at a time finds out when that changes.
     is_silent: AtomicBool,
@@ -44,26 +63,27 @@ pub(super) struct Turn {
     state: Arc<State>,
     answered: bool,
     probes: bool,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permits: [OwnedSemaphorePermit; 2],
 }
 
 impl Receivers {
-    pub(super) fn new(each: u32) -> Self {
-        Self { each: usize::try_from(each).unwrap_or(usize::MAX).max(1), known: Mutex::default() }
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { limits, known: Mutex::default(), tenants: Mutex::default() }
     }
 
     /// Waits a moment for a turn; `None` if there is none.
     pub(super) async fn enter(&self, tenant: &str, webhook: Uuid) -> Option<Turn> {
         let state = self.state((tenant.to_owned(), webhook));
         if !state.is_silent.load(Ordering::Relaxed) {
-            let permit = timeout(PATIENCE, Arc::clone(&state.permits).acquire_owned()).await.ok()?.ok()?;
+            let permits = timeout(PATIENCE, state.permits()).await.ok()??;
             // While this one waited, the receiver may have shown that it does not answer.
             if !state.is_silent.load(Ordering::Relaxed) {
-                return Some(Turn { state, answered: false, probes: false, _permit: Some(permit) });
+                return Some(Turn { state, answered: false, probes: false, _permits: permits });
             }
         }
+        let permits = state.tenant.probe()?;
         let free = !state.is_probed.swap(true, Ordering::Relaxed);
-        free.then(|| Turn { state, answered: false, probes: true, _permit: None })
+        free.then(|| Turn { state, answered: false, probes: true, _permits: permits })
     }
 
     fn state(&self, receiver: Receiver) -> Arc<State> {
@@ -75,14 +95,46 @@ impl Receivers {
                 known.clear();
             }
         }
+        let tenant = self.tenant(&receiver.0);
         let fresh = || {
             Arc::new(State {
-                permits: Arc::new(Semaphore::new(self.each)),
+                tenant,
+                permits: Arc::new(Semaphore::new(self.limits.each)),
                 is_silent: AtomicBool::new(false),
                 is_probed: AtomicBool::new(false),
             })
         };
         Arc::clone(known.entry(receiver).or_insert_with(fresh))
+    }
+
+    fn tenant(&self, name: &str) -> Arc<Tenant> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if tenants.len() >= REMEMBERED && !tenants.contains_key(name) {
+            // Those that have no receiver here, and no turn.
+            tenants.retain(|_, tenant| Arc::strong_count(tenant) > 1);
+        }
+        let fresh = || {
+            Arc::new(Tenant {
+                permits: Arc::new(Semaphore::new(self.limits.of_tenant)),
+                probes: Arc::new(Semaphore::new(self.limits.probes)),
+            })
+        };
+        Arc::clone(tenants.entry(name.to_owned()).or_insert_with(fresh))
+    }
+}
+
+impl Tenant {
+    /// For a receiver that does not answer nobody waits.
+    fn probe(&self) -> Option<[OwnedSemaphorePermit; 2]> {
+        let probe = Arc::clone(&self.probes).try_acquire_owned().ok()?;
+        Some([probe, Arc::clone(&self.permits).try_acquire_owned().ok()?])
+    }
+}
+
+impl State {
+    async fn permits(&self) -> Option<[OwnedSemaphorePermit; 2]> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+        Some([permit, Arc::clone(&self.tenant.permits).acquire_owned().await.ok()?])
     }
 }
 
@@ -106,9 +158,36 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    const LIMITS: Limits = Limits { each: 2, of_tenant: 4, probes: 2 };
+
+    /// Each of its receivers may be asked whether it answers again, but not all at once.
+    #[tokio::test(start_paused = true)]
+    async fn the_silent_receivers_of_a_tenant_leave_turns_to_others() {
+        let receivers = Receivers::new(LIMITS);
+        let hooks: Vec<Uuid> = (0..10).map(Uuid::from_u128).collect();
+        let mut held = Vec::new();
+        for &webhook in &hooks {
+            held.extend(receivers.enter("acme", webhook).await);
+        }
+        assert_eq!(held.len(), LIMITS.of_tenant, "the first time nobody knows that they do not answer");
+        assert!(receivers.enter("globex", hooks[0]).await.is_some(), "another tenant has its own");
+        while !held.is_empty() {
+            held.clear();
+            for &webhook in &hooks {
+                held.extend(receivers.enter("acme", webhook).await.filter(|turn| !turn.probes));
+            }
+        }
+        for &webhook in &hooks {
+            held.extend(receivers.enter("acme", webhook).await);
+        }
+        assert_eq!(held.len(), LIMITS.probes);
+        held.pop().unwrap().answered();
+        assert!(receivers.enter("acme", hooks[1]).await.is_some_and(|turn| !turn.probes), "it answers again");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_silent_receiver_holds_one_turn_and_others_are_free() {
-        let receivers = Receivers::new(2);
+        let receivers = Receivers::new(LIMITS);
         let (one, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let first = receivers.enter("acme", one).await.unwrap();
         let second = receivers.enter("acme", one).await.unwrap();
@@ -123,15 +202,16 @@ mod tests {
         assert!(both.0.is_some() && both.1.is_some(), "it answers again");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn what_is_remembered_is_bounded() {
-        let receivers = Receivers::new(2);
+        let receivers = Receivers::new(LIMITS);
         for n in 0..3_000 {
-            let turn = receivers.enter("acme", Uuid::from_u128(n)).await.unwrap();
+            let turn = receivers.enter(&format!("acme-{n}"), Uuid::from_u128(n)).await.unwrap();
             if n % 2 == 0 {
                 turn.answered();
             }
         }
         assert!(receivers.known.lock().unwrap().len() <= REMEMBERED);
+        assert!(receivers.tenants.lock().unwrap().len() <= REMEMBERED);
     }
 }

@@ -44,8 +44,8 @@ pub(crate) async fn create(asked: Asked, request: CreateWebhook) -> Result<Done<
         key: &key.id(),
     };
     match asked.store().create_webhook(&new).await.map_err(|error| store_failed(&error))? {
-        WebhookCreated::Created(view, is_new) => {
-            Ok(Done { reply: with_secret(key, &asked.caller.tenant, view), changed: u64::from(is_new) })
+        WebhookCreated::Created(webhook, is_new) => {
+            Ok(Done { reply: with_secret(key, &asked.caller.tenant, *webhook)?, changed: u64::from(is_new) })
         }
         WebhookCreated::Conflict => {
             let message =

@@ -1,6 +1,9 @@
 //! Writes the deliveries of events that wait: each is a call.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use redial_engine::{call, publish::FIRST_CHECK_MS};
 use redial_proto::{
@@ -8,25 +11,22 @@ use redial_proto::{
     webhook::{Delivery, POOL, RETRY, TIMEOUT_MS, TOOL},
 };
 use redial_records::NewCall;
-use redial_store::{DeliverOutcome, PendingEvent, StoreError, Time, WebhookDelivery};
+use redial_store::{DeliverOutcome, DeliveryLimits, PendingEvent, StoreError, Time, WebhookDelivery};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::payload;
 use crate::{context::Context, effects};
 
-/// Deliveries of a webhook that may be under way: a receiver that does not answer costs no more than these.
-const MOST_OPEN: u32 = 1_000;
-/// Events of a webhook that are read at once, so that one with many is in nobody's way.
-const EACH: u32 = 64;
-/// Events that are read at once.
-const READ: u32 = 256;
+/// How much is read at once, and how much may be under way: receivers that do not answer cost no more than this.
+const LIMITS: DeliveryLimits = DeliveryLimits { each: 64, of_webhook: 1_000, of_tenant: 4_000, total: 256 };
 /// Events whose deliveries are written at once: each may be about a call with half a megabyte of output.
 const WRITTEN: usize = 32;
-/// Rounds before the dispatcher looks again at what else ended.
-const ROUNDS: u32 = 20;
+/// How long deliveries are written before the dispatcher looks again at what else ended, and renews its lead.
+const TURN: Duration = Duration::from_secs(1);
 
 /// What is posted.
 #[derive(Serialize)]
@@ -42,25 +42,25 @@ struct Subject {
     conversation: Option<String>,
 }
 
-/// Writes deliveries until no event waits that may have one.
-pub(super) async fn deliver(context: &Context, shutdown: &CancellationToken) -> Result<(), StoreError> {
-    for _ in 0..ROUNDS {
-        let pending = context.store.pending_events(EACH, MOST_OPEN, READ).await?;
+/// Writes deliveries, for a while; returns whether more events may wait for theirs.
+pub(super) async fn deliver(context: &Context, shutdown: &CancellationToken) -> Result<bool, StoreError> {
+    let began = Instant::now();
+    loop {
+        let pending = context.store.pending_events(LIMITS).await?;
         let mut written = 0;
         for events in pending.chunks(WRITTEN) {
-            if shutdown.is_cancelled() {
-                return Ok(());
-            }
             written += write(context, events).await?;
+            if shutdown.is_cancelled() || began.elapsed() > TURN {
+                return Ok(true);
+            }
         }
         if written == 0 {
-            return Ok(());
+            return Ok(false);
         }
     }
-    Ok(())
 }
 
-/// Writes the deliveries of some events; returns how many.
+/// Writes the deliveries of some events, and drops events of what is no longer on record; returns how many do not wait any more.
 async fn write(context: &Context, events: &[PendingEvent]) -> Result<usize, StoreError> {
     let subjects = subjects(context, events).await?;
     let mut deliveries = Vec::with_capacity(events.len());
@@ -83,7 +83,11 @@ async fn write(context: &Context, events: &[PendingEvent]) -> Result<usize, Stor
     for call in &done {
         effects::carry_out(context, call::submitted(call)).await;
     }
-    outcome.map(|_| done.len())
+    let dropped = match outcome? {
+        DeliverOutcome::Written(_) => deliveries.iter().filter(|one| one.call.is_none()).count(),
+        DeliverOutcome::Erasing => 0,
+    };
+    Ok(done.len() + dropped)
 }
 
 fn of_subject(context: &Context, event: &PendingEvent, subject: &Subject) -> Result<NewCall, StoreError> {

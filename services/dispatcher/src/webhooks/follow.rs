@@ -9,12 +9,12 @@ use std::{sync::Arc, time::Duration};
 use chrono::TimeDelta;
 use redial_proto::DisabledReason;
 use redial_store::{Gone, Lead, Span, StoreError, Time};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::deliver::deliver;
-use crate::{bounds::Bounds, context::Context, transitions, wait::until};
+use crate::{bounds::Bounds, context::Context, effects, transitions, wait::until};
 
 /// Between two passes.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -24,12 +24,18 @@ const LEASE_MS: u64 = 5_000;
 const RECENT: TimeDelta = TimeDelta::seconds(5);
 /// Ends of one step.
 const ENDS: u32 = 1_000;
-/// Steps behind the fence in one pass, when there is much to catch up with.
+/// Steps of one pass, when there is much to catch up with or to cancel.
 const STEPS: u32 = 20;
 /// A fence takes a transaction number, so one is made in so many passes.
 const FENCED: u32 = 3;
 /// Passes between two looks at what is left over.
 const TIDIED: u32 = 60;
+/// Passes between two looks at what is under way to webhooks that are not active any more.
+const CANCELLED: u32 = 3;
+/// Deliveries that are cancelled at once.
+const CANCELS: u32 = 256;
+/// Following takes no longer in one pass, by and large: whoever leads has to come back before its lease is over.
+const FOLLOWING: Duration = Duration::from_secs(2);
 /// More events than these do not wait for a webhook: it is disabled.
 const MOST_WAITING: u32 = 100_000;
 /// Events of ended deliveries that are deleted at once.
@@ -47,14 +53,19 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         passes: 0,
     };
     loop {
-        match follower.pass().await {
-            Ok(()) => {}
-            Err(error) if error.is_transient() => {
-                tracing::debug!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+        let goes_on = match follower.pass().await {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                if error.is_transient() {
+                    tracing::debug!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+                } else {
+                    tracing::warn!(%error, "Failed to follow ends for webhooks; the next pass goes on there");
+                }
+                false
             }
-            Err(error) => tracing::warn!(%error, "Failed to follow ends for webhooks; the next pass goes on there"),
-        }
-        if until(&shutdown, sleep(INTERVAL)).await.is_none() {
+        };
+        let pause = if goes_on { Duration::ZERO } else { INTERVAL };
+        if until(&shutdown, sleep(pause)).await.is_none() {
             return;
         }
     }
@@ -71,37 +82,37 @@ struct Follower {
 }
 
 impl Follower {
-    async fn pass(&mut self) -> Result<(), StoreError> {
+    /// Returns whether there is more to deliver.
+    async fn pass(&mut self) -> Result<bool, StoreError> {
         let store = &self.context.store;
         if !store.has_webhook_work().await? {
-            return Ok(());
+            return Ok(false);
         }
-        let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(()) };
+        let Some(lead) = store.lead_webhooks(self.me, LEASE_MS).await? else { return Ok(false) };
         self.passes = self.passes.wrapping_add(1);
         if let Some(from) = self.start(lead).await?
             && !self.follow(from, lead.now).await?
         {
             tracing::debug!("Another dispatcher has followed the ends further; this one does no longer lead");
-            return Ok(());
+            return Ok(false);
         }
         if self.passes.is_multiple_of(TIDIED) || lead.first_since.is_none() {
             self.tidy(lead).await?;
         }
-        Ok(())
+        if self.passes % CANCELLED == 1 || lead.first_since.is_none() {
+            self.cancel().await?;
+        }
+        Ok(lead.first_since.is_some() && deliver(&self.context, &self.shutdown).await?)
     }
 
-    /// Follows ends from here and delivers their events; `false` if another dispatcher has followed them further.
+    /// Follows ends from here; `false` if another dispatcher has followed them further.
     async fn follow(&mut self, from: Time, now: Time) -> Result<bool, StoreError> {
         let Some(from) = self.follow_all(from).await? else { return Ok(false) };
         let store = &self.context.store;
         let recent = Span { from: from.max(now - RECENT), until: now + RECENT };
         let recent = store.slice_of_ends(recent, ENDS * STEPS).await?;
         self.disable_gone(recent).await?;
-        if !store.notice_webhooks(recent, from).await? {
-            return Ok(false);
-        }
-        deliver(&self.context, &self.shutdown).await?;
-        Ok(true)
+        store.notice_webhooks(recent, from).await
     }
 
     /// From where ends are followed; `None` while no webhook is active.
@@ -136,8 +147,9 @@ impl Follower {
             self.bound = self.bounds.next(fence).or(self.bound);
         }
         let Some(bound) = self.bound.filter(|bound| *bound > from) else { return Ok(Some(from)) };
+        let began = Instant::now();
         for _ in 0..STEPS {
-            if from >= bound || self.shutdown.is_cancelled() {
+            if from >= bound || began.elapsed() > FOLLOWING || self.shutdown.is_cancelled() {
                 break;
             }
             // A slice at a time, so that no statement takes longer the more there is to catch up with.
@@ -160,13 +172,26 @@ impl Follower {
     }
 
     async fn disable(&self, gone: &Gone, reason: DisabledReason) -> Result<(), StoreError> {
-        let Some(open) = self.context.store.disable_webhook(gone, reason).await? else { return Ok(()) };
-        let (tenant, webhook) = (&gone.tenant, gone.webhook);
-        tracing::warn!(tenant, %webhook, %reason, cancelled = open.len(), "Disabled a webhook");
-        for call in open {
-            match transitions::cancel(&self.context, call).await {
-                Ok(cancelled) => crate::effects::carry_out(&self.context, cancelled.effects).await,
-                Err(error) => tracing::warn!(%error, %call, "Failed to cancel a delivery of a disabled webhook"),
+        if self.context.store.disable_webhook(gone, reason).await? {
+            let (tenant, webhook) = (&gone.tenant, gone.webhook);
+            tracing::warn!(tenant, %webhook, %reason, "Disabled a webhook");
+        }
+        Ok(())
+    }
+
+    /// Cancels what is under way to webhooks that were deleted or disabled, by whomever. The tables alone say what that is, so a
+    /// dispatcher that dies leaves the rest to the next one.
+    async fn cancel(&self) -> Result<(), StoreError> {
+        for _ in 0..STEPS {
+            let abandoned = self.context.store.abandoned_deliveries(CANCELS).await?;
+            if abandoned.is_empty() {
+                break;
+            }
+            let (cancelled, effects) = transitions::cancel_all(&self.context, &abandoned).await?;
+            effects::carry_out(&self.context, effects).await;
+            tracing::info!(cancelled, "Cancelled deliveries to webhooks that were deleted or disabled");
+            if cancelled == 0 || self.shutdown.is_cancelled() {
+                break;
             }
         }
         Ok(())

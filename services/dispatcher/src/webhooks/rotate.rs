@@ -23,13 +23,13 @@ pub(crate) async fn rotate(asked: Asked, request: RotateWebhook) -> Result<Done<
     let key = asked.webhook_key().ok_or_else(no_key)?;
     let RotateWebhook { webhook, version } = request;
     let rotated = asked.store().rotate_webhook(webhook, version, &key.id()).await;
-    let (view, changed) = match rotated.map_err(|error| store_failed(&error))? {
-        Rotated::Now(view) => (view, 1),
-        Rotated::Other(view) if Some(view.secret_version) == version.checked_add(1) => (view, 0),
-        Rotated::Other(view) => return Err(other_version(&view, version)),
+    let (found, changed) = match rotated.map_err(|error| store_failed(&error))? {
+        Rotated::Now(found) => (found, 1),
+        Rotated::Other(found) if Some(found.view.secret_version) == version.checked_add(1) => (found, 0),
+        Rotated::Other(found) => return Err(other_version(&found.view, version)),
         Rotated::NotFound => return Err(not_found(webhook)),
     };
-    Ok(Done { reply: with_secret(key, &asked.caller.tenant, view), changed })
+    Ok(Done { reply: with_secret(key, &asked.caller.tenant, found)?, changed })
 }
 
 fn other_version(view: &WebhookView, version: u32) -> ApiError {

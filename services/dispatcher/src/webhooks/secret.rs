@@ -1,6 +1,7 @@
 //! The secret of a webhook, derived when it is answered: it is never on record.
 
-use redial_proto::{ApiError, Code, Tenant, WebhookSecret, WebhookView};
+use redial_proto::{ApiError, Code, Tenant, WebhookSecret};
+use redial_store::WebhookOnRecord;
 use redial_webhooks::WebhookKey;
 use secrecy::ExposeSecret;
 use uuid::Uuid;
@@ -12,10 +13,29 @@ pub(super) fn no_key() -> ApiError {
     ApiError::new(Code::InvalidConfiguration, message)
 }
 
+/// Whether the secret of a webhook is derived from this key. Of another key this dispatcher can derive no secret, and what is
+/// delivered is not signed with what it would derive.
+pub(super) fn check_key(key: &WebhookKey, webhook: &WebhookOnRecord) -> Result<(), ApiError> {
+    if key.id() == webhook.key {
+        return Ok(());
+    }
+    let (id, version) = (webhook.view.webhook, webhook.view.secret_version);
+    let message = format!(
+        "the secret of webhook {id} is derived from another REDIAL_WEBHOOK_KEY than this dispatcher has, so its deliveries fail;          set that key again everywhere, or rotate version {version} of the secret and give the receiver the new one"
+    );
+    Err(ApiError::new(Code::InvalidConfiguration, message))
+}
+
 /// The answer with the secret of the webhook's current version.
-pub(super) fn with_secret(key: &WebhookKey, tenant: &Tenant, webhook: WebhookView) -> WebhookSecret {
+pub(super) fn with_secret(
+    key: &WebhookKey,
+    tenant: &Tenant,
+    webhook: WebhookOnRecord,
+) -> Result<WebhookSecret, ApiError> {
+    check_key(key, &webhook)?;
+    let webhook = webhook.view;
     let secret = key.secret(tenant.as_str(), webhook.webhook, webhook.secret_version);
-    WebhookSecret { secret: secret.expose_secret().to_owned(), webhook }
+    Ok(WebhookSecret { secret: secret.expose_secret().to_owned(), webhook })
 }
 
 /// The error for a webhook that the tenant does not have.

@@ -1,12 +1,12 @@
 //! Sends a webhook a `webhook.ping`: a delivery like any other, so it is tried again, and its record says what happened.
 
 use redial_proto::{ApiError, Code, TestWebhook, TestedWebhook, WebhookState, webhook::PING};
-use redial_store::PendingEvent;
+use redial_store::{PendingEvent, WebhookOnRecord};
 use serde_json::json;
 
 use super::{
     deliver::{body, new_call},
-    secret::{no_key, not_found},
+    secret::{check_key, no_key, not_found},
 };
 use crate::{
     actions::{Action, Done},
@@ -23,9 +23,12 @@ impl Action for TestWebhook {
 }
 
 pub(crate) async fn test(asked: Asked, request: TestWebhook) -> Result<Done<TestedWebhook>, ApiError> {
-    let key = asked.webhook_key().ok_or_else(no_key)?.id();
+    let key = asked.webhook_key().ok_or_else(no_key)?;
     let id = request.webhook;
-    let view = asked.store().webhook(id).await.map_err(|error| store_failed(&error))?.ok_or_else(|| not_found(id))?;
+    let webhook =
+        asked.store().webhook(id).await.map_err(|error| store_failed(&error))?.ok_or_else(|| not_found(id))?;
+    check_key(key, &webhook)?;
+    let WebhookOnRecord { view, key, .. } = webhook;
     if view.state == WebhookState::Disabled {
         let message = format!("webhook {id} is disabled, so nothing is sent to it; enable it first");
         return Err(ApiError::new(Code::WrongState, message));

@@ -1,12 +1,11 @@
-//! Changes a webhook, disables it, or enables it again.
+//! Changes a webhook, disables it, or enables it again. What is under way to one that is disabled is cancelled by the loop in
+//! `follow.rs`.
 
-use redial_proto::{
-    ApiError, Code, UpdateWebhook, WebhookEvent, WebhookState, WebhookView, webhook::check_subscription,
-};
+use redial_proto::{ApiError, Code, UpdateWebhook, WebhookEvent, WebhookView, webhook::check_subscription};
 use redial_store::WebhookChange;
 use redial_webhooks::check_url;
 
-use super::{delete::cancel_open, secret::not_found};
+use super::secret::not_found;
 use crate::{
     actions::{Action, Done},
     asked::Asked,
@@ -33,10 +32,5 @@ pub(crate) async fn update(asked: Asked, request: UpdateWebhook) -> Result<Done<
     let UpdateWebhook { webhook, url, events, tools, agents, state } = request;
     let change = WebhookChange { url, events, tools, agents, state };
     let view = asked.store().update_webhook(webhook, &change).await.map_err(|error| store_failed(&error))?;
-    let view = view.ok_or_else(|| not_found(webhook))?;
-    if view.state == WebhookState::Disabled {
-        let open = asked.store().open_deliveries(webhook, u32::MAX).await.map_err(|error| store_failed(&error))?;
-        cancel_open(&asked, open).await;
-    }
-    Ok(Done { reply: view, changed: 1 })
+    Ok(Done { reply: view.ok_or_else(|| not_found(webhook))?, changed: 1 })
 }

@@ -143,7 +143,7 @@ async fn get(
     who: Identity,
     Id(webhook): Id<Uuid>,
 ) -> Result<axum::Json<WebhookView>, Problem> {
-    let found = gateway.store.of(&who.tenant).webhook(webhook).await?;
+    let found = gateway.store.of(&who.tenant).webhook(webhook).await?.map(|found| found.view);
     let missing = || Problem::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
     found.map(axum::Json).ok_or_else(missing)
 }

@@ -88,7 +88,7 @@ async fn create(settings: &Settings, queue: &Queue, args: CreateWebhookArgs) -> 
 async fn rotate(settings: &Settings, queue: &Queue, webhook: Uuid) -> anyhow::Result<()> {
     let (store, tenant) = (connect::store(settings).await?, settings.tenant()?);
     let missing = || ApiError::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
-    let version = store.of(&tenant).webhook(webhook).await?.ok_or_else(missing)?.secret_version;
+    let version = store.of(&tenant).webhook(webhook).await?.ok_or_else(missing)?.view.secret_version;
     secret(settings, &ask(queue, Verb::WebhookRotate, &RotateWebhook { webhook, version }).await?)
 }
 
@@ -114,6 +114,7 @@ async fn set_state(settings: &Settings, queue: &Queue, webhook: Uuid, state: Web
 
 async fn delete(settings: &Settings, queue: &Queue, webhook: Uuid) -> anyhow::Result<()> {
     let deleted: DeletedWebhook = ask(queue, Verb::WebhookDelete, &DeleteWebhook { webhook }).await?;
-    let text = format!("webhook {webhook} is deleted; deliveries under way that were cancelled: {}", deleted.cancelled);
+    let text =
+        format!("webhook {webhook} is deleted; deliveries under way, which are being cancelled: {}", deleted.cancelled);
     print(settings, &deleted, &text)
 }
