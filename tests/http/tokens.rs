@@ -1,10 +1,11 @@
 //! Tokens: who may do what, and in which tenant.
 
 use redial_proto::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb,
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole,
+    subjects::Verb,
 };
 use redial_queue::Queue;
-use redial_testkit::{Stack, until};
+use redial_testkit::{Stack, scripted_tool, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -112,6 +113,38 @@ async fn a_token_has_its_limits() {
     let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
     answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
     assert!(answer.headers.contains_key("retry-after"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wait_counts_by_its_calls() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 3).await;
+    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    let hold = unique_path("hold");
+    let calls: Vec<Value> = (0..101).map(|n| json!({"tool": "slow", "arguments": {"n": n, "hold": hold}})).collect();
+    let accepted = http.post("/v1/calls", &json!(calls)).await.must(200);
+    let calls: Vec<Value> = accepted["results"].as_array().unwrap().iter().map(|one| one["call"].clone()).collect();
+    let wait = async |calls: &[Value], seconds| {
+        http.post_with("/v1/calls/wait", &json!({"calls": calls}), &[("prefer", seconds)]).await
+    };
+    let others = async {
+        let waits = "redial_gateway_waiting 101";
+        until(waits, async || http.get("/metrics").await.text.contains(waits).then_some(())).await;
+        let detail = http.get("/v1/events").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+        assert_eq!(detail, "0 of the 3 streams and waiting requests of the token are free; this request needs 1");
+        std::fs::write(&hold, "").unwrap();
+    };
+    let (all, ()) = tokio::join!(wait(&calls, "wait=60"), others);
+    let all = all.must(200);
+    assert_eq!((&all["done"], all["calls"].as_array().unwrap().len()), (&json!(true), 101));
+    let feed = Sse::open_with(&gateway.url, "/v1/events", http.token()).await;
+    wait(&calls[..100], "wait=1").await.must(200);
+    let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert!(detail.ends_with("this request needs 3"), "{detail}");
+    drop(feed);
     stack.finish().await;
 }
 

@@ -27,6 +27,9 @@ pub(crate) struct Limits {
 /// most. More wait before anything of them is read.
 const REQUESTS: usize = 64;
 
+/// A wait for so many calls counts as one stream: each call that is waited for costs memory and a part of every look.
+const CALLS_OF_STREAM: usize = 50;
+
 /// Reads of one token at a time that may take seconds.
 const LONG_READS: usize = 2;
 
@@ -89,8 +92,22 @@ impl RequestLimits {
 
     /// Counts a stream or a waiting request, until the permit is dropped. It is none of those any more that wait for a turn.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = self.token.streams.clone().try_acquire_owned().map_err(|_| {
-            let message = format!("the token has {} streams and waiting requests open", self.token.most_streams);
+        self.streams(1)
+    }
+
+    /// Counts a request that waits for `calls` calls as one stream for each [`CALLS_OF_STREAM`] of them, or as all that the token
+    /// may have.
+    pub(crate) fn wait_for(&self, calls: usize) -> Result<OwnedSemaphorePermit, Problem> {
+        let streams = u32::try_from(calls.div_ceil(CALLS_OF_STREAM)).unwrap_or(u32::MAX);
+        self.streams(streams.clamp(1, self.token.most_streams.max(1)))
+    }
+
+    fn streams(&self, count: u32) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = self.token.streams.clone().try_acquire_many_owned(count).map_err(|_| {
+            let (most, free) = (self.token.most_streams, self.token.streams.available_permits());
+            let message = format!(
+                "{free} of the {most} streams and waiting requests of the token are free; this request needs {count}"
+            );
             Problem::new(Code::RateLimited, message)
         })?;
         self.take_turn();
