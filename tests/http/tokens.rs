@@ -9,6 +9,10 @@ use redial_testkit::{Stack, scripted_tool, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpSocket,
+};
 
 use crate::{
     client::{Answer, Http},
@@ -145,6 +149,45 @@ async fn a_wait_counts_by_its_calls() {
     let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
     assert!(detail.ends_with("this request needs 3"), "{detail}");
     drop(feed);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_counts_until_it_was_sent() {
+    const BYTES: usize = 500_000;
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
+    let roles = [UserRole::Submit, UserRole::Read];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    // Two halves: arguments are shown with the output.
+    let body = json!({"tool": "echo", "arguments": {"text": "x".repeat(BYTES / 2)}});
+    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/v1/calls/{}", call.as_str().unwrap());
+    let again = async || {
+        let answer = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=30").send().await.unwrap());
+        answer.await
+    };
+    assert!(again().await.text.len() > BYTES);
+
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = gateway.url.strip_prefix("http://").unwrap();
+    let mut lazy = socket.connect(address.parse().unwrap()).await.unwrap();
+    let token = http.token();
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nPrefer: wait=30\r\n\r\n");
+    lazy.write_all(head.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    lazy.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    // The gateway has had time to send what it can.
+    for _ in 0..20 {
+        http.get("/v1/tools").await.must(200);
+    }
+    again().await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    drop(lazy);
+    until("the connection has ended", async || (again().await.status == 200).then_some(())).await;
     stack.finish().await;
 }
 

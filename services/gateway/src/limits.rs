@@ -80,9 +80,14 @@ impl RequestLimits {
         Ok(())
     }
 
-    /// What has to be kept until the answer was sent. `None`: it became a stream or a wait.
+    /// What has to be kept until the answer was sent. `None`: it became a stream.
     pub(crate) fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         self.turn().take()
+    }
+
+    /// Keeps the permit of a wait until the answer was sent, as its turn is kept for any other request.
+    pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
+        *self.turn() = Some(permit);
     }
 
     /// Waits for a turn to read for long.
@@ -90,16 +95,17 @@ impl RequestLimits {
         self.token.long_reads.clone().acquire_owned().await
     }
 
-    /// Counts a stream or a waiting request, until the permit is dropped. It is none of those any more that wait for a turn.
+    /// Counts a stream, until the permit is dropped. It is none of those any more that wait for a turn.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
         self.streams(1)
     }
 
-    /// Counts a request that waits for `calls` calls as one stream for each [`CALLS_OF_STREAM`] of them, or as all that the token
-    /// may have.
-    pub(crate) fn wait_for(&self, calls: usize) -> Result<OwnedSemaphorePermit, Problem> {
+    /// Counts a request that waits for `calls` calls, until its answer was sent: as one stream for each [`CALLS_OF_STREAM`] of
+    /// them, or as all that the token may have.
+    pub(crate) fn wait_for(&self, calls: usize) -> Result<(), Problem> {
         let streams = u32::try_from(calls.div_ceil(CALLS_OF_STREAM)).unwrap_or(u32::MAX);
-        self.streams(streams.clamp(1, self.token.most_streams.max(1)))
+        self.keep(self.streams(streams.clamp(1, self.token.most_streams.max(1)))?);
+        Ok(())
     }
 
     fn streams(&self, count: u32) -> Result<OwnedSemaphorePermit, Problem> {
@@ -145,6 +151,20 @@ mod tests {
         drop(kept);
         assert!(!token.are_idle(), "a stream is open");
         drop(stream);
+        assert!(token.are_idle());
+    }
+
+    #[tokio::test]
+    async fn a_wait_counts_until_its_answer_was_sent() {
+        let token = Arc::new(Limits::new(1_000, 30));
+        let request = RequestLimits::new(token.clone());
+        request.begin().await.unwrap();
+        request.wait_for(1_000).unwrap();
+        assert_eq!((token.requests.available_permits(), token.streams.available_permits()), (REQUESTS, 10));
+        let sent = request.take_turn();
+        drop(request);
+        assert_eq!(token.streams.available_permits(), 10, "an answer is being sent");
+        drop(sent);
         assert!(token.are_idle());
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn wait(
     if !(1..=limits::MAX_BATCH).contains(&count) {
         return Err(Problem::invalid(format!("calls holds {count} ids; allowed: 1 to {}", limits::MAX_BATCH)));
     }
-    let _waits = who.limits.wait_for(count)?;
+    who.limits.wait_for(count)?;
     let wait = prefer::wait(&headers);
     let deadline = Instant::now() + wait.unwrap_or_default();
     let mut open = Open::of(&gateway, &who, &request.calls);

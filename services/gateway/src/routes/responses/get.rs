@@ -85,8 +85,7 @@ pub(super) async fn cancel(
     Path(response): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
     let response = id(&response)?;
-    // The permit is held while this waits.
-    let _waits = who.limits.stream()?;
+    who.limits.wait_for(1)?;
     let mut follow = Follow::begin(&gateway, &who, response).await?;
     follow.must_exist().await?;
     follow.read().await?;
