@@ -10,6 +10,8 @@ mod errors;
 mod fixture;
 #[path = "openai/kills.rs"]
 mod kills;
+#[path = "openai/large.rs"]
+mod large;
 #[path = "openai/python.rs"]
 mod python;
 #[path = "openai/responses.rs"]

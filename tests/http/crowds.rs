@@ -2,13 +2,18 @@
 
 use redial_proto::{Submission, ToolEffect};
 use redial_testkit::{Stack, arguments, scripted_tool, unique_path, until};
+use redial_tools::Tool;
+use reqwest::Method;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 
-use crate::sse::{gateway_process, memory};
+use crate::{
+    client::Http,
+    sse::{gateway_process, memory},
+};
 
 /// Calls that are waited for.
 const CALLS: usize = 50;
@@ -63,5 +68,50 @@ async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
     let most = memory(&gateway, "VmHWM");
     eprintln!("{EACH} streams and as many waits: {most} kB at most");
     assert!(most < 150 * 1024, "{most} kB");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_hundred_waits_for_a_thousand_calls_read_only_what_has_ended() {
+    const WAITS: usize = 100;
+    const WAITED: usize = 1_000;
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.stop_workers().await;
+    stack.leaves_calls();
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let calls: Vec<Submission> = (0..WAITED).map(|n| Submission::new("echo", arguments(json!({"n": n})))).collect();
+    let calls = stack.call_all(&calls).await;
+    let read = async || -> i64 {
+        let rows = "SELECT (idx_tup_fetch + seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'calls'";
+        sqlx::query_scalar(rows).fetch_one(stack.db()).await.unwrap()
+    };
+    let wait = json!({"calls": calls});
+    let waits: Vec<_> = (0..WAITS)
+        .map(|_| {
+            tokio::spawn(http.request(Method::POST, "/v1/calls/wait").json(&wait).header("prefer", "wait=60").send())
+        })
+        .collect();
+    let line = format!("redial_gateway_waiting {}", WAITS * WAITED);
+    until(&line, async || http.get("/metrics").await.text.lines().any(|one| one == line).then_some(())).await;
+    until("they have looked", async || (read().await >= i64::try_from(WAITS * WAITED).unwrap()).then_some(())).await;
+    let before = read().await;
+    for call in &calls[..20] {
+        http.post(&format!("/v1/calls/{call}/cancel"), &json!({})).await.must(200);
+        let any = json!({"calls": [call], "until": "any"});
+        http.post_with("/v1/calls/wait", &any, &[("prefer", "wait=30")]).await.must(200);
+    }
+    // Nothing is on record of what is not read; each of these lets the waits go on.
+    for _ in 0..20 {
+        http.get(&format!("/v1/calls/{}", calls[0])).await.must(200);
+    }
+    let after = read().await;
+    eprintln!("{} rows were read while 20 calls ended", after - before);
+    // The gateway itself looks at all calls from time to time.
+    assert!(after - before < 400_000, "{before} {after}");
+    assert!(waits.iter().all(|wait| !wait.is_finished()), "they wait for all");
+    waits.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(gateway);
     stack.finish().await;
 }

@@ -122,6 +122,30 @@ async fn pages_of_other_sites_and_other_names_reach_nothing() {
 }
 
 #[tokio::test]
+async fn a_header_of_which_only_the_first_would_count_is_given_once() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let host = gateway.url.strip_prefix("http://").unwrap();
+    for (name, values) in [
+        ("Host", [host, "attacker.example"]),
+        ("Authorization", ["Bearer one", "Bearer two"]),
+        ("Idempotency-Key", ["one", "two"]),
+    ] {
+        let body = json!({"tool": "echo", "arguments": {}});
+        let send = async |values: &[&str]| {
+            let request = http.request(Method::POST, "/v1/calls").json(&body);
+            let request = values.iter().fold(request, |request, value| request.header(name, *value));
+            Answer::of(request.send().await.unwrap()).await
+        };
+        let detail = send(&values).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+        assert_eq!(detail, format!("the header {name} is given 2 times; allowed: once"));
+        send(&values[..1]).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn health_readiness_and_metrics_are_told() {
     let mut stack = Stack::start().await;
     let gateway = stack.serve_http().await;

@@ -1,13 +1,18 @@
 //! Tokens: who may do what, and in which tenant.
 
 use redial_proto::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb,
+    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole,
+    subjects::Verb,
 };
 use redial_queue::Queue;
-use redial_testkit::{Stack, until};
+use redial_testkit::{Stack, scripted_tool, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpSocket,
+};
 
 use crate::{
     client::{Answer, Http},
@@ -112,6 +117,77 @@ async fn a_token_has_its_limits() {
     let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
     answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
     assert!(answer.headers.contains_key("retry-after"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wait_counts_by_its_calls() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 3).await;
+    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    let hold = unique_path("hold");
+    let calls: Vec<Value> = (0..101).map(|n| json!({"tool": "slow", "arguments": {"n": n, "hold": hold}})).collect();
+    let accepted = http.post("/v1/calls", &json!(calls)).await.must(200);
+    let calls: Vec<Value> = accepted["results"].as_array().unwrap().iter().map(|one| one["call"].clone()).collect();
+    let wait = async |calls: &[Value], seconds| {
+        http.post_with("/v1/calls/wait", &json!({"calls": calls}), &[("prefer", seconds)]).await
+    };
+    let others = async {
+        let waits = "redial_gateway_waiting 101";
+        until(waits, async || http.get("/metrics").await.text.contains(waits).then_some(())).await;
+        let detail = http.get("/v1/events").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+        assert_eq!(detail, "0 of the 3 streams and waiting requests of the token are free; this request needs 1");
+        std::fs::write(&hold, "").unwrap();
+    };
+    let (all, ()) = tokio::join!(wait(&calls, "wait=60"), others);
+    let all = all.must(200);
+    assert_eq!((&all["done"], all["calls"].as_array().unwrap().len()), (&json!(true), 101));
+    let feed = Sse::open_with(&gateway.url, "/v1/events", http.token()).await;
+    wait(&calls[..100], "wait=1").await.must(200);
+    let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert!(detail.ends_with("this request needs 3"), "{detail}");
+    drop(feed);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_counts_until_it_was_sent() {
+    const BYTES: usize = 500_000;
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
+    let roles = [UserRole::Submit, UserRole::Read];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    // Two halves: arguments are shown with the output.
+    let body = json!({"tool": "echo", "arguments": {"text": "x".repeat(BYTES / 2)}});
+    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/v1/calls/{}", call.as_str().unwrap());
+    let again = async || {
+        let answer = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=30").send().await.unwrap());
+        answer.await
+    };
+    assert!(again().await.text.len() > BYTES);
+
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = gateway.url.strip_prefix("http://").unwrap();
+    let mut lazy = socket.connect(address.parse().unwrap()).await.unwrap();
+    let token = http.token();
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nPrefer: wait=30\r\n\r\n");
+    lazy.write_all(head.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    lazy.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    // The gateway has had time to send what it can.
+    for _ in 0..20 {
+        http.get("/v1/tools").await.must(200);
+    }
+    again().await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    drop(lazy);
+    until("the connection has ended", async || (again().await.status == 200).then_some(())).await;
     stack.finish().await;
 }
 

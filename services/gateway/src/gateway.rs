@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use redial_loops::Loops;
 use redial_proto::{
     Caller, Code, Door, UserRole,
     subjects::{self, Verb},
@@ -41,6 +42,8 @@ pub(crate) struct Gateway {
     pub(crate) last_look: LastLook<3>,
     /// Turns of reads that may take seconds: half of the connections, so that they leave the others to all else.
     pub(crate) long_reads: Semaphore,
+    /// What runs beside the requests.
+    pub(crate) loops: Loops,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
 }

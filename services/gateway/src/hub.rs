@@ -29,6 +29,8 @@ const LOOKS: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::fr
 pub(crate) struct News {
     /// How often something happened; only a change matters.
     pub(crate) changes: u64,
+    /// How often it was heard that it has ended: it may run again after a redrive.
+    ends: u64,
     /// The end of the call, as its event told it: a [`redial_proto::CallView`].
     pub(crate) end: Option<Bytes>,
 }
@@ -71,6 +73,8 @@ pub(crate) struct Waiter {
     hub: Hub,
     subject: Subject,
     news: watch::Receiver<News>,
+    /// The ends that it was told of.
+    ends: u64,
 }
 
 impl Hub {
@@ -84,11 +88,12 @@ impl Hub {
         waiting.since = now;
         waiting.due = waiting.due.min(now + *LOOKS.start());
         let news = waiting.news.subscribe();
+        let ends = news.borrow().ends;
         if kept.is_some() {
-            waiting.heard(kept);
+            waiting.heard(kept, true);
         }
         drop(inner);
-        Waiter { hub: self.clone(), subject, news }
+        Waiter { hub: self.clone(), subject, news, ends }
     }
 
     /// Something happened to a subject; `end` is the event of a call that ended.
@@ -98,7 +103,8 @@ impl Hub {
             inner.keep(subject, end);
             return;
         };
-        waiting.heard(end);
+        let has_ended = end.is_some();
+        waiting.heard(end, has_ended);
     }
 
     /// What the database is to be asked about now.
@@ -115,12 +121,12 @@ impl Hub {
 
     /// How far a subject is, as the database says. A change is news; so is the first look, because it is not known what changed
     /// since the waiter's own.
-    pub(crate) fn looked(&self, subject: &Subject, position: i64) {
+    pub(crate) fn looked(&self, subject: &Subject, position: i64, has_ended: bool) {
         let mut inner = self.lock();
         if let Some(waiting) = inner.waiting.get_mut(subject)
             && waiting.position.replace(position) != Some(position)
         {
-            waiting.heard(None);
+            waiting.heard(None, has_ended);
         }
     }
 
@@ -161,9 +167,10 @@ impl Waiting {
         Self { news: watch::Sender::default(), waiters: 0, since: now, due: now + *LOOKS.start(), position: None }
     }
 
-    fn heard(&self, end: Option<Bytes>) {
+    fn heard(&self, end: Option<Bytes>, has_ended: bool) {
         self.news.send_modify(|news| {
             news.changes += 1;
+            news.ends += u64::from(has_ended);
             news.end = end.or_else(|| news.end.take());
         });
     }
@@ -181,6 +188,13 @@ impl Waiter {
         let _ = self.news.changed().await;
         self.news.borrow_and_update().clone()
     }
+
+    /// Waits until it is heard again that the subject has ended. Can be cancelled without loss.
+    pub(crate) async fn end(&mut self) {
+        if let Ok(news) = self.news.wait_for(|news| news.ends > self.ends).await {
+            self.ends = news.ends;
+        }
+    }
 }
 
 impl Drop for Waiter {
@@ -197,6 +211,8 @@ impl Drop for Waiter {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn subject(n: u128) -> Subject {
@@ -245,11 +261,29 @@ mod tests {
     async fn a_look_tells_what_changed() {
         let hub = Hub::default();
         let mut waiter = hub.wait_for(subject(1));
-        hub.looked(&subject(1), 3);
+        hub.looked(&subject(1), 3, false);
         assert_eq!(waiter.next().await.changes, 1, "the first look");
-        hub.looked(&subject(1), 3);
-        hub.looked(&subject(1), 4);
+        hub.looked(&subject(1), 3, false);
+        hub.looked(&subject(1), 4, false);
         assert_eq!(waiter.next().await.changes, 2, "the same position is no news");
+    }
+
+    #[tokio::test]
+    async fn only_ends_wake_who_waits_for_the_end() {
+        let (hub, ended) = (Hub::default(), Some(Bytes::from_static(b"{}")));
+        let mut waiter = hub.wait_for(subject(1));
+        hub.looked(&subject(1), 3, false);
+        hub.heard(subject(1), None);
+        assert!(waiter.end().now_or_never().is_none(), "it goes on");
+        hub.heard(subject(1), ended.clone());
+        hub.looked(&subject(1), 8, false);
+        waiter.end().await;
+        assert!(waiter.end().now_or_never().is_none(), "it was told, and it was redriven");
+        hub.looked(&subject(1), 9, true);
+        assert!(hub.wait_for(subject(1)).end().now_or_never().is_none(), "whoever comes later looks first");
+        waiter.end().await;
+        hub.heard(subject(2), ended);
+        hub.wait_for(subject(2)).end().await;
     }
 
     #[test]

@@ -96,7 +96,8 @@ pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next
     let instance = request.uri().path().to_owned();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let response = match check_address(&gateway, &request) {
+    let checked = check_repeated(request.headers()).and_then(|()| check_address(&gateway, &request));
+    let response = match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -143,6 +144,18 @@ fn request_id(headers: &HeaderMap) -> String {
         (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     text(headers, REQUEST_ID).filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// Fails if a header is repeated of which only the first would count: a proxy before the gateway may have gone by another one.
+fn check_repeated(headers: &HeaderMap) -> Result<(), Problem> {
+    for name in ["Host", "Authorization", "Idempotency-Key"] {
+        let count = headers.get_all(name).iter().count();
+        if count > 1 {
+            let message = format!("the header {name} is given {count} times; allowed: once");
+            return Err(Problem::new(Code::InvalidMessage, message));
+        }
+    }
+    Ok(())
 }
 
 /// Fails for a request that a page of another site sent, or whose `Host` is not this gateway: a name that an attacker lets point

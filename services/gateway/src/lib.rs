@@ -63,19 +63,18 @@ pub async fn run(
         gateway = connecting => Arc::new(gateway?),
         () = shutdown.cancelled() => return Ok(()),
     };
-    let loops = Loops::default();
-    start_loops(&gateway, &loops).await?;
+    start_loops(&gateway).await?;
     tracing::info!(%address, "Gateway started");
     ready(address);
     let serving = server::serve(listener, router::router(&gateway), shutdown, gateway.config.drain_grace);
     let stopped = tokio::select! {
         () = serving => Ok(()),
-        panic = loops.panicked() => Err(panic.into()),
+        panic = gateway.loops.panicked() => Err(panic.into()),
         () = gateway.queue.ended() => Err(redial_queue::QueueError::Ended.into()),
     };
     gateway.shutdown.cancel();
-    loops.close();
-    loops.wait().await;
+    gateway.loops.close();
+    gateway.loops.wait().await;
     gateway.store.close().await;
     stopped
 }
@@ -102,13 +101,14 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         page_key: tokio::sync::OnceCell::new(),
         last_look: last_look::LastLook::default(),
         long_reads: tokio::sync::Semaphore::new((config.connections as usize / 2).max(1)),
+        loops: Loops::default(),
         shutdown,
         config,
     })
 }
 
-async fn start_loops(gateway: &gateway::Shared, loops: &Loops) -> Result<(), GatewayError> {
-    let shutdown = &gateway.shutdown;
+async fn start_loops(gateway: &gateway::Shared) -> Result<(), GatewayError> {
+    let (loops, shutdown) = (&gateway.loops, &gateway.shutdown);
     for subject in watch::EVENTS {
         let events = gateway.queue.subscribe(subject).await?;
         loops.spawn("hear events", watch::hear(gateway.clone(), events, shutdown.clone()));

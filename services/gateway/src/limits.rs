@@ -27,6 +27,9 @@ pub(crate) struct Limits {
 /// most. More wait before anything of them is read.
 const REQUESTS: usize = 64;
 
+/// A wait for so many calls counts as one stream: each call that is waited for costs memory and a part of every look.
+const CALLS_OF_STREAM: usize = 50;
+
 /// Reads of one token at a time that may take seconds.
 const LONG_READS: usize = 2;
 
@@ -77,9 +80,14 @@ impl RequestLimits {
         Ok(())
     }
 
-    /// What has to be kept until the answer was sent. `None`: it became a stream or a wait.
+    /// What has to be kept until the answer was sent. `None`: it became a stream.
     pub(crate) fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         self.turn().take()
+    }
+
+    /// Keeps the permit of a wait until the answer was sent, as its turn is kept for any other request.
+    pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
+        *self.turn() = Some(permit);
     }
 
     /// Waits for a turn to read for long.
@@ -87,10 +95,25 @@ impl RequestLimits {
         self.token.long_reads.clone().acquire_owned().await
     }
 
-    /// Counts a stream or a waiting request, until the permit is dropped. It is none of those any more that wait for a turn.
+    /// Counts a stream, until the permit is dropped. It is none of those any more that wait for a turn.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let permit = self.token.streams.clone().try_acquire_owned().map_err(|_| {
-            let message = format!("the token has {} streams and waiting requests open", self.token.most_streams);
+        self.streams(1)
+    }
+
+    /// Counts a request that waits for `calls` calls, until its answer was sent: as one stream for each [`CALLS_OF_STREAM`] of
+    /// them, or as all that the token may have.
+    pub(crate) fn wait_for(&self, calls: usize) -> Result<(), Problem> {
+        let streams = u32::try_from(calls.div_ceil(CALLS_OF_STREAM)).unwrap_or(u32::MAX);
+        self.keep(self.streams(streams.clamp(1, self.token.most_streams.max(1)))?);
+        Ok(())
+    }
+
+    fn streams(&self, count: u32) -> Result<OwnedSemaphorePermit, Problem> {
+        let permit = self.token.streams.clone().try_acquire_many_owned(count).map_err(|_| {
+            let (most, free) = (self.token.most_streams, self.token.streams.available_permits());
+            let message = format!(
+                "{free} of the {most} streams and waiting requests of the token are free; this request needs {count}"
+            );
             Problem::new(Code::RateLimited, message)
         })?;
         self.take_turn();
@@ -128,6 +151,20 @@ mod tests {
         drop(kept);
         assert!(!token.are_idle(), "a stream is open");
         drop(stream);
+        assert!(token.are_idle());
+    }
+
+    #[tokio::test]
+    async fn a_wait_counts_until_its_answer_was_sent() {
+        let token = Arc::new(Limits::new(1_000, 30));
+        let request = RequestLimits::new(token.clone());
+        request.begin().await.unwrap();
+        request.wait_for(1_000).unwrap();
+        assert_eq!((token.requests.available_permits(), token.streams.available_permits()), (REQUESTS, 10));
+        let sent = request.take_turn();
+        drop(request);
+        assert_eq!(token.streams.available_permits(), 10, "an answer is being sent");
+        drop(sent);
         assert!(token.are_idle());
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
             };
             for progress in found {
                 let Ok(tenant) = progress.tenant.parse() else { continue };
-                gateway.hub.looked(&Subject { tenant, id: progress.id }, progress.position);
+                gateway.hub.looked(&Subject { tenant, id: progress.id }, progress.position, progress.has_ended());
             }
         }
     }

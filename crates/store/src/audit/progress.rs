@@ -14,8 +14,15 @@ pub struct Progress {
     pub id: Uuid,
     /// The tenant that it is of.
     pub tenant: String,
-    /// A number that changes with whatever happens to it. Otherwise it means nothing.
+    /// A number that changes with whatever happens to it. Otherwise it means nothing, but see [`Progress::has_ended`].
     pub position: i64,
+}
+
+impl Progress {
+    /// Whether it has ended: the lowest bit of the position.
+    pub const fn has_ended(&self) -> bool {
+        self.position & 1 == 1
+    }
 }
 
 impl Store {

@@ -117,7 +117,8 @@ pub(crate) async fn follow_feed(
     let (tail, hints, is_new) = gateway.streams.tails.listen(&who.tenant);
     if is_new {
         let reader = Reader { gateway: gateway.clone(), tenant: who.tenant.clone(), tail: tail.clone(), seen: None };
-        tokio::spawn(reader.run());
+        // Without its reader all feeds of the tenant would be silent: a panic stops the gateway.
+        gateway.loops.spawn("read what ended", reader.run());
     }
     let mut certain = tail.certain.subscribe();
     let certain = tokio::select! {

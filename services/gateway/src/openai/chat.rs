@@ -86,7 +86,7 @@ pub(crate) fn chunks(
     with_usage: bool,
     permit: OwnedSemaphorePermit,
 ) -> Response {
-    let chunks = Chunks { follow, id, with_usage };
+    let mut chunks = Chunks { follow, id, with_usage };
     let mut page = Page::default();
     page.raw(chunks.chunk(&json!({"role": "assistant", "content": ""}), None).as_bytes());
     let progress = chunks.show(&mut page);
@@ -99,18 +99,19 @@ impl Source for Chunks {
     }
 
     async fn read(&mut self, page: &mut Page) -> Result<Progress, Problem> {
-        self.follow.read().await?;
+        self.follow.read_page().await?;
         Ok(self.show(page))
     }
 }
 
 impl Chunks {
-    fn show(&self, page: &mut Page) -> Progress {
-        if !self.follow.record().is_over() {
-            return Progress::Waits;
+    fn show(&mut self, page: &mut Page) -> Progress {
+        // A chunk has none of them.
+        self.follow.take_events();
+        if self.follow.record().is_over() {
+            page.raw(self.rest().as_bytes());
         }
-        page.raw(self.rest().as_bytes());
-        Progress::Ended
+        self.follow.progress()
     }
 
     /// Everything that follows the end.

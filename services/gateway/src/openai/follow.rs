@@ -5,7 +5,12 @@ use redial_store::FunctionCall;
 use serde_json::Value;
 
 use super::{ids::ResponseId, record::Record};
-use crate::{gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::task_subject};
+use crate::{
+    events::Progress, gateway::Shared, hub::Waiter, identity::Identity, problem::Problem, watch::task_subject,
+};
+
+/// Bytes of steps and messages that are read at once for a stream, about.
+const PAGE: usize = 64 * 1024;
 
 /// A response that is followed.
 pub(crate) struct Follow {
@@ -15,47 +20,76 @@ pub(crate) struct Follow {
     record: Record,
     /// The last step that was read.
     step: u32,
+    /// The record has more steps than were read.
+    has_more: bool,
     waiter: Waiter,
 }
 
 impl Follow {
-    /// Reads what is on record. Fails if the tenant has no such response.
+    /// Reads what is on record up to where the response begins. Fails if the tenant has no such response.
     pub(crate) async fn begin(gateway: &Shared, who: &Identity, id: ResponseId) -> Result<Self, Problem> {
         let waiter = gateway.hub.wait_for(task_subject(who, id.task));
         let task = gateway.store.of(&who.tenant).task(id.task).await?.ok_or_else(|| not_found(id))?;
         let record = Record::new(id, task);
-        let mut follow = Self { gateway: gateway.clone(), who: who.clone(), id, record, step: 0, waiter };
-        follow.read().await?;
+        let (gateway, who) = (gateway.clone(), who.clone());
+        let mut follow = Self { gateway, who, id, record, step: 0, has_more: true, waiter };
+        follow.read_page().await?;
+        while follow.has_more && !follow.record.has_begun() {
+            follow.read_page().await?;
+        }
         Ok(follow)
     }
 
-    /// Reads what was added since the last time.
+    /// Reads all that was added since the last time. The events of it are dropped.
     pub(crate) async fn read(&mut self) -> Result<(), Problem> {
         loop {
-            let store = self.gateway.store.of(&self.who.tenant);
-            let report = store.task_report(self.id.task, self.step, limits::MAX_MESSAGE).await?;
-            let report = report.ok_or_else(|| not_found(self.id))?;
-            // The end may have come between the two reads of the report.
-            let mut decisions = report.steps.iter().flat_map(|step| &step.decisions);
-            let has_end = decisions.any(|one| matches!(one, TaskDecision::Ended { .. }));
-            let task = if has_end && !report.task.state.is_terminal() {
-                store.task(self.id.task).await?.ok_or_else(|| not_found(self.id))?
-            } else {
-                report.task
-            };
-            self.record.update(task);
-            if self.record.lacks_functions(&report.steps) {
-                let functions = store.functions_of(self.id.task).await?;
-                self.record.know_functions(functions.iter().map(|one| ((one.turn, one.call_index), one.call)));
-            }
-            self.step = report.steps.last().map_or(self.step, |step| step.step);
-            self.record.add(&report.steps, report.messages);
-            if !report.more {
-                self.record.end_with_task();
-            }
-            if !report.more || self.record.is_over() {
+            self.read_bytes(limits::MAX_MESSAGE).await?;
+            self.record.take_events();
+            if !self.has_more {
                 return Ok(());
             }
+        }
+    }
+
+    /// Reads a page of what was added since the last time.
+    pub(crate) async fn read_page(&mut self) -> Result<(), Problem> {
+        self.read_bytes(PAGE).await
+    }
+
+    async fn read_bytes(&mut self, about: usize) -> Result<(), Problem> {
+        let gateway = self.gateway.clone();
+        let _turn = gateway.streams.reads.acquire().await;
+        let store = gateway.store.of(&self.who.tenant);
+        let report = store.task_page(self.id.task, self.step, about).await?;
+        let report = report.ok_or_else(|| not_found(self.id))?;
+        // The end may have come between the two reads of the report.
+        let mut decisions = report.steps.iter().flat_map(|step| &step.decisions);
+        let has_end = decisions.any(|one| matches!(one, TaskDecision::Ended { .. }));
+        let task = if has_end && !report.task.state.is_terminal() {
+            store.task(self.id.task).await?.ok_or_else(|| not_found(self.id))?
+        } else {
+            report.task
+        };
+        self.record.update(task);
+        if self.record.lacks_functions(&report.steps) {
+            let functions = store.functions_of(self.id.task).await?;
+            self.record.know_functions(functions.iter().map(|one| ((one.turn, one.call_index), one.call)));
+        }
+        self.step = report.steps.last().map_or(self.step, |step| step.step);
+        self.record.add(&report.steps, report.messages);
+        if !report.more {
+            self.record.end_with_task();
+        }
+        self.has_more = report.more && !self.record.is_over();
+        Ok(())
+    }
+
+    /// How far a stream of it is that has shown all that was read.
+    pub(crate) const fn progress(&self) -> Progress {
+        match (self.record.is_over(), self.has_more) {
+            (true, _) => Progress::Ended,
+            (false, true) => Progress::More,
+            (false, false) => Progress::Waits,
         }
     }
 

@@ -15,6 +15,11 @@ use super::{
     items,
 };
 
+/// Bytes of the arguments, and of the output, of a call of a tool that are shown. Every gateway cuts at the same place.
+const SHOWN: usize = 64 * 1024;
+/// The same of all calls of a response together: it is held and sent as a whole.
+const SHOWN_OF_ALL: usize = 1024 * 1024;
+
 /// Where on record a response is, and what became of it so far.
 pub(crate) struct Record {
     id: ResponseId,
@@ -27,9 +32,10 @@ pub(crate) struct Record {
     open: BTreeSet<String>,
     /// Functions were called, and all else of the turn is answered.
     closed: bool,
+    /// Calls of its turn that are shown and have not begun.
     calls: HashMap<String, MessageCall>,
-    results: HashMap<String, Message>,
-    said: HashMap<u32, Message>,
+    /// Bytes of calls of tools that may still be shown.
+    room: usize,
     /// The calls of functions, by turn and number.
     functions_by_place: HashMap<(u32, u32), CallId>,
     created_at: DateTime<Utc>,
@@ -39,6 +45,13 @@ pub(crate) struct Record {
     sequence: u64,
     events: Vec<Value>,
     ended: bool,
+}
+
+/// The messages that some steps wrote: results by their calls, and all others by their positions.
+#[derive(Default)]
+struct Written {
+    results: HashMap<String, Message>,
+    said: HashMap<u32, Message>,
 }
 
 impl Record {
@@ -52,8 +65,7 @@ impl Record {
             open: BTreeSet::new(),
             closed: false,
             calls: HashMap::new(),
-            results: HashMap::new(),
-            said: HashMap::new(),
+            room: SHOWN_OF_ALL,
             functions_by_place: HashMap::new(),
             status: "queued",
             output: Vec::new(),
@@ -91,18 +103,18 @@ impl Record {
         })
     }
 
-    /// Adds steps, with the messages that they wrote.
+    /// Adds steps, with the messages that they wrote. Of those only what is shown stays in memory.
     pub(crate) fn add(&mut self, steps: &[TaskStep], messages: Vec<StoredMessage>) {
+        let mut written = Written::default();
         for StoredMessage { seq, message, .. } in messages {
-            self.calls.extend(message.calls.iter().map(|call| (call.id.clone(), call.clone())));
             if let (Role::Tool, Some(call)) = (message.role, message.call_id.clone()) {
-                self.results.insert(call, message);
+                written.results.insert(call, message);
             } else {
-                self.said.insert(seq, message);
+                written.said.insert(seq, message);
             }
         }
         for step in steps {
-            self.step(step);
+            self.step(step, &mut written);
         }
     }
 
@@ -151,20 +163,28 @@ impl Record {
         self.segment == self.id.segment && !self.ended
     }
 
-    fn step(&mut self, step: &TaskStep) {
+    fn step(&mut self, step: &TaskStep, written: &mut Written) {
         if matches!(step.input, TaskInput::Started { .. }) {
             self.begin();
         }
         let nudged = step.decisions.iter().any(|decision| matches!(decision, TaskDecision::Nudged { .. }));
         for decision in &step.decisions {
             match decision {
-                TaskDecision::Message { seq } => self.assistant(*seq, nudged),
+                TaskDecision::Message { seq } => {
+                    if let Some(message) = written.said.remove(seq) {
+                        self.assistant(message, nudged);
+                    }
+                }
                 TaskDecision::Run { turn, call_index, id, client: true, .. } => {
                     self.function(*turn, *call_index, id);
                 }
                 TaskDecision::Run { id, .. } => self.tool(id),
-                TaskDecision::Answered { id, .. } => self.answered(id),
+                TaskDecision::Answered { turn, call_index, id, .. } => {
+                    let whole = self.address_of(&step.input, *turn, *call_index);
+                    self.answered(id, written.results.remove(id), &whole);
+                }
                 TaskDecision::Turn { .. } => {
+                    self.calls.clear();
                     self.close_if_answered(step.at);
                     self.next_turn();
                 }
@@ -186,11 +206,16 @@ impl Record {
     }
 
     /// The text beside calls. A text that was not taken is none, and the last one comes with the end.
-    fn assistant(&mut self, seq: u32, nudged: bool) {
-        let Some(message) = self.said.remove(&seq).filter(|message| message.role == Role::Assistant) else { return };
+    fn assistant(&mut self, message: Message, nudged: bool) {
+        if message.role != Role::Assistant {
+            return;
+        }
         self.open.extend(message.calls.iter().map(|call| call.id.clone()));
         if !message.calls.is_empty() && !nudged && !message.content.trim().is_empty() {
             self.say(&message.content);
+        }
+        if self.is_shown() {
+            self.calls.extend(message.calls.into_iter().map(|call| (call.id.clone(), call)));
         }
     }
 
@@ -230,6 +255,8 @@ impl Record {
             return;
         }
         let (name, arguments) = self.named(id);
+        let whole = format!("/v1/tasks/{}/events", self.task.task);
+        let arguments = self.cut(arguments, &whole);
         let index = self.output.len();
         let item_id = of_item("mcp", self.id, index);
         self.positions.insert(id.to_owned(), index);
@@ -242,7 +269,7 @@ impl Record {
     }
 
     /// A call that was answered without running is shown, too.
-    fn answered(&mut self, id: &str) {
+    fn answered(&mut self, id: &str, result: Option<Message>, whole: &str) {
         if !self.open.remove(id) {
             return;
         }
@@ -250,10 +277,10 @@ impl Record {
             self.tool(id);
         }
         let Some(index) = self.positions.remove(id).filter(|_| self.is_shown()) else { return };
-        let result = self.results.remove(id);
-        let mut item = self.output[index].clone();
         let (content, failed) =
             result.map_or((String::new(), false), |result| (result.content, result.class.is_some()));
+        let content = self.cut(content, whole);
+        let mut item = self.output[index].clone();
         let (field, told, status) = if failed {
             ("error", items::tool_error(&content), "failed")
         } else {
@@ -265,9 +292,33 @@ impl Record {
         self.item_done(index, item);
     }
 
-    /// The name and the arguments of a call, as they are in the conversation.
-    fn named(&self, id: &str) -> (String, String) {
-        self.calls.get(id).map_or_else(Default::default, |call| (call.tool.clone(), call.arguments.clone()))
+    /// The name and the arguments of a call that begins, as they are in the conversation.
+    fn named(&mut self, id: &str) -> (String, String) {
+        self.calls.remove(id).map_or_else(Default::default, |call| (call.tool, call.arguments))
+    }
+
+    /// Where the whole output of a call is.
+    fn address_of(&self, input: &TaskInput, turn: u32, call_index: u32) -> String {
+        match input {
+            TaskInput::CallEnded { turn: of, call_index: nth, call } if (*of, *nth) == (turn, call_index) => {
+                format!("/v1/calls/{call}")
+            }
+            _ => format!("/v1/tasks/{}/events", self.task.task),
+        }
+    }
+
+    /// As much of a text of a call as is shown; the mark of a cut says where the whole is.
+    fn cut(&mut self, mut text: String, whole: &str) -> String {
+        let (bytes, most) = (text.len(), SHOWN.min(self.room));
+        if bytes > most {
+            text.truncate(text.floor_char_boundary(most));
+        }
+        self.room -= text.len();
+        if bytes > most {
+            text += &format!("… (cut: of {bytes} bytes; GET {whole} has the whole)");
+            text.shrink_to_fit();
+        }
+        text
     }
 
     /// Functions were called, and everything else of the turn is answered: the client has to answer now.

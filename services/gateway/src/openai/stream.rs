@@ -34,7 +34,7 @@ impl Source for ResponseEvents {
     }
 
     async fn read(&mut self, page: &mut Page) -> Result<Progress, Problem> {
-        self.follow.read().await?;
+        self.follow.read_page().await?;
         Ok(self.show(page))
     }
 }
@@ -44,7 +44,7 @@ impl ResponseEvents {
         for event in self.follow.take_events().iter().filter(|event| is_after(event, self.after)) {
             page.raw(written(event).as_bytes());
         }
-        if self.follow.record().is_over() { Progress::Ended } else { Progress::Waits }
+        self.follow.progress()
     }
 }
 

@@ -82,6 +82,8 @@ async fn create(
         if streams {
             return Ok(chat::chunks(gateway.clone(), follow, id, usage, permit));
         }
+        who.limits.keep(permit);
+        follow.read().await?;
         follow.end().await?;
         chat::completion(follow.record(), id).map(|body| axum::Json(body).into_response())
     };

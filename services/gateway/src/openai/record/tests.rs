@@ -137,10 +137,68 @@ fn a_tool_that_failed_is_shown_as_the_clients_type_has_it() {
         class: Some(ErrorClass::Rejected),
         ..Message::text(Role::Tool, "no seat is left")
     };
-    response.add(&[started(), asked, step(3, ended, vec![answered])], vec![message, stored(4, result)]);
+    response.add(
+        &[started(), asked, step(3, ended, vec![answered, TaskDecision::Message { seq: 4 }])],
+        vec![message, stored(4, result)],
+    );
     let item = &response.output()[0];
     assert_eq!((&item["status"], &item["output"]), (&"failed".into(), &Value::Null));
     let content = json!([{"type": "text", "text": "no seat is left"}]);
     assert_eq!(item["error"], json!({"type": "mcp_tool_execution_error", "content": content}));
     assert!(kinds(&mut response).contains(&"response.mcp_call.failed".to_owned()));
+}
+
+#[test]
+fn what_calls_wrote_is_cut_alike_however_it_is_read_and_says_where_the_whole_is() {
+    let task = task(&[]);
+    let id = |n: usize| format!("call_{n}");
+    let call = |n| MessageCall { id: id(n), tool: "book".to_owned(), arguments: "é".repeat(SHOWN) };
+    let message =
+        Message { calls: (0..40).map(call).collect(), ..Message::text(Role::Assistant, "x".repeat(SHOWN * 2)) };
+    let run = |n: usize| TaskDecision::Run {
+        turn: 1,
+        call_index: u32::try_from(n).unwrap() + 1,
+        id: id(n),
+        tool: "book".to_owned(),
+        repairs: Vec::new(),
+        client: false,
+    };
+    let asked = TaskInput::TurnEnded { turn: 1, call: CallId::generate() };
+    let decisions = std::iter::once(TaskDecision::Message { seq: 3 }).chain((0..40).map(run)).collect();
+    let (mut steps, mut messages) = (vec![started(), step(2, asked, decisions)], vec![stored(3, message)]);
+    let called = CallId::generate();
+    for n in 0..40 {
+        let (call_index, seq) = (u32::try_from(n).unwrap() + 1, u32::try_from(n).unwrap() + 4);
+        let answered = TaskDecision::Answered {
+            turn: 1,
+            call_index,
+            id: id(n),
+            tool: "book".to_owned(),
+            ran: true,
+            class: None,
+            message: None,
+            corrections_left: None,
+        };
+        let ended = TaskInput::CallEnded { turn: 1, call_index, call: called };
+        steps.push(step(seq - 1, ended, vec![answered, TaskDecision::Message { seq }]));
+        let result = Message { call_id: Some(id(n)), ..Message::text(Role::Tool, "o".repeat(SHOWN + 1)) };
+        messages.push(stored(seq, result));
+    }
+    let (mut whole, mut pages) = (record(&task, 0), record(&task, 0));
+    whole.add(&steps, messages.clone());
+    let mut events = Vec::new();
+    for step in &steps {
+        let written = |seq| step.decisions.contains(&TaskDecision::Message { seq });
+        pages.add(std::slice::from_ref(step), messages.iter().filter(|one| written(one.seq)).cloned().collect());
+        events.extend(pages.take_events());
+    }
+    assert_eq!(whole.take_events(), events);
+    assert_eq!(whole.output()[0]["content"][0]["text"].as_str().unwrap().len(), SHOWN * 2, "the agent's own text");
+    let cut = whole.output()[1]["arguments"].as_str().unwrap();
+    assert!(cut.len() < SHOWN + 200 && cut.contains("of 131072 bytes"), "{}", &cut[SHOWN..]);
+    assert!(cut.ends_with(&format!("GET /v1/tasks/{}/events has the whole)", task.task)), "{}", &cut[SHOWN..]);
+    let output = whole.output()[40]["output"].as_str().unwrap();
+    assert!(output.ends_with(&format!("of 65537 bytes; GET /v1/calls/{called} has the whole)")), "{output}");
+    let of_all = whole.response().to_string().len();
+    assert!(of_all < SHOWN * 2 + SHOWN_OF_ALL + 40 * 1024, "{of_all} bytes");
 }

@@ -35,8 +35,7 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wait = prefer::wait(&headers);
-    // The permit is held while this waits.
-    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    wait.map(|_| who.limits.wait_for(1)).transpose()?;
     if let Some(wait) = wait {
         end_within(&gateway, &who, call, query.language, wait).await?;
     }

@@ -1,16 +1,13 @@
 //! Waits for several calls.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Duration,
-};
+use std::collections::{BTreeSet, HashMap};
 
 use axum::{
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, Code, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,11 +22,6 @@ use crate::{
     problem::Problem,
     watch::call_subject,
 };
-
-/// Of more calls than these, several ends are waited for before the database is asked again.
-const FEW: usize = 16;
-/// How long.
-const COLLECT: Duration = Duration::from_millis(50);
 
 /// Which calls to wait for.
 #[derive(Deserialize, JsonSchema)]
@@ -83,7 +75,7 @@ pub(super) async fn wait(
     if !(1..=limits::MAX_BATCH).contains(&count) {
         return Err(Problem::invalid(format!("calls holds {count} ids; allowed: 1 to {}", limits::MAX_BATCH)));
     }
-    let _waits = who.limits.stream()?;
+    who.limits.wait_for(count)?;
     let wait = prefer::wait(&headers);
     let deadline = Instant::now() + wait.unwrap_or_default();
     let mut open = Open::of(&gateway, &who, &request.calls);
@@ -91,18 +83,15 @@ pub(super) async fn wait(
     let reply = loop {
         states.extend(open.look(&gateway, &who).await?);
         let reply = reply(&request, &states)?;
-        if reply.done {
+        if reply.done || wait.is_none() {
             break reply;
         }
         let heard = tokio::select! {
-            heard = timeout_at(deadline, open.news()) => heard.is_ok(),
-            () = gateway.wait_is_over(&who) => false,
+            heard = timeout_at(deadline, open.news(request.until)) => heard.is_ok(),
+            () = gateway.wait_is_over(&who) => break reply,
         };
         if !heard {
-            break reply;
-        }
-        if open.0.len() > FEW {
-            tokio::time::sleep_until(deadline.min(Instant::now() + COLLECT)).await;
+            break last_reply(&gateway, &who, &request, states).await?;
         }
     };
     let mut response = if reply.done {
@@ -116,27 +105,68 @@ pub(super) async fn wait(
 }
 
 /// The calls that have not ended.
-struct Open(Vec<(CallId, Waiter)>);
+struct Open {
+    /// Where these stand is not known: at the beginning all, then those whose end was heard.
+    unknown: Vec<(CallId, Waiter)>,
+    /// Give the others once their end is heard.
+    ends: FuturesUnordered<BoxFuture<'static, (CallId, Waiter)>>,
+}
 
 impl Open {
     fn of(gateway: &Gateway, who: &Identity, calls: &[CallId]) -> Self {
         let calls: BTreeSet<CallId> = calls.iter().copied().collect();
-        Self(calls.into_iter().map(|call| (call, gateway.hub.wait_for(call_subject(who, call)))).collect())
+        let unknown = calls.into_iter().map(|call| (call, gateway.hub.wait_for(call_subject(who, call)))).collect();
+        Self { unknown, ends: FuturesUnordered::new() }
     }
 
-    /// Where they stand; afterwards those are left that have not ended.
+    /// Where those stand of which it is not known. Those that have not ended are waited for.
     async fn look(&mut self, gateway: &Gateway, who: &Identity) -> Result<HashMap<CallId, CallState>, Problem> {
-        let calls: Vec<CallId> = self.0.iter().map(|(call, _)| *call).collect();
-        let states = gateway.store.of(&who.tenant).call_states(&calls).await?;
-        self.0.retain(|(call, _)| states.get(call).is_none_or(|state| !state.is_terminal()));
+        let unknown = std::mem::take(&mut self.unknown);
+        let states = look(gateway, who, unknown.iter().map(|(call, _)| *call)).await?;
+        let open = unknown.into_iter().filter(|(call, _)| states.get(call).is_none_or(|state| !state.is_terminal()));
+        self.ends.extend(open.map(|(call, waiter)| end_of(call, waiter).boxed()));
         Ok(states)
     }
 
-    /// Waits until something happened to one of them. Can be cancelled without loss.
-    async fn news(&mut self) {
-        let mut news: FuturesUnordered<_> = self.0.iter_mut().map(|(_, waiter)| waiter.next()).collect();
-        news.next().await;
+    /// Waits until what is waited for may have happened. Only ends count, so that hundreds of waits for the same thousand calls
+    /// ask the database nothing while those go on. Can be cancelled without loss.
+    async fn news(&mut self, until: Until) {
+        while let Some(ended) = self.ends.next().await {
+            self.unknown.push(ended);
+            if until == Until::Any {
+                return;
+            }
+        }
     }
+}
+
+async fn end_of(call: CallId, mut waiter: Waiter) -> (CallId, Waiter) {
+    waiter.end().await;
+    (call, waiter)
+}
+
+/// Where these calls stand, read in turn with the streams.
+async fn look(
+    gateway: &Gateway,
+    who: &Identity,
+    calls: impl Iterator<Item = CallId>,
+) -> Result<HashMap<CallId, CallState>, Problem> {
+    let _turn = gateway.streams.reads.acquire().await;
+    Ok(gateway.store.of(&who.tenant).call_states(&calls.collect::<Vec<_>>()).await?)
+}
+
+/// The reply once the time is over: with where those stand now that had not ended, if that can be read.
+async fn last_reply(
+    gateway: &Gateway,
+    who: &Identity,
+    request: &WaitRequest,
+    mut states: HashMap<CallId, CallState>,
+) -> Result<WaitReply, Problem> {
+    let open = states.iter().filter(|(_, state)| !state.is_terminal()).map(|(call, _)| *call);
+    if let Ok(now) = look(gateway, who, open).await {
+        states.extend(now);
+    }
+    reply(request, &states)
 }
 
 fn reply(request: &WaitRequest, states: &HashMap<CallId, CallState>) -> Result<WaitReply, Problem> {

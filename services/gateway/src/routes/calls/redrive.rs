@@ -51,8 +51,7 @@ pub(super) async fn redrive(
     JsonOrNothing(body): JsonOrNothing<RedriveCallBody>,
 ) -> Result<Response, Problem> {
     let wait = prefer::wait(&headers);
-    // The permit is held while this waits.
-    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    wait.map(|_| who.limits.wait_for(1)).transpose()?;
     let caller = who.caller(Verb::CallRedrive)?;
     let request = RedriveRequest { calls: vec![call], arguments: body.arguments };
     let traceparent = text(&headers, TRACEPARENT);

@@ -95,8 +95,7 @@ async fn one(
 ) -> Result<Response, Problem> {
     submission.key = key(headers, submission.key)?;
     let wait = prefer::wait(headers);
-    // The permit is held while this waits.
-    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    wait.map(|_| who.limits.wait_for(1)).transpose()?;
     submission.notify |= wait.is_some();
     let caller = who.caller(Verb::CallSubmit)?;
     let traceparent = text(headers, TRACEPARENT);

@@ -143,6 +143,8 @@ async fn show(
     if shape.streams {
         return Ok(stream::answer(gateway.clone(), follow, None, permit));
     }
+    who.limits.keep(permit);
+    follow.read().await?;
     if !shape.background {
         follow.end().await?;
     }

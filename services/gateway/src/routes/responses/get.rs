@@ -50,7 +50,7 @@ pub(super) async fn get(
     Path(response): Path<String>,
     Query(query): Query<ResponseQuery>,
 ) -> Result<Response, Problem> {
-    let follow = Follow::begin(&gateway, &who, id(&response)?).await?;
+    let mut follow = Follow::begin(&gateway, &who, id(&response)?).await?;
     follow.must_exist().await?;
     let ResponseQuery { stream, starting_after, .. } = query;
     if stream == Some(true) {
@@ -60,6 +60,7 @@ pub(super) async fn get(
     if starting_after.is_some() {
         return Err(wrong("starting_after", "starting_after is set without stream=true; allowed: both, or neither"));
     }
+    follow.read().await?;
     Ok(axum::Json(follow.record().response()).into_response())
 }
 
@@ -84,10 +85,10 @@ pub(super) async fn cancel(
     Path(response): Path<String>,
 ) -> Result<axum::Json<Value>, Problem> {
     let response = id(&response)?;
-    // The permit is held while this waits.
-    let _waits = who.limits.stream()?;
+    who.limits.wait_for(1)?;
     let mut follow = Follow::begin(&gateway, &who, response).await?;
     follow.must_exist().await?;
+    follow.read().await?;
     // A response that asks the client for something is complete; its task still waits.
     let is_asking = !waiting(&gateway, &who, response.task).await?.is_empty();
     if !follow.record().is_over() || is_asking {

@@ -39,7 +39,7 @@ pub(super) async fn get(
     let Some(wait) = prefer::wait(&headers) else {
         return Ok(axum::Json(read(&gateway, &who, task).await?).into_response());
     };
-    let _waits = who.limits.stream()?;
+    who.limits.wait_for(1)?;
     let view = end_within(&gateway, &who, task, wait).await?;
     let mut response = shown(&view);
     if !view.state.is_terminal() {

@@ -28,8 +28,7 @@ pub(super) async fn submit(
 ) -> Result<Response, Problem> {
     submission.key = key(&headers, submission.key)?;
     let wait = prefer::wait(&headers);
-    // The permit is held while this waits.
-    let _waits = wait.map(|_| who.limits.stream()).transpose()?;
+    wait.map(|_| who.limits.wait_for(1)).transpose()?;
     let caller = who.in_role(&[submission.role()])?;
     let traceparent = text(&headers, TRACEPARENT);
     // Without a key a second request would be a second task.
