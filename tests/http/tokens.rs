@@ -137,7 +137,7 @@ async fn a_wait_counts_by_its_calls() {
     let others = async {
         let waits = "redial_gateway_waiting 101";
         until(waits, async || http.get("/metrics").await.text.contains(waits).then_some(())).await;
-        let detail = http.get("/v1/events").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+        let detail = wait(&calls[..1], "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
         assert_eq!(detail, "0 of the 3 streams and waiting requests of the token are free; this request needs 1");
         std::fs::write(&hold, "").unwrap();
     };
