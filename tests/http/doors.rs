@@ -66,7 +66,7 @@ async fn a_wrong_query_is_a_problem_that_names_the_parameter() {
         ("/v1/calls?page_size=x", "page_size is \"x\"; allowed: a whole number"),
         ("/v1/calls?tool=a&tool=b", "tool is given 2 times"),
         ("/v1/calls?state=sleeping", "state is \"sleeping\""),
-        ("/v1/calls?colour=red", "unknown field `colour`"),
+        ("/v1/calls?colour=red", "unknown parameter \"colour\"; allowed: tool, "),
         ("/v1/events/missed?since=-200000-01-01T00:00:00Z", "since"),
         ("/v1/events?after=-200000-01-01T00:00:00Z", "after"),
         ("/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", "after_step"),

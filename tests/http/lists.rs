@@ -93,8 +93,8 @@ async fn wrong_queries_say_what_is_allowed(http: &Http, token: &str) {
         ("page_size=1001".to_owned(), "allowed: 1 to 1000"),
         ("argument=city".to_owned(), "allowed: POINTER=VALUE"),
         ("tool=echo&model=small".to_owned(), "allowed: one of them"),
-        ("state=gone".to_owned(), "the query: "),
-        ("toool=echo".to_owned(), "the query: "),
+        ("state=gone".to_owned(), "state is \"gone\"; allowed: ready, running, "),
+        ("toool=echo".to_owned(), "unknown parameter \"toool\"; allowed: tool, not_tool, "),
     ] {
         let problem = http.get(&format!("/v1/calls?{query}")).await;
         let detail = problem.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");

@@ -176,8 +176,12 @@ fn wrong_query(query: &str, name: &str, told: &str) -> Problem {
     let name = name.split(['[', '.']).next().unwrap_or_default();
     let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
     let sent: Vec<&str> = pairs.iter().filter(|(sent, _)| sent == name).map(|(_, value)| value.as_str()).collect();
-    let told = match (&*sent, in_words(told)) {
+    let listed = || told.split_once("expected one of ").map(|(_, names)| names.replace('`', ""));
+    let told = match (&*sent, in_words(told).map(str::to_owned).or_else(listed)) {
         ([], _) => format!("the query: {told}"),
+        (_, Some(allowed)) if told.starts_with("unknown field") => {
+            format!("the query has the unknown parameter {:?}; allowed: {allowed}", limits::shorten(name, 100))
+        }
         ([_], Some(allowed)) => format!("{name} is {:?}; allowed: {allowed}", limits::shorten(sent[0], 100)),
         ([_], None) => format!("{name} is {:?}: {told}", limits::shorten(sent[0], 100)),
         (_, Some(allowed)) => format!("one of the values of {name} is wrong; allowed: {allowed}"),
