@@ -21,7 +21,8 @@ pub(super) fn check_key(key: &WebhookKey, webhook: &WebhookOnRecord) -> Result<(
     }
     let (id, version) = (webhook.view.webhook, webhook.view.secret_version);
     let message = format!(
-        "the secret of webhook {id} is derived from another REDIAL_WEBHOOK_KEY than this dispatcher has, so its deliveries fail;          set that key again everywhere, or rotate version {version} of the secret and give the receiver the new one"
+        "the secret of webhook {id} is derived from another REDIAL_WEBHOOK_KEY than this dispatcher has, so its deliveries fail; \
+         set that key again everywhere, or rotate version {version} of the secret and give the receiver the new one"
     );
     Err(ApiError::new(Code::InvalidConfiguration, message))
 }
