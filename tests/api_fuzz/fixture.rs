@@ -1,18 +1,17 @@
 //! A gateway over a stack with the data of two tenants.
 
 use redial_proto::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, UserRole,
-    subjects::{Intake, Verb, intake},
+    UserRole,
+    subjects::{Intake, intake},
 };
 use redial_queue::Queue;
-use redial_testkit::{Stack, TestGateway, unique_path, until};
+use redial_testkit::{Stack, TestGateway, token, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 /// In everything that the other tenant has on record. The checker of the stack knows it as that tenant's, too.
 pub(crate) const CANARY: &str = "canary-of-globex";
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
 const AGENTS: &str = "[agents.travel]\nmodel = \"small\"\ntools = [\"*\"]\nfunction_timeout_ms = 86400000\n";
 const SCRIPT: &str = r#"
 [[rule]]
@@ -69,7 +68,7 @@ impl Fixture {
 
     /// A token of the tenant that asks.
     pub(crate) async fn token(&self, roles: &[UserRole]) -> String {
-        token(&self.acme.queue, roles).await
+        token(&self.acme.queue, roles).await.text()
     }
 
     /// Puts something of each kind on record for the tenant that asks, and returns the ids by resource. Whoever asks may end or
@@ -90,25 +89,9 @@ impl Fixture {
     }
 }
 
-/// A token of the tenant of a connection.
-async fn token(queue: &Queue, roles: &[UserRole]) -> String {
-    let token = ApiToken::of_random(&std::array::from_fn(|_| rand::random()));
-    let create = TokenCreate {
-        id: token.id.clone(),
-        sha256: token.hash(),
-        tenant: None,
-        user: None,
-        roles: roles.to_vec(),
-        label: None,
-        expiry: TokenExpiry::default(),
-    };
-    let _: TokenCreateReply = queue.ask(Verb::TokenCreate, &create, ANSWER).await.unwrap();
-    token.text()
-}
-
 impl Tenant {
     async fn new(queue: Queue, gateway: &TestGateway) -> Self {
-        let token = token(&queue, &UserRole::ALL).await;
+        let token = token(&queue, &UserRole::ALL).await.text();
         // A gateway closes connections that are idle, perhaps while a request is on its way.
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { queue, client, url: gateway.url.clone(), token }

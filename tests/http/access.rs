@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveView, ToolEffect, UserRole, subjects::Verb};
-use redial_testkit::{Servers, Stack, TestGateway, scripted_tool, until};
+use redial_testkit::{Servers, Stack, TestGateway, scripted_tool, token, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::{
     client::{Answer, Http},
     sse::Sse,
-    tokens::{ANSWER, token},
+    tokens::ANSWER,
 };
 
 const ALICE: &str = r#"roles = ["submit", "read", "operate"]"#;

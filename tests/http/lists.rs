@@ -1,15 +1,12 @@
 //! Lists and searches over HTTP.
 
 use redial_proto::{ToolEffect, UserRole};
-use redial_testkit::{Stack, scripted_tool};
+use redial_testkit::{Stack, scripted_tool, token};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::{
-    client::{Answer, Http},
-    tokens::token,
-};
+use crate::client::{Answer, Http};
 
 /// All entries of a list, page by page, and how many pages it had.
 async fn all(http: &Http, path: &str, name: &str) -> (Vec<Value>, usize) {

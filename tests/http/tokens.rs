@@ -1,11 +1,7 @@
 //! Tokens: who may do what, and in which tenant.
 
-use redial_proto::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole,
-    subjects::Verb,
-};
-use redial_queue::Queue;
-use redial_testkit::{Stack, scripted_tool, unique_path, until};
+use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole, subjects::Verb};
+use redial_testkit::{Stack, scripted_tool, token, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -23,22 +19,6 @@ pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25
 
 fn random() -> ApiToken {
     ApiToken::of_random(&std::array::from_fn(|_| rand::random()))
-}
-
-/// A token of the tenant of a connection.
-pub(crate) async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
-    let token = random();
-    let create = TokenCreate {
-        id: token.id.clone(),
-        sha256: token.hash(),
-        tenant: None,
-        user: None,
-        roles: roles.to_vec(),
-        label: None,
-        expiry: TokenExpiry::default(),
-    };
-    let _: TokenCreateReply = queue.ask(Verb::TokenCreate, &create, ANSWER).await.unwrap();
-    token
 }
 
 #[tokio::test]

@@ -1,15 +1,12 @@
 //! Webhooks over HTTP.
 
 use redial_proto::UserRole;
-use redial_testkit::{Reply, ScriptedHttp, Stack};
+use redial_testkit::{Reply, ScriptedHttp, Stack, token};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::{
-    client::{Answer, Http},
-    tokens::token,
-};
+use crate::client::{Answer, Http};
 
 #[tokio::test]
 async fn a_webhook_is_created_tested_rotated_changed_and_deleted() {

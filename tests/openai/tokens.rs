@@ -1,29 +1,13 @@
 //! Tokens and their roles, in OpenAI's form.
 
-use redial_proto::{ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, UserRole, subjects::Verb};
-use redial_testkit::Stack;
+use redial_proto::UserRole;
+use redial_testkit::token;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, book_tool, says},
     retries::create,
 };
-
-async fn token(stack: &Stack, roles: &[UserRole]) -> String {
-    let token = ApiToken::of_random(&std::array::from_fn(|_| rand::random()));
-    let create = TokenCreate {
-        id: token.id.clone(),
-        sha256: token.hash(),
-        tenant: None,
-        user: None,
-        roles: roles.to_vec(),
-        label: None,
-        expiry: TokenExpiry::default(),
-    };
-    let _: TokenCreateReply =
-        stack.queue().ask(Verb::TokenCreate, &create, std::time::Duration::from_secs(25)).await.unwrap();
-    token.text()
-}
 
 #[tokio::test]
 async fn a_token_that_may_only_submit_cancels_and_is_shown_nothing_more() {
@@ -36,8 +20,8 @@ async fn a_token_that_may_only_submit_cancels_and_is_shown_nothing_more() {
     assert_eq!((&error["type"], &error["code"]), (&"authentication_error".into(), &"unauthenticated".into()));
     assert!(error["message"].as_str().unwrap().contains("redial token create"), "{error}");
 
-    let submits = token(&fixture.stack, &[UserRole::Submit]).await;
-    let whole = token(&fixture.stack, &[UserRole::Submit, UserRole::Read]).await;
+    let submits = token(fixture.stack.queue(), &[UserRole::Submit]).await.text();
+    let whole = token(fixture.stack.queue(), &[UserRole::Submit, UserRole::Read]).await.text();
     let begun = create(&gateway, &json!({"background": true})).bearer_auth(&submits).send().await.unwrap();
     let id = begun.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
     let cancel = async |token: &str| {

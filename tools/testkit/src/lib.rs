@@ -42,5 +42,5 @@ pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};
 pub use scripted_tool::{run_scripted_worker, scripted_tool, start_scripted_worker};
 pub use servers::Servers;
-pub use stack::{Stack, TestGateway, WEBHOOK_KEY, arguments};
+pub use stack::{Stack, TestGateway, WEBHOOK_KEY, arguments, token};
 pub use wait::{until, until_within};

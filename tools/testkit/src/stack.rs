@@ -24,7 +24,7 @@ use crate::{
 use role::{Role, nats};
 
 pub use ask::arguments;
-pub use gateway::TestGateway;
+pub use gateway::{TestGateway, token};
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,7 +1,10 @@
 //! Gateways in this process.
 
+use std::time::Duration;
+
 use redial_gateway::GatewayConfig;
-use redial_proto::{Tenant, User};
+use redial_proto::{ApiToken, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, User, UserRole, subjects::Verb};
+use redial_queue::Queue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +38,22 @@ impl Stack {
         let address = ready.await.expect("the gateway starts");
         TestGateway { url: format!("http://{address}"), shutdown }
     }
+}
+
+/// A new token of the tenant and user of a connection.
+pub async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
+    let token = ApiToken::of_random(&std::array::from_fn(|_| rand::random()));
+    let create = TokenCreate {
+        id: token.id.clone(),
+        sha256: token.hash(),
+        tenant: None,
+        user: None,
+        roles: roles.to_vec(),
+        label: None,
+        expiry: TokenExpiry::default(),
+    };
+    let _: TokenCreateReply = queue.ask(Verb::TokenCreate, &create, Duration::from_secs(25)).await.unwrap();
+    token
 }
 
 impl TestGateway {
