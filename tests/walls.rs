@@ -58,9 +58,11 @@ const MAY_USE: [(&str, &[&str]); 28] = [
     ("redial-telemetry", &["redial-proto"]),
     ("redial-servers", &["redial-backoff"]),
     ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
+    ("redial-console", &["redial-proto"]),
     (
         "redial-gateway",
         &[
+            "redial-console",
             "redial-proto",
             "redial-access",
             "redial-reread",
