@@ -37,6 +37,9 @@ struct Args {
     /// Longest time of one scenario with a real model, in seconds; what has not ended then is cancelled
     #[arg(long, value_name = "SECONDS", requires = "model_url", default_value_t = 300)]
     scene_seconds: u64,
+    /// Keep everything running afterwards, until Ctrl-C, and print the address of the console
+    #[arg(long)]
+    stay: bool,
 }
 
 impl Args {
@@ -49,8 +52,10 @@ impl Args {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let done = match Args::parse().real_model() {
-        Ok(model) => run(model).await,
+    let args = Args::parse();
+    let stay = args.stay;
+    let done = match args.real_model() {
+        Ok(model) => run(model, stay).await,
         Err(error) => Err(error),
     };
     match done {
@@ -62,7 +67,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(real_model: Option<RealModel>) -> anyhow::Result<ExitCode> {
+async fn run(real_model: Option<RealModel>, stay: bool) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut stop = stop_signals()?;
     let mut stack = Stack::new(real_model).await?;
@@ -77,6 +82,10 @@ async fn run(real_model: Option<RealModel>) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::from(130));
     };
+    if stay && result.is_ok() {
+        output::line(format!("Look at what happened: {}/console   (Ctrl-C ends the demo)", stack.http_url()));
+        stop.await;
+    }
     // Also after an error: no process may stay behind.
     let closed = stack.close().await;
     let (held, all) = result?;

@@ -46,6 +46,8 @@ pub(crate) struct Stack {
     /// `None` if the models are scripted.
     real_model: Option<RealModel>,
     dev: Option<Dev>,
+    /// Where its gateway answers.
+    http_url: String,
     folder: Folder,
 }
 
@@ -68,6 +70,7 @@ impl Stack {
             shown_task: None,
             real_model,
             dev: None,
+            http_url: String::new(),
             folder,
         })
     }
@@ -80,6 +83,11 @@ impl Stack {
     /// True if the models are scripted, so that their behaviour is known.
     pub(crate) fn is_scripted(&self) -> bool {
         self.real_model.is_none()
+    }
+
+    /// Where the gateway answers.
+    pub(crate) fn http_url(&self) -> &str {
+        &self.http_url
     }
 
     /// How long a scenario may wait for a real model.
@@ -121,6 +129,7 @@ impl Stack {
         let ready = dev.ready(&self.folder).await?;
         self.cli.connect(&ready.nats_url, &ready.database_url);
         self.workers.connect(&ready.nats_url);
+        self.http_url = ready.http_url.unwrap_or_default();
         Ok(began.elapsed())
     }
 

@@ -1,1 +1,33 @@
-//! The console.
+//! The console: pages over the HTTP API, served by the gateway.
+//!
+//! It is a client of the API in the same process: each page asks the API's own router, with the credentials of its request
+//! (`client`), and shows what comes back. So a page shows nothing, and does nothing, that its reader could not have through the
+//! API, and lists the requests that it was made of. Pages are HTML that is whole without a script; `assets/live.js` asks for the
+//! same page again when an event says that it changed, and carries the differences over. `pages` has a file for each page.
+
+mod assets;
+mod client;
+mod failure;
+mod filter;
+mod fold;
+mod json;
+mod page;
+mod pages;
+mod show;
+mod story;
+
+use std::sync::Arc;
+
+use axum::Router;
+
+/// What all pages share: the API.
+#[derive(Clone)]
+pub(crate) struct Console {
+    api: Arc<Router>,
+}
+
+/// The pages, below `/console`, over this API. Whoever serves them adds what every request goes through.
+pub fn router(api: Router) -> Router {
+    let console = Console { api: Arc::new(api) };
+    pages::router().merge(assets::router()).with_state(console)
+}

@@ -21,9 +21,12 @@ pub(crate) fn router(gateway: &Shared) -> Router {
         }
         router = router.route(endpoint.path, handler);
     }
-    router
-        .fallback(layers::not_found)
-        .layer(from_fn(layers::catch_panic))
-        .layer(from_fn_with_state(gateway.clone(), layers::finish))
-        .with_state(gateway.clone())
+    let api = with_layers(router.fallback(layers::not_found).with_state(gateway.clone()), gateway);
+    // The console asks the API like any other client, and what reaches it goes through the same layers.
+    let console = with_layers(redial_console::router(api.clone()), gateway);
+    api.merge(console)
+}
+
+fn with_layers(router: Router, gateway: &Shared) -> Router {
+    router.layer(from_fn(layers::catch_panic)).layer(from_fn_with_state(gateway.clone(), layers::finish))
 }

@@ -43,6 +43,7 @@ struct DevFile {
 pub(super) struct Ready {
     pub(super) nats_url: String,
     pub(super) database_url: String,
+    pub(super) http_url: Option<String>,
 }
 
 impl Dev {

@@ -1,0 +1,129 @@
+//! The API, as a page asks it: in this process, with the credentials of the page's own request.
+
+use std::sync::Mutex;
+
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, header, request::Parts},
+    response::Response,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tower::ServiceExt as _;
+
+use crate::{
+    Console,
+    failure::{Failure, Problem},
+};
+
+/// Bytes of an answer that a page reads at most.
+const LARGEST: usize = 16 * 1024 * 1024;
+/// What a request of a page says about who sent it.
+const CREDENTIALS: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::COOKIE, header::ORIGIN, HeaderName::from_static("sec-fetch-site")];
+
+/// The API for one visit of a page. It remembers what was asked, because each page tells what it is made of.
+pub(crate) struct Api {
+    console: Console,
+    headers: HeaderMap,
+    asked: Mutex<Vec<String>>,
+}
+
+impl FromRequestParts<Console> for Api {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Self::Rejection> {
+        let mut headers = HeaderMap::new();
+        for name in CREDENTIALS {
+            if let Some(value) = parts.headers.get(&name) {
+                headers.insert(name, value.clone());
+            }
+        }
+        if let Some(host) = host(&parts.headers, &parts.uri).and_then(|host| host.parse().ok()) {
+            headers.insert(header::HOST, host);
+        }
+        Ok(Self { console: console.clone(), headers, asked: Mutex::default() })
+    }
+}
+
+fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let named = headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    uri.authority().map(ToString::to_string).or(named)
+}
+
+impl Api {
+    /// The answer to `GET path`.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(path.to_owned());
+        read(path, &self.bytes(Method::GET, path, None).await?)
+    }
+
+    /// The same, `None` if there is no such thing.
+    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        match self.get(path).await {
+            Ok(found) => Ok(Some(found)),
+            Err(Failure::Problem(problem)) if problem.status == StatusCode::NOT_FOUND => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The answer to `POST path` with a JSON body.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
+        let body = serde_json::to_vec(body).map_err(|error| Failure::unreadable(path, &error))?;
+        read(path, &self.bytes(Method::POST, path, Some(body)).await?)
+    }
+
+    /// The answer to `DELETE path`.
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        read(path, &self.bytes(Method::DELETE, path, None).await?)
+    }
+
+    /// The answer as it comes, for what is no JSON.
+    pub(crate) async fn send(&self, method: Method, path: &str, more: &[(HeaderName, String)]) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+            for (name, value) in more {
+                if let Ok(value) = value.parse() {
+                    headers.insert(name, value);
+                }
+            }
+        }
+        match request.body(Body::empty()) {
+            Ok(request) => self.ask(request).await,
+            Err(_) => Response::new(Body::empty()),
+        }
+    }
+
+    /// What this page is made of: the addresses of its requests.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    async fn bytes(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, Failure> {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+            if body.is_some() {
+                headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+            }
+        }
+        let body = body.map_or_else(Body::empty, Body::from);
+        let request = request.body(body).map_err(|error| Failure::unreadable(path, &error))?;
+        let response = self.ask(request).await;
+        let status = response.status();
+        let bytes = to_bytes(response.into_body(), LARGEST).await.map_err(|error| Failure::unreadable(path, &error))?;
+        if status.is_success() { Ok(bytes) } else { Err(Problem::read(status, &bytes).into()) }
+    }
+
+    async fn ask(&self, request: Request<Body>) -> Response {
+        let Ok(response) = self.console.api.as_ref().clone().oneshot(request).await;
+        response
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, Failure> {
+    // An answer without a body is `null`.
+    let bytes = if bytes.is_empty() { b"null" } else { bytes };
+    serde_json::from_slice(bytes).map_err(|error| Failure::unreadable(path, &error))
+}

@@ -1,0 +1,114 @@
+//! Filters that live in the address: the parameters of a page are those of the request that it is made of.
+
+use crate::{page, show};
+
+/// The parameters of an address, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pairs: Vec<(String, String)>,
+}
+
+/// One condition that is set, and the address without it.
+#[derive(Debug)]
+pub(crate) struct Chip {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) without: String,
+}
+
+/// Parameters that are about the page, and no condition.
+const OWN: [&str; 5] = ["page_token", "page_size", "done", "look_ms", "from"];
+
+impl Filter {
+    /// Of an address. What is empty is no condition: forms send all their fields.
+    pub(crate) fn of(here: &str) -> Self {
+        let query = here.split_once('?').map(|(_, query)| query).unwrap_or_default();
+        let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
+        Self { pairs: pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect() }
+    }
+
+    /// The value of a parameter, or nothing.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.pairs.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
+    }
+
+    pub(crate) fn is(&self, name: &str, value: &str) -> bool {
+        self.pairs.iter().any(|(found, has)| found == name && has == value)
+    }
+
+    /// True if nothing is filtered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.conditions().next().is_none()
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &(String, String)> {
+        self.pairs.iter().filter(|(name, _)| !OWN.contains(&name.as_str()))
+    }
+
+    /// The same with other values of a parameter; an empty value removes it. The place in the list is given up.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut pairs = self.pairs.clone();
+        pairs.retain(|(found, _)| found != name && found != "page_token" && found != "done");
+        if !value.is_empty() {
+            pairs.push((name.to_owned(), value.to_owned()));
+        }
+        Self { pairs }
+    }
+
+    /// The same at another place of the list.
+    pub(crate) fn at(&self, page_token: &str) -> Self {
+        let mut moved = self.with("page_token", "");
+        moved.pairs.push(("page_token".to_owned(), page_token.to_owned()));
+        moved
+    }
+
+    /// As a query: `?a=1&b=2`, or nothing.
+    pub(crate) fn query(&self) -> String {
+        page::query(self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// As the query of a request: the conditions and the place, with more parameters.
+    pub(crate) fn request(&self, more: &[(&str, &str)]) -> String {
+        let given = self.pairs.iter().filter(|(name, _)| name != "done" && name != "from");
+        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
+        let more = more.iter().copied().filter(|(name, _)| self.get(name).is_empty());
+        page::query(given.chain(more))
+    }
+
+    /// The conditions, each with the address without it.
+    pub(crate) fn chips(&self, path: &str) -> Vec<Chip> {
+        let chip = |(name, value): &(String, String)| {
+            let mut pairs = self.pairs.clone();
+            pairs.retain(|pair| !(pair.0 == *name && pair.1 == *value) && pair.0 != "page_token" && pair.0 != "done");
+            let without = format!("{path}{}", Self { pairs }.query());
+            Chip { name: show::words(name), value: show::line(value, 80), without }
+        };
+        self.conditions().map(chip).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_keeps_its_order_and_escapes_what_it_holds() {
+        let filter =
+            Filter::of("/console/calls?tool=a&argument=%2Fcity%3DParis&state=&not_tool=b&not_tool=c&page_token=x");
+        assert_eq!(filter.query(), "?tool=a&argument=%2Fcity%3DParis&not_tool=b&not_tool=c&page_token=x");
+        assert_eq!(
+            filter.with("state", "failed").query(),
+            "?tool=a&argument=%2Fcity%3DParis&not_tool=b&not_tool=c&state=failed"
+        );
+        let chips = filter.chips("/console/calls");
+        assert_eq!(chips.len(), 4);
+        assert_eq!(chips[2].without, "/console/calls?tool=a&argument=%2Fcity%3DParis&not_tool=c");
+        assert_eq!(filter.at("y").get("page_token"), "y");
+    }
+
+    #[test]
+    fn what_a_value_holds_cannot_leave_its_parameter() {
+        let filter = Filter::default().with("tool", "a&state=failed#\"><");
+        assert_eq!(filter.query(), "?tool=a%26state%3Dfailed%23%22%3E%3C");
+    }
+}

@@ -1,0 +1,238 @@
+//! What all pages have: the frame, and the headers of their answers.
+
+use askama::Template;
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use redial_proto::UserRole;
+use serde::Deserialize;
+
+use crate::{Console, client::Api, failure::Failure, show};
+
+/// A page loads from its own gateway only, and runs no script or style that is written into it. Nobody frames it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// The theme that a visitor chose is kept in this cookie.
+pub(crate) const THEME: &str = "redial_theme";
+
+/// One visit: the API with the visitor's credentials, and what the frame of the page shows.
+pub(crate) struct Visit {
+    pub(crate) api: Api,
+    pub(crate) shell: Shell,
+    /// The address that was asked for, with its query.
+    pub(crate) here: String,
+    pub(crate) headers: HeaderMap,
+}
+
+impl FromRequestParts<Console> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let Ok(api) = Api::from_request_parts(parts, console).await;
+        let here = parts.uri.path_and_query().map_or("/console", |here| here.as_str()).to_owned();
+        let theme = cookie(&parts.headers, THEME).filter(|theme| matches!(theme.as_str(), "dark" | "light"));
+        let mut shell = Shell { theme, here: here.clone(), ..Shell::default() };
+        match api.get::<Who>("/v1/session").await {
+            Ok(who) => shell.who = Some(who),
+            Err(Failure::Problem(p)) if p.status == 404 => {
+                shell.who = Some(Who {
+                    tenant: "default".into(),
+                    user: "dev".into(),
+                    roles: UserRole::ALL.to_vec(),
+                    expires_at: None,
+                    by: "loopback".into(),
+                })
+            } // TEMP
+            Err(failure) => return Err(failure.page(shell, &here)),
+        }
+        shell.section = section(&parts.uri);
+        Ok(Self { api, shell, here, headers: parts.headers.clone() })
+    }
+}
+
+/// The value of a cookie.
+pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
+}
+
+/// The part of the console that an address belongs to.
+fn section(uri: &Uri) -> &'static str {
+    let part = uri.path().trim_start_matches("/console").trim_start_matches('/').split('/').next().unwrap_or_default();
+    SECTIONS.iter().map(|(section, ..)| *section).find(|section| *section == part).unwrap_or_default()
+}
+
+/// The parts of the console: their address, their name, and the key that goes there after `g`.
+pub(crate) const SECTIONS: [(&str, &str, char); 12] = [
+    ("", "Overview", 'o'),
+    ("tasks", "Tasks", 't'),
+    ("calls", "Calls", 'c'),
+    ("failed", "Failed", 'f'),
+    ("unknown", "Unknown", 'u'),
+    ("conversations", "Conversations", 'v'),
+    ("tools", "Tools", 'l'),
+    ("models", "Models", 'm'),
+    ("workers", "Workers", 'w'),
+    ("redrives", "Redrives", 'r'),
+    ("audit", "Audit", 'a'),
+    ("settings", "Settings", 's'),
+];
+
+/// Who visits, as `GET /v1/session` says.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Who {
+    pub(crate) tenant: String,
+    pub(crate) user: String,
+    #[serde(default)]
+    pub(crate) roles: Vec<UserRole>,
+    #[serde(default)]
+    pub(crate) expires_at: Option<chrono::DateTime<chrono::Utc>>,
+    /// `token`, `session` or `loopback`.
+    #[serde(default)]
+    pub(crate) by: String,
+}
+
+impl Who {
+    pub(crate) fn may(&self, role: UserRole) -> bool {
+        self.roles.contains(&role)
+    }
+
+    /// True for the tenant of the operators, to whom workers belong.
+    pub(crate) fn is_operators(&self) -> bool {
+        self.tenant == redial_proto::Tenant::default().as_str()
+    }
+}
+
+/// What the frame of a page shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shell {
+    /// What the tab is called.
+    pub(crate) title: String,
+    pub(crate) section: &'static str,
+    pub(crate) theme: Option<String>,
+    pub(crate) who: Option<Who>,
+    pub(crate) here: String,
+    /// The stream of events after which the page is asked for again.
+    pub(crate) live: Option<String>,
+    /// The page is asked for again after so many seconds even without an event; 0: never.
+    pub(crate) again: u32,
+    /// The requests that the page is made of.
+    pub(crate) asked: Vec<String>,
+    /// What was done just now.
+    pub(crate) notice: Option<String>,
+}
+
+impl Shell {
+    pub(crate) fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..self }
+    }
+
+    /// The page changes with this stream.
+    pub(crate) fn live(self, stream: impl Into<String>) -> Self {
+        Self { live: Some(stream.into()), ..self }
+    }
+
+    /// The page is asked for again after so many seconds.
+    pub(crate) fn again(self, seconds: u32) -> Self {
+        Self { again: seconds, ..self }
+    }
+
+    pub(crate) fn may(&self, role: &str) -> bool {
+        let role = role.parse::<UserRole>();
+        role.is_ok_and(|role| self.who.as_ref().is_some_and(|who| who.may(role)))
+    }
+
+    pub(crate) fn sections(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, char)> + use<> {
+        SECTIONS.iter()
+    }
+
+    /// The requests of the page: each as its address and as a command. Who visits is no part of what is shown.
+    pub(crate) fn requests(&self) -> Vec<(String, String)> {
+        let asked = self.asked.iter().filter(|path| *path != "/v1/session");
+        let command = |path: &String| {
+            let command = format!("curl -sS -H \"Authorization: Bearer $REDIAL_TOKEN\" \"$REDIAL_URL{path}\"");
+            (path.clone(), command)
+        };
+        asked.map(command).collect()
+    }
+}
+
+impl Visit {
+    /// The frame, with what the page is made of.
+    pub(crate) fn frame(&self, title: impl Into<String>) -> Shell {
+        Shell { asked: self.api.asked(), notice: notice(&self.here), ..self.shell.clone().titled(title) }
+    }
+
+    /// The page, or the one about why there is none.
+    pub(crate) fn answer<T: Template>(&self, page: Result<T, Failure>) -> Response {
+        match page {
+            Ok(page) => respond(&page),
+            Err(failure) => failure.page(self.shell.clone(), &self.here),
+        }
+    }
+
+    /// After something was done: back to a page that shows it, or what went wrong.
+    pub(crate) fn done(&self, done: Result<String, Failure>) -> Response {
+        match done {
+            Ok(to) => axum::response::Redirect::to(&to).into_response(),
+            Err(failure) => failure.page(self.shell.clone(), &self.here),
+        }
+    }
+}
+
+/// What was done, as the address after it says.
+fn notice(here: &str) -> Option<String> {
+    let (_, query) = here.split_once('?')?;
+    let pairs: Vec<(String, String)> = serde_html_form::from_str(query).ok()?;
+    let (_, what) = pairs.into_iter().find(|(name, _)| name == "done")?;
+    NOTICES.iter().find(|(name, _)| *name == what).map(|(_, text)| (*text).to_owned())
+}
+
+/// What can have been done: an address must not put words into the page.
+const NOTICES: [(&str, &str); 8] = [
+    ("cancelled", "The cancel is on record."),
+    ("redriven", "It runs again, as this new call."),
+    ("redrive", "The redrive is on record and begins."),
+    ("stopped", "The redrive was stopped. Calls that run again already go on."),
+    ("revoked", "The token is revoked."),
+    ("erased", "The conversation is erased."),
+    ("erasing", "The erasure has begun and goes on. Confirm again to see whether it has ended."),
+    ("theme", "The theme is kept in this browser."),
+];
+
+/// The answer with a page.
+pub(crate) fn respond(page: &impl Template) -> Response {
+    match page.render() {
+        Ok(html) => html_response(html),
+        Err(error) => {
+            tracing::error!(%error, "A page could not be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+fn html_response(html: String) -> Response {
+    let fixed = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "same-origin"),
+        // A page holds what its visitor may see; nothing keeps it.
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    let mut response = html.into_response();
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// A query of these pairs, without those that are empty: `?a=1&b=2`, or nothing.
+pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+    let written: Vec<String> = set.map(|(name, value)| format!("{name}={}", show::url(value))).collect();
+    if written.is_empty() { String::new() } else { format!("?{}", written.join("&")) }
+}

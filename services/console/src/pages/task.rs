@@ -1,0 +1,267 @@
+//! `/console/tasks/{id}`: one task. Its parts have addresses of their own: the timeline, the corrections, the conversation, what the
+//! model saw in a turn, the replay.
+
+pub(crate) mod record;
+
+use axum::{
+    Router,
+    extract::Path,
+    response::Response,
+    routing::{get, post},
+};
+use chrono::Utc;
+use redial_proto::TaskReport;
+use serde_json::{Value, json};
+
+use self::record::CallItem;
+use crate::{
+    Console,
+    failure::Failure,
+    page::{Shell, Visit},
+    show::{self, Html},
+    story::{
+        Agent, Asked, Story,
+        chains::{self, Chain},
+        lanes::{self, Lane},
+        verdict::{Verdict, verdict},
+    },
+};
+
+/// Pages of steps that are read at most.
+const PAGES: usize = 4;
+
+pub(super) fn router() -> Router<Console> {
+    Router::new()
+        .route("/console/tasks/{id}", get(timeline))
+        .route("/console/tasks/{id}/corrections", get(corrections))
+        .route("/console/tasks/{id}/conversation", get(conversation))
+        .route("/console/tasks/{id}/cancel", post(cancel))
+}
+
+/// What all parts of a task's page show.
+pub(crate) struct Head {
+    pub(crate) shell: Shell,
+    pub(crate) story: Story,
+    pub(crate) part: &'static str,
+    pub(crate) chains: Vec<Chain>,
+    pub(crate) verdict: Verdict,
+    pub(crate) items: Vec<CallItem>,
+    pub(crate) agent: Option<Agent>,
+    /// The steps go on beyond what is shown, after this one.
+    pub(crate) after: Option<u32>,
+    /// There are more calls than are shown.
+    pub(crate) more_calls: bool,
+}
+
+/// Reads a task, and shows one part of it.
+async fn head(visit: &Visit, id: &str, part: &'static str) -> Result<Head, Failure> {
+    let from = crate::filter::Filter::of(&visit.here).get("after_step").parse().unwrap_or(0);
+    let id = &show::url(id);
+    let (reports, after) = reports(visit, id, from).await?;
+    let story = Story::new(reports).ok_or_else(|| Failure::not_found("This task has no record."))?;
+    let (items, more_calls) = record::calls(visit, id).await?;
+    let agent: Option<Agent> = visit.api.find(&format!("/v1/tasks/{id}/spec")).await?;
+    let spec = agent.as_ref().map(|agent| &agent.spec);
+    let verdict = verdict(&story, &items, spec, Utc::now());
+    let mut shell = visit.frame(show::line(&story.task.input, 60));
+    if !story.task.state.is_terminal() {
+        shell = shell.live(format!("/v1/tasks/{id}/events")).again(2);
+    }
+    Ok(Head { chains: chains::chains(&story), shell, story, part, verdict, items, agent, after, more_calls })
+}
+
+async fn reports(visit: &Visit, id: &str, from: u32) -> Result<(Vec<TaskReport>, Option<u32>), Failure> {
+    let mut reports: Vec<TaskReport> = Vec::new();
+    let mut after = from;
+    for _ in 0..PAGES {
+        let report: TaskReport = visit.api.get(&format!("/v1/tasks/{id}/steps?after_step={after}")).await?;
+        let (more, last) = (report.more, report.steps.last().map(|step| step.step));
+        reports.push(report);
+        match last.filter(|_| more) {
+            Some(last) => after = last,
+            None => return Ok((reports, None)),
+        }
+    }
+    Ok((reports, Some(after)))
+}
+
+impl Head {
+    /// The parts: address, name, whether it is this one.
+    fn parts(&self) -> Vec<(String, String, bool)> {
+        let base = format!("/console/tasks/{}", self.story.task.task);
+        let corrections = match self.chains.len() {
+            0 => "Corrections".to_owned(),
+            n => format!("Corrections {n}"),
+        };
+        let part = |path: &'static str, name: String| {
+            let to = if path.is_empty() { base.clone() } else { format!("{base}/{path}") };
+            (to, name, path == self.part)
+        };
+        vec![
+            part("", "Timeline".to_owned()),
+            part("corrections", corrections),
+            part("conversation", "Conversation".to_owned()),
+            part("replay", "Replay".to_owned()),
+        ]
+    }
+
+    fn cost(&self) -> String {
+        self.story.task.usage.cost_micros.map_or_else(|| "unknown".to_owned(), show::dollars)
+    }
+
+    fn may_cancel(&self) -> bool {
+        !self.story.task.state.is_terminal() && self.shell.may("submit")
+    }
+
+    fn spec(&self) -> Option<&redial_proto::AgentSpec> {
+        self.agent.as_ref().map(|agent| &agent.spec)
+    }
+}
+
+#[derive(askama::Template)]
+#[template(path = "task.html")]
+struct TimelinePage {
+    shell: Shell,
+    head: Head,
+    lanes: Vec<Lane>,
+    ruler: Html,
+}
+
+async fn timeline(visit: Visit, Path(id): Path<String>) -> Response {
+    let page = head(&visit, &id, "").await.map(|head| {
+        let (lanes, scale) = lanes::lanes(&head.story, &head.items, head.spec(), Utc::now());
+        TimelinePage { shell: head.shell.clone(), ruler: lanes::ruler(&scale), lanes, head }
+    });
+    visit.answer(page)
+}
+
+impl TimelinePage {
+    fn item(&self, lane: &Lane) -> Option<&CallItem> {
+        let key = lane.call?;
+        self.head.items.iter().find(|item| (item.turn, item.call_index) == key)
+    }
+
+    fn asked(&self, lane: &Lane) -> Option<&Asked> {
+        self.head.story.calls.get(&lane.call?)
+    }
+
+    /// The text of a turn's answer.
+    fn answer(&self, lane: &Lane) -> Option<String> {
+        let (turn, index) = lane.call?;
+        let text = self.head.story.turns.get(&turn).filter(|_| index == 0)?.text.as_deref()?;
+        Some(show::plain(&show::clip(text, 4_000)))
+    }
+
+    /// What the model was told instead of a result.
+    fn feedback(&self, lane: &Lane) -> Option<Html> {
+        let answer = self.asked(lane)?.answer.as_ref()?;
+        let name = format!("{}-told", lane.key);
+        answer.class?;
+        Some(crate::json::of_text(&name, &answer.content, &std::collections::BTreeSet::new()))
+    }
+
+    fn result(&self, lane: &Lane) -> Option<Html> {
+        let answer = self.asked(lane)?.answer.as_ref().filter(|answer| answer.class.is_none())?;
+        Some(crate::json::of_text(&format!("{}-got", lane.key), &answer.content, &std::collections::BTreeSet::new()))
+    }
+
+    /// The arguments, of the call's own record if there is one.
+    fn arguments(&self, lane: &Lane) -> Option<Html> {
+        if let Some(item) = self.item(lane).filter(|item| item.call_index > 0 && item.arguments.is_some()) {
+            return Some(item.arguments_tree());
+        }
+        let sent = self.asked(lane)?.sent.as_deref()?;
+        Some(crate::json::of_text(&format!("{}-args", lane.key), sent, &std::collections::BTreeSet::new()))
+    }
+}
+
+#[derive(askama::Template)]
+#[template(path = "corrections.html")]
+struct CorrectionsPage {
+    shell: Shell,
+    head: Head,
+}
+
+/// One call of a chain, beside the others.
+struct Try {
+    key: (u32, u32),
+    nth: usize,
+    model: String,
+    sent: Html,
+    ran: Option<Html>,
+    is_json: bool,
+}
+
+async fn corrections(visit: Visit, Path(id): Path<String>) -> Response {
+    let page = head(&visit, &id, "corrections").await;
+    visit.answer(page.map(|head| CorrectionsPage { shell: head.shell.clone(), head }))
+}
+
+impl CorrectionsPage {
+    fn tries(&self, chain: &Chain) -> Vec<Try> {
+        let mut before: Option<Value> = None;
+        let mut tries = Vec::new();
+        for (nth, key) in chain.calls.iter().enumerate() {
+            let Some(asked) = self.head.story.calls.get(key) else { continue };
+            let item = self.head.items.iter().find(|item| (item.turn, item.call_index) == *key);
+            let sent = item.and_then(|item| item.sent.as_deref()).or(asked.sent.as_deref()).unwrap_or_default();
+            let value: Option<Value> = serde_json::from_str(sent).ok();
+            let changed = match (&before, &value) {
+                (Some(old), Some(new)) => crate::json::differences(old, new),
+                _ => std::collections::BTreeSet::new(),
+            };
+            let name = format!("try{}.{}", key.0, key.1);
+            let ran = item.filter(|_| !asked.repairs.is_empty()).map(CallItem::arguments_tree);
+            let model = self.head.story.turns.get(&key.0).map(|turn| turn.model.clone()).unwrap_or_default();
+            let sent = crate::json::of_text(&name, sent, &changed);
+            tries.push(Try { key: *key, nth: nth + 1, model, sent, ran, is_json: value.is_some() });
+            before = value.or(before);
+        }
+        tries
+    }
+
+    fn asked(&self, one: &Try) -> Option<&Asked> {
+        self.head.story.calls.get(&one.key)
+    }
+
+    fn state(&self, one: &Try) -> &'static str {
+        match self.asked(one).and_then(|asked| asked.answer.as_ref()) {
+            None => "waiting",
+            Some(answer) if answer.class.is_none() => "succeeded",
+            Some(answer) if answer.ran => "failed",
+            Some(_) => "refused",
+        }
+    }
+
+    /// How a chain ended.
+    fn end(&self, chain: &Chain) -> (&'static str, String) {
+        let last = chain.calls.last().and_then(|key| self.head.story.calls.get(key));
+        let corrections = chain.calls.len() - 1;
+        match last.and_then(|call| call.answer.as_ref()) {
+            None => ("running", "goes on".to_owned()),
+            Some(answer) if answer.class.is_none() => {
+                ("succeeded", format!("right after {}", show::things(corrections, "correction")))
+            }
+            Some(_) if !self.head.story.task.state.is_terminal() => ("running", "the model has been told".to_owned()),
+            Some(_) => ("failed", format!("given up after {}", show::things(corrections, "correction"))),
+        }
+    }
+}
+
+#[derive(askama::Template)]
+#[template(path = "conversation.html")]
+struct ConversationPage {
+    shell: Shell,
+    head: Head,
+}
+
+async fn conversation(visit: Visit, Path(id): Path<String>) -> Response {
+    let page = head(&visit, &id, "conversation").await;
+    visit.answer(page.map(|head| ConversationPage { shell: head.shell.clone(), head }))
+}
+
+async fn cancel(visit: Visit, Path(id): Path<String>) -> Response {
+    let id = show::url(&id);
+    let done = visit.api.post::<Value>(&format!("/v1/tasks/{id}/cancel"), &json!({})).await;
+    visit.done(done.map(|_| format!("/console/tasks/{id}?done=cancelled")))
+}

@@ -1,0 +1,203 @@
+//! What the API says of a task's calls.
+
+use chrono::{DateTime, Utc};
+use redial_proto::{CallId, FieldError, Repair, WaitReason, Waiting, turn};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    failure::Failure,
+    page::Visit,
+    show::{self, Html},
+};
+
+/// Pages of calls that a timeline reads at most.
+const PAGES: usize = 6;
+
+/// `GET /v1/tasks/{id}/calls`.
+#[derive(Deserialize)]
+struct CallPage {
+    calls: Vec<CallItem>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+/// A call of a task.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CallItem {
+    pub(crate) call: CallId,
+    pub(crate) turn: u32,
+    pub(crate) call_index: u32,
+    pub(crate) tool: String,
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) class: Option<String>,
+    #[serde(default)]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
+    pub(crate) effect: String,
+    pub(crate) submitted_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) waits: Option<Waiting>,
+    #[serde(default)]
+    pub(crate) arguments: Option<Box<RawValue>>,
+    /// The arguments as the model wrote them.
+    #[serde(default)]
+    pub(crate) sent: Option<String>,
+    #[serde(default)]
+    pub(crate) output: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) repairs: Vec<Repair>,
+    #[serde(default)]
+    pub(crate) details: Vec<FieldError>,
+    /// `not_run`, `once`, `again_same_key`, `again` or `unknown`.
+    #[serde(default)]
+    pub(crate) ran: String,
+    #[serde(default)]
+    pub(crate) idempotency_key: Option<String>,
+    #[serde(default)]
+    pub(crate) redriven_as: Option<CallId>,
+    #[serde(default)]
+    pub(crate) attempts_made: Vec<Attempt>,
+}
+
+/// An attempt of a call.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Attempt {
+    pub(crate) attempt: u32,
+    pub(crate) worker: String,
+    pub(crate) started_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) ended_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) duration_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) lease_until: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) class: Option<String>,
+    #[serde(default)]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
+    pub(crate) retry_at: Option<DateTime<Utc>>,
+}
+
+/// The calls of a task. The second value is true if there are more than a timeline shows.
+pub(crate) async fn calls(visit: &Visit, task: &str) -> Result<(Vec<CallItem>, bool), Failure> {
+    let mut calls = Vec::new();
+    let mut token = String::new();
+    for _ in 0..PAGES {
+        let query = crate::page::query([("page_token", token.as_str()), ("page_size", "200")]);
+        let page: Option<CallPage> = visit.api.find(&format!("/v1/tasks/{task}/calls{query}")).await?;
+        let Some(page) = page else { return Ok((calls, false)) }; // TEMP
+        calls.extend(page.calls);
+        token = page.next_page_token;
+        if token.is_empty() {
+            return Ok((calls, false));
+        }
+    }
+    Ok((calls, true))
+}
+
+impl CallItem {
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.state == "unknown"
+    }
+
+    /// The model, if it is a turn.
+    pub(crate) fn model(&self) -> Option<&str> {
+        turn::model_name(&self.tool)
+    }
+
+    /// The anchor of its lane.
+    pub(crate) fn lane(&self) -> String {
+        if self.call_index == 0 { format!("t{}", self.turn) } else { format!("c{}.{}", self.turn, self.call_index) }
+    }
+
+    /// Where it stands while it has not ended, and what decided that.
+    pub(crate) fn standing(&self) -> Option<String> {
+        if let Some(waits) = &self.waits {
+            return Some(waiting(waits));
+        }
+        let class = self.attempts_made.iter().rev().find_map(|attempt| attempt.class.as_deref());
+        match self.state.as_str() {
+            "retry_wait" => {
+                let due =
+                    self.next_attempt_at.map(|at| format!(", due {}", at.format("%H:%M:%S UTC"))).unwrap_or_default();
+                let class = class.map(|class| format!(" after {}", show::words(class))).unwrap_or_default();
+                Some(format!("held for a retry{class}{due} (the tool's retry policy)"))
+            }
+            "running" => {
+                let last = self.attempts_made.last()?;
+                Some(format!("attempt {} runs on {}", last.attempt, last.worker))
+            }
+            "ready" => Some("waits for a worker".to_owned()),
+            "client_wait" => Some("waits for the client's answer".to_owned()),
+            _ => None,
+        }
+    }
+
+    /// What the effect ledger says.
+    pub(crate) fn ledger(&self) -> (&'static str, &'static str) {
+        match self.ran.as_str() {
+            "not_run" => ("not_run", "never ran"),
+            "once" => ("once", "ran once"),
+            "again_same_key" => ("again", "ran again with the same key"),
+            "again" => ("again", "ran again"),
+            "unknown" => ("unknown", "unknown: look"),
+            _ => ("waiting", "not ended"),
+        }
+    }
+
+    /// The arguments as the tool gets them.
+    pub(crate) fn arguments_tree(&self) -> Html {
+        let name = format!("{}-args", self.lane());
+        self.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
+    }
+
+    /// The result.
+    pub(crate) fn output_tree(&self) -> Option<Html> {
+        let name = format!("{}-out", self.lane());
+        self.output.as_deref().map(|json| crate::json::of_raw(&name, json))
+    }
+}
+
+/// What a call waits for, since when, and until about when.
+pub(crate) fn waiting(waits: &Waiting) -> String {
+    let since = show::span((Utc::now() - waits.since).num_milliseconds().max(0));
+    match waits.reason {
+        WaitReason::Queue => format!("waits for a free worker since {since}"),
+        WaitReason::Backlog => format!("waits behind other calls of its tool since {since}"),
+        WaitReason::Worker => {
+            let seen = waits.worker_last_seen_at.map(|at| format!("; one was last seen {}", show::exact(&at)));
+            format!("no live worker has its tool, since {since}{}", seen.unwrap_or_default())
+        }
+        WaitReason::Retries => {
+            let failing = waits.failing_since.map(|at| format!(", which fails since {}", show::exact(&at)));
+            let before = waits.retries_before.map(|before| format!("; {} before it", show::things(before, "call")));
+            let turn = waits.until_about.map(|at| format!("; its turn is about {}", show::exact(&at)));
+            let parts = [failing, before, turn].map(Option::unwrap_or_default).concat();
+            format!("retries of the tool are held back (its retry budget){parts}")
+        }
+    }
+}
+
+impl Attempt {
+    /// In words.
+    pub(crate) fn told(&self) -> String {
+        let took = match (self.duration_ms, self.ended_at) {
+            (Some(ms), _) => show::span(i64::try_from(ms).unwrap_or(i64::MAX)),
+            (None, Some(end)) => show::span((end - self.started_at).num_milliseconds()),
+            (None, None) => "runs".to_owned(),
+        };
+        let class = self.class.as_deref().map(|class| format!(", {}", show::words(class))).unwrap_or_default();
+        format!("attempt {} on {}: {took}{class}", self.attempt, self.worker)
+    }
+
+    pub(crate) fn took(&self) -> String {
+        self.duration_ms.map_or_else(|| "\u{2013}".to_owned(), |ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
+    }
+}

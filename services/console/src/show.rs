@@ -1,0 +1,294 @@
+//! How values are written: times, durations, numbers, ids, and texts that come from outside.
+
+use std::fmt;
+
+use askama::filters::HtmlSafe;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+
+/// Text that is HTML already.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Html(pub(crate) String);
+
+impl fmt::Display for Html {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HtmlSafe for Html {}
+
+/// A text within HTML.
+pub(crate) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A text from a model, a tool or a user: characters that cannot be seen, or that turn the order of others around, are
+/// replaced by their names, so that nobody is shown another text than what is on record.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
+            '\u{7f}' => out.push('\u{2421}'),
+            '\u{80}'..='\u{9f}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' => {
+                out.push_str(&format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same in one line of at most `most` characters.
+pub(crate) fn line(text: &str, most: usize) -> String {
+    let mut words = String::new();
+    for (n, word) in text.split_whitespace().enumerate() {
+        if words.len() > most * 4 {
+            break;
+        }
+        if n > 0 {
+            words.push(' ');
+        }
+        words.push_str(word);
+    }
+    clip(&plain(&words), most)
+}
+
+/// At most `most` characters of a text.
+pub(crate) fn clip(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}\u{2026}", text[..at].trim_end()),
+    }
+}
+
+/// A time: how long ago, with the exact time beside it.
+pub(crate) fn ago(at: &DateTime<Utc>) -> Html {
+    let now = Utc::now();
+    let words = match now - *at {
+        span if span < TimeDelta::zero() => format!("in {}", span_words(-span)),
+        span if span < TimeDelta::seconds(1) => "now".to_owned(),
+        span => format!("{} ago", span_words(span)),
+    };
+    let (machine, exact) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), exact(at));
+    Html(format!("<time datetime=\"{machine}\" title=\"{exact}\" data-ago>{words}</time>"))
+}
+
+/// The same for a time that may be unknown.
+pub(crate) fn maybe_ago(at: Option<&DateTime<Utc>>) -> Html {
+    at.map_or_else(|| Html("<span class=\"none\">\u{2013}</span>".to_owned()), ago)
+}
+
+/// An exact time.
+pub(crate) fn exact(at: &DateTime<Utc>) -> String {
+    at.format("%Y-%m-%d %H:%M:%S%.3f UTC").to_string()
+}
+
+/// The time of day, exact, as an element.
+pub(crate) fn clock(at: &DateTime<Utc>) -> Html {
+    let (machine, exact) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), exact(at));
+    Html(format!("<time datetime=\"{machine}\" title=\"{exact}\">{}</time>", at.format("%H:%M:%S%.3f")))
+}
+
+/// A duration in two units at most.
+pub(crate) fn span(ms: i64) -> String {
+    span_words(TimeDelta::milliseconds(ms))
+}
+
+fn span_words(span: TimeDelta) -> String {
+    let ms = span.num_milliseconds();
+    let seconds = span.num_seconds();
+    match seconds {
+        i64::MIN..1 => format!("{ms} ms"),
+        1..10 => format!("{seconds}.{} s", ms % 1000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => two(seconds / 60, "min", seconds % 60, "s"),
+        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+fn two(large: i64, unit: &str, small: i64, smaller: &str) -> String {
+    if small == 0 || large >= 10 { format!("{large} {unit}") } else { format!("{large} {unit} {small} {smaller}") }
+}
+
+/// A whole number of whatever type.
+pub(crate) trait Whole {
+    fn whole(&self) -> i128;
+}
+
+macro_rules! whole {
+    ($($type:ty),*) => {$(
+        impl Whole for $type {
+            fn whole(&self) -> i128 {
+                i128::try_from(*self).unwrap_or(i128::MAX)
+            }
+        }
+    )*};
+}
+
+whole!(u8, u16, u32, u64, usize, i32, i64);
+
+impl<T: Whole> Whole for &T {
+    fn whole(&self) -> i128 {
+        (**self).whole()
+    }
+}
+
+/// A number with thin spaces between its thousands.
+pub(crate) fn count(number: impl Whole) -> String {
+    let number = number.whole();
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    if number < 0 { format!("\u{2212}{out}") } else { out }
+}
+
+/// A number of things: `1 call`, `2 calls`.
+pub(crate) fn things(number: impl Whole, one: &str) -> String {
+    let ending = if number.whole() == 1 { "" } else { "s" };
+    format!("{} {one}{ending}", count(number))
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "\u{2013}".to_owned();
+    }
+    let tenths = part.saturating_mul(1000).div_ceil(whole).min(1000);
+    match tenths {
+        1000 if part < whole => "99.9 %".to_owned(),
+        _ if tenths >= 100 || tenths % 10 == 0 => format!("{} %", (part * 100 + whole / 2) / whole),
+        _ => format!("{}.{} %", tenths / 10, tenths % 10),
+    }
+}
+
+/// A price in millionths of a US dollar.
+pub(crate) fn dollars(micros: u64) -> String {
+    match micros {
+        0 => "$0".to_owned(),
+        1..10_000 => format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000),
+        _ => format!("${}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
+    }
+}
+
+/// The end of an id, which tells it apart from its neighbours, with a button that copies the whole.
+pub(crate) fn id(id: &impl fmt::Display) -> Html {
+    let whole = escape(&id.to_string());
+    Html(format!("<span class=\"id\" title=\"{whole}\" data-copy=\"{whole}\">{}</span>", short_id(&whole)))
+}
+
+/// The end of an id.
+pub(crate) fn short_id(id: &str) -> &str {
+    let start = id.len().saturating_sub(8);
+    id.get(start..).unwrap_or(id)
+}
+
+/// A part of a path or a query.
+pub(crate) fn url(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A state or an error class as people read it.
+pub(crate) fn words(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+/// The shape of a state.
+pub(crate) fn glyph(state: &str) -> &'static str {
+    match state {
+        "succeeded" | "done" | "valid" | "alive" | "once" => "succeeded",
+        "failed" | "gone" | "revoked" => "failed",
+        "refused" => "refused",
+        "unknown" => "unknown",
+        "running" | "counting" => "running",
+        "retry_wait" | "warn" | "draining" | "again" => "retry_wait",
+        "client_wait" => "client_wait",
+        "cancelled" | "expired" => "cancelled",
+        _ => "waiting",
+    }
+}
+
+/// What a number of bytes is.
+pub(crate) fn bytes(bytes: usize) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
+        _ => format!("{}.{} MiB", bytes / 1_048_576, bytes % 1_048_576 * 10 / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_two_units_at_most() {
+        for (ms, words) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_250, "1.2 s"),
+            (59_999, "59 s"),
+            (61_000, "1 min 1 s"),
+            (3_600_000, "1 h"),
+            (7_500_000, "2 h 5 min"),
+            (90_000_000, "1 d 1 h"),
+            (36_000_000, "10 h"),
+        ] {
+            assert_eq!(span(ms), words);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_named() {
+        assert_eq!(
+            plain("a\u{1b}[31mb\u{202e}c\u{200b}"),
+            "a\u{241b}[31mb\u{27e8}U+202E\u{27e9}c\u{27e8}U+200B\u{27e9}"
+        );
+        let (family, arabic) = ("\u{1f469}\u{200d}\u{1f467}", "\u{645}\u{631}\u{62d}\u{628}\u{627}");
+        assert_eq!(plain(family), family, "joined emoji stay whole");
+        assert_eq!(plain(arabic), arabic);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(things(1_u32, "call"), "1 call");
+        assert_eq!(things(2_u32, "call"), "2 calls");
+        assert_eq!(percent(1, 3), "33 %");
+        assert_eq!(percent(1, 1000), "0.1 %");
+        assert_eq!(percent(9_999, 10_000), "99.9 %");
+        assert_eq!(percent(1, 0), "\u{2013}");
+    }
+}

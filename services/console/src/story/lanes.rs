@@ -1,0 +1,262 @@
+//! The lanes of a timeline: a row for each turn, each call and each change of course, with its attempts and pauses as bars.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use redial_proto::AgentSpec;
+
+use super::{Asked, Story, Turn, chains::was_fed_back, why};
+use crate::{
+    fold::{Scale, Span},
+    pages::task::record::{Attempt, CallItem},
+    show::{self, Html, escape},
+};
+
+/// A row.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// Its anchor: `t2` for a turn, `c2.1` for a call, `n7` for the step of a note.
+    pub(crate) key: String,
+    /// `turn`, `tool` or `note`.
+    pub(crate) kind: &'static str,
+    pub(crate) nth: String,
+    pub(crate) state: String,
+    pub(crate) name: String,
+    pub(crate) why: String,
+    pub(crate) bars: Html,
+    /// The call, by turn and number; a turn has number 0.
+    pub(crate) call: Option<(u32, u32)>,
+}
+
+/// The lanes of a task, in the order in which things began, and their scale.
+pub(crate) fn lanes(
+    story: &Story,
+    items: &[CallItem],
+    agent: Option<&AgentSpec>,
+    now: DateTime<Utc>,
+) -> (Vec<Lane>, Scale) {
+    let begin = story.task.submitted_at;
+    let end = story.end().unwrap_or(now).max(begin);
+    let scale = Scale::new(begin, end, &busy(story, items, now));
+    let drawn = Drawn { scale: &scale, now: end };
+    let item = |key: &(u32, u32)| items.iter().find(|item| (item.turn, item.call_index) == *key);
+    let mut rows: Vec<(DateTime<Utc>, u32, u32, Lane)> = Vec::new();
+    for (n, turn) in &story.turns {
+        rows.push((turn.asked_at, *n, 0, drawn.turn(*n, turn, item(&(*n, 0)))));
+    }
+    for (key, call) in &story.calls {
+        rows.push((call.at, key.0, key.1, drawn.call(*key, call, item(key), agent)));
+    }
+    for note in &story.notes {
+        let lane = Lane {
+            key: format!("n{}", note.step),
+            kind: "note",
+            nth: String::new(),
+            state: note_state(note.what).to_owned(),
+            name: note.what.to_owned(),
+            why: show::line(&note.text, 240),
+            bars: drawn.mark(note.at),
+            call: None,
+        };
+        rows.push((note.at, u32::MAX, note.step, lane));
+    }
+    rows.sort_by_key(|row| (row.0, row.1, row.2));
+    (rows.into_iter().map(|(.., lane)| lane).collect(), scale)
+}
+
+fn note_state(what: &str) -> &'static str {
+    match what {
+        "succeeded" => "succeeded",
+        "failed" => "failed",
+        "cancelled" | "cancel" => "cancelled",
+        _ => "warn",
+    }
+}
+
+/// When something happened: attempts, and a moment around each step.
+fn busy(story: &Story, items: &[CallItem], now: DateTime<Utc>) -> Vec<Span> {
+    let moment = TimeDelta::milliseconds(1);
+    let attempts = items.iter().flat_map(|item| &item.attempts_made);
+    let mut spans: Vec<Span> =
+        attempts.map(|attempt| Span { from: attempt.started_at, to: attempt.ended_at.unwrap_or(now) }).collect();
+    let noted = story.notes.iter().map(|note| note.at);
+    let turns = story.turns.values().flat_map(|turn| [Some(turn.asked_at), turn.ended_at]).flatten();
+    spans.extend(noted.chain(turns).map(|at| Span { from: at, to: at + moment }));
+    spans
+}
+
+struct Drawn<'a> {
+    scale: &'a Scale,
+    /// Where what has not ended is cut off.
+    now: DateTime<Utc>,
+}
+
+impl Drawn<'_> {
+    fn turn(&self, n: u32, turn: &Turn, item: Option<&CallItem>) -> Lane {
+        let state = item.map_or_else(
+            || if turn.ended_at.is_some() { "succeeded" } else { "running" }.to_owned(),
+            |item| item.state.clone(),
+        );
+        let bars = match item {
+            Some(item) => self.bars(item, "b-run-model"),
+            None => self.one(turn.asked_at, turn.ended_at, "b-run-model"),
+        };
+        Lane {
+            key: format!("t{n}"),
+            kind: "turn",
+            nth: n.to_string(),
+            state,
+            name: turn.model.clone(),
+            why: why::of_turn(turn),
+            bars,
+            call: Some((n, 0)),
+        }
+    }
+
+    fn call(&self, key: (u32, u32), call: &Asked, item: Option<&CallItem>, agent: Option<&AgentSpec>) -> Lane {
+        let answered = call.answer.as_ref();
+        let state = match (item, answered) {
+            (Some(item), _) => item.state.clone(),
+            (None, Some(answer)) if answer.class.is_none() => "succeeded".to_owned(),
+            (None, Some(answer)) if !answer.ran => "refused".to_owned(),
+            (None, Some(_)) => "failed".to_owned(),
+            (None, None) => "ready".to_owned(),
+        };
+        let bars = match item {
+            Some(item) if !item.attempts_made.is_empty() || item.finished_at.is_none() => self.bars(item, "b-run-good"),
+            _ if answered.is_some_and(|answer| !answer.ran) || was_fed_back(call) => self.mark(call.at),
+            _ => self.one(call.at, answered.map(|answer| answer.at), "b-run-good"),
+        };
+        let mut why = why::of_call(call, agent);
+        if let Some(item) = item.filter(|_| answered.is_none()) {
+            why = item.standing().map_or(why.clone(), |standing| {
+                if why.is_empty() { standing.clone() } else { format!("{standing}; {why}") }
+            });
+        }
+        Lane {
+            key: format!("c{}.{}", key.0, key.1),
+            kind: "tool",
+            nth: format!("{}.{}", key.0, key.1),
+            state,
+            name: call.tool.clone(),
+            why,
+            bars,
+            call: Some(key),
+        }
+    }
+
+    /// The life of a call: how long it waited, its attempts, the pauses between them.
+    fn bars(&self, item: &CallItem, good: &'static str) -> Html {
+        let mut svg = String::new();
+        let mut told: Vec<String> = Vec::new();
+        let mut at = item.submitted_at;
+        let mut paused = false;
+        for attempt in &item.attempts_made {
+            if attempt.started_at > at {
+                svg += &if paused { self.pause(at, attempt.started_at) } else { self.wait(at, attempt.started_at) };
+            }
+            let class = bar_class(item, attempt, good);
+            svg += &self.bar(attempt.started_at, attempt.ended_at, class, &attempt.told());
+            if let (None, Some(until)) = (attempt.ended_at, attempt.lease_until) {
+                svg += &self.lease(until);
+            }
+            told.push(attempt.told());
+            at = attempt.ended_at.unwrap_or(self.now);
+            paused = attempt.class.is_some();
+        }
+        if item.finished_at.is_none() && item.attempts_made.last().is_none_or(|last| last.ended_at.is_some()) {
+            svg += &if paused { self.pause(at, self.now) } else { self.wait(at, self.now) };
+        }
+        self.strip(&svg, &told.join("; "))
+    }
+
+    fn one(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, class: &str) -> Html {
+        let took = show::span((to.unwrap_or(self.now) - from).num_milliseconds());
+        self.strip(&self.bar(from, to, class, &took), &took)
+    }
+
+    fn mark(&self, at: DateTime<Utc>) -> Html {
+        let x = self.scale.x(at);
+        self.strip(&format!("<circle class=\"b-mark\" cx=\"{x:.3}%\" cy=\"50%\" r=\"4\"/>"), &show::exact(&at))
+    }
+
+    fn bar(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, class: &str, told: &str) -> String {
+        let end = to.unwrap_or(self.now).max(from);
+        let (x, x2) = (self.scale.x(from), self.scale.x(end));
+        let width = (x2 - x).max(0.35);
+        let class = if to.is_none() { "b-run-open" } else { class };
+        let took = show::span((end - from).num_milliseconds());
+        let (place, anchor) = if x + width > 88.0 { (x - 0.6, "end") } else { (x + width + 0.6, "start") };
+        format!(
+            "<g><title>{}</title><rect class=\"{class}\" x=\"{x:.3}%\" y=\"27%\" width=\"{width:.3}%\" height=\"46%\" rx=\"3\"/></g>\
+             <text x=\"{place:.3}%\" y=\"50%\" dy=\".35em\" text-anchor=\"{anchor}\">{took}</text>",
+            escape(told)
+        )
+    }
+
+    fn wait(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> String {
+        let (x, x2) = (self.scale.x(from), self.scale.x(to));
+        let took = show::span((to - from).num_milliseconds());
+        let width = (x2 - x).max(0.1);
+        format!(
+            "<rect class=\"b-wait\" x=\"{x:.3}%\" y=\"42%\" width=\"{width:.3}%\" height=\"16%\"><title>waited {took}</title></rect>"
+        )
+    }
+
+    fn pause(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> String {
+        let (x, x2) = (self.scale.x(from), self.scale.x(to));
+        let took = show::span((to - from).num_milliseconds());
+        format!(
+            "<line class=\"b-pause\" x1=\"{x:.3}%\" x2=\"{x2:.3}%\" y1=\"50%\" y2=\"50%\"><title>pause of {took} before the retry</title></line>"
+        )
+    }
+
+    /// Until when the worker that runs it holds it.
+    fn lease(&self, until: DateTime<Utc>) -> String {
+        let x = self.scale.x(until.min(self.now));
+        format!(
+            "<line class=\"b-now\" x1=\"{x:.3}%\" x2=\"{x:.3}%\" y1=\"15%\" y2=\"85%\"><title>lease until {}</title></line>",
+            show::exact(&until)
+        )
+    }
+
+    fn strip(&self, svg: &str, told: &str) -> Html {
+        let mut folds = String::new();
+        for fold in self.scale.folds() {
+            folds += &format!(
+                "<rect class=\"fold\" x=\"{:.3}%\" width=\"{:.3}%\" y=\"0\" height=\"100%\"/>",
+                fold.x, fold.width
+            );
+        }
+        let label = if told.is_empty() { "waits" } else { told };
+        Html(format!("<svg role=\"img\" aria-label=\"{}\">{folds}{svg}</svg>", escape(&show::clip(label, 300))))
+    }
+}
+
+fn bar_class(item: &CallItem, attempt: &Attempt, good: &'static str) -> &'static str {
+    match (attempt.class.is_some(), item.is_unknown()) {
+        (_, true) => "b-run-odd",
+        (true, _) => "b-run-bad",
+        (false, _) => good,
+    }
+}
+
+/// The ruler above the lanes.
+pub(crate) fn ruler(scale: &Scale) -> Html {
+    let mut svg = String::from("<svg aria-hidden=\"true\">");
+    for fold in scale.folds() {
+        let middle = fold.x + fold.width / 2.0;
+        svg += &format!(
+            "<rect class=\"fold\" x=\"{:.3}%\" width=\"{:.3}%\" y=\"0\" height=\"100%\"/><text x=\"{middle:.3}%\" y=\"50%\" dy=\".35em\" text-anchor=\"middle\">{}</text>",
+            fold.x, fold.width, fold.label
+        );
+    }
+    for tick in scale.ticks() {
+        svg += &format!(
+            "<line class=\"tick\" x1=\"{0:.3}%\" x2=\"{0:.3}%\" y1=\"0\" y2=\"100%\"/><text x=\"{1:.3}%\" y=\"50%\" dy=\".35em\">{2}</text>",
+            tick.x,
+            tick.x + 0.5,
+            tick.label
+        );
+    }
+    svg += "</svg>";
+    Html(svg)
+}

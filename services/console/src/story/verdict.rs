@@ -1,0 +1,216 @@
+//! What to know of a task before anything else: what went wrong, why, and what to do.
+
+use chrono::{DateTime, Utc};
+use redial_proto::{AgentSpec, TaskCode, TaskState};
+
+use super::{Asked, Story, why};
+use crate::{
+    pages::task::record::CallItem,
+    show::{self, things},
+};
+
+/// See the module.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// `good`, `warn`, `bad`, `odd`, or nothing while it runs.
+    pub(crate) tone: &'static str,
+    pub(crate) heading: String,
+    pub(crate) because: String,
+    pub(crate) remedy: String,
+    /// The lane that shows it.
+    pub(crate) lane: Option<String>,
+}
+
+/// The verdict about a task. `now` is the time of the reader.
+pub(crate) fn verdict(story: &Story, items: &[CallItem], agent: Option<&AgentSpec>, now: DateTime<Utc>) -> Verdict {
+    if let Some(item) = items.iter().find(|item| item.is_unknown() && item.redriven_as.is_none()) {
+        return unknown(item);
+    }
+    match (story.task.state, story.task.code) {
+        (TaskState::Waiting, _) => Verdict {
+            heading: "Waits for its turn".to_owned(),
+            because: "An earlier task of its conversation has not ended; a conversation has one task at a time."
+                .to_owned(),
+            ..Verdict::default()
+        },
+        (TaskState::Running, _) => running(story, items, now),
+        (TaskState::Succeeded, Some(TaskCode::AnswerCutOff)) => Verdict {
+            tone: "warn",
+            heading: "Answered, but the answer is cut off".to_owned(),
+            because: "The model reached its limit of tokens.".to_owned(),
+            remedy: "Raise max_tokens of the agent, or set cut_off to \"continue\".".to_owned(),
+            ..Verdict::default()
+        },
+        (TaskState::Succeeded, _) => succeeded(story),
+        (TaskState::Cancelled, _) => Verdict {
+            tone: "warn",
+            heading: "Stopped by a user".to_owned(),
+            because: "What had run until then is on record below.".to_owned(),
+            ..Verdict::default()
+        },
+        (TaskState::Failed, code) => failed(story, code, agent),
+    }
+}
+
+fn unknown(item: &CallItem) -> Verdict {
+    Verdict {
+        tone: "odd",
+        heading: format!("Nobody knows whether {} did its work", item.tool),
+        because: item.message.clone().unwrap_or_else(|| "Its worker was lost while it ran.".to_owned()),
+        remedy: format!(
+            "Look at what {} did. If it did nothing, run the call again; if it did its work, leave it. Redial does not run it twice on a guess.",
+            item.tool
+        ),
+        lane: Some(item.lane()),
+    }
+}
+
+fn running(story: &Story, items: &[CallItem], now: DateTime<Utc>) -> Verdict {
+    let open: Vec<&CallItem> = items.iter().filter(|item| item.finished_at.is_none()).collect();
+    let Some(first) = open.first() else {
+        return Verdict {
+            heading: "Running".to_owned(),
+            because: "A dispatcher decides what comes next.".to_owned(),
+            ..Verdict::default()
+        };
+    };
+    let what = first.model().map_or_else(|| first.tool.clone(), |model| format!("the model {model}"));
+    let more = if open.len() > 1 { format!(" and {} more", things(open.len() - 1, "call")) } else { String::new() };
+    let since = show::span((now - first.submitted_at).num_milliseconds().max(0));
+    let (tone, heading) = match first.state.as_str() {
+        "retry_wait" => ("warn", format!("Waits for a retry of {what}{more}")),
+        "client_wait" => ("", format!("Waits for the client's answer to {what}{more}")),
+        "ready" => ("", format!("Waits for a worker to take {what}{more}")),
+        _ => ("", format!("Works: {what}{more}, since {since}")),
+    };
+    let because = first.standing().unwrap_or_else(|| format!("Turn {} of the task.", story.turns.len()));
+    Verdict { tone, heading, because, lane: Some(first.lane()), ..Verdict::default() }
+}
+
+fn succeeded(story: &Story) -> Verdict {
+    let task = &story.task;
+    let mut parts = vec![things(task.turns, "turn"), things(task.tool_calls, "tool call")];
+    if task.corrections > 0 {
+        parts.push(things(task.corrections, "correction"));
+    }
+    let took = task.finished_at.map(|end| show::span((end - task.submitted_at).num_milliseconds()));
+    let because = format!("{}{}.", parts.join(", "), took.map(|took| format!(", in {took}")).unwrap_or_default());
+    Verdict { tone: "good", heading: "Answered".to_owned(), because, ..Verdict::default() }
+}
+
+fn failed(story: &Story, code: Option<TaskCode>, agent: Option<&AgentSpec>) -> Verdict {
+    let last =
+        story.calls.iter().rev().find(|(_, call)| call.answer.as_ref().is_some_and(|answer| answer.class.is_some()));
+    let lane = last.map(|((turn, index), _)| format!("c{turn}.{index}"));
+    let about = last.map(|(_, call)| about(call)).unwrap_or_default();
+    let (heading, because, remedy) = match code {
+        Some(TaskCode::CorrectionsExhausted) => corrections(story, last.map(|(_, call)| call), agent, &about),
+        Some(TaskCode::ModelFailed) => model_failed(story),
+        Some(code) => limit(code, agent, &about),
+        None => ("Failed".to_owned(), about, String::new()),
+    };
+    let because = match (&story.task.message, because.is_empty()) {
+        (Some(message), true) => message.clone(),
+        _ => because,
+    };
+    Verdict { tone: "bad", heading, because, remedy, lane }
+}
+
+fn about(call: &Asked) -> String {
+    let Some(answer) = &call.answer else { return String::new() };
+    let Some(class) = answer.class else { return String::new() };
+    let rules = why::rules(&answer.details);
+    let said = if rules.is_empty() { answer.message.clone().unwrap_or_default() } else { rules };
+    format!(
+        "The last call of {} {}: {said}.",
+        call.tool,
+        why::how(&class, &answer.ran, answer.corrections_left.is_some())
+    )
+}
+
+fn corrections(
+    story: &Story,
+    last: Option<&Asked>,
+    agent: Option<&AgentSpec>,
+    about: &str,
+) -> (String, String, String) {
+    let tool = last.map_or("a tool", |call| call.tool.as_str());
+    let times = story.calls.values().filter(|call| call.tool == tool && super::chains::was_fed_back(call)).count();
+    let setting = agent
+        .map(|agent| {
+            format!(
+                " (max_corrections = {}, budgets.corrections = {})",
+                agent.max_corrections, agent.budgets.corrections
+            )
+        })
+        .unwrap_or_default();
+    let place = last
+        .and_then(|call| call.answer.as_ref())
+        .and_then(|answer| answer.details.first())
+        .map(|detail| detail.path.clone());
+    let what = match place.filter(|place| !place.is_empty()) {
+        Some(place) => format!("say in the tool's schema what {place} takes, with an example"),
+        None => "say in the tool's description what it refuses".to_owned(),
+    };
+    (
+        format!("The model did not get {tool} right"),
+        format!("It was fed back {times} times, and its corrections are used up{setting}. {about}"),
+        format!(
+            "In this order: {what}; give the agent a fallback_model; raise max_corrections. Then submit the task again."
+        ),
+    )
+}
+
+fn model_failed(story: &Story) -> (String, String, String) {
+    let turn = story.turns.values().next_back();
+    let why = turn
+        .and_then(|turn| turn.retries.last())
+        .map(|retry| format!("{}: {}", show::words(retry.class.as_str()), retry.message));
+    let because = why.or_else(|| story.task.message.clone()).unwrap_or_default();
+    (
+        format!("The model{} could not be asked", turn.map(|turn| format!(" {}", turn.model)).unwrap_or_default()),
+        because,
+        "Look at the last turn: a rejected key or a wrong name is a setting of models.toml; an outage of the provider ends by itself. Then submit the task again.".to_owned(),
+    )
+}
+
+fn limit(code: TaskCode, agent: Option<&AgentSpec>, about: &str) -> (String, String, String) {
+    let budgets = agent.map(|agent| agent.budgets);
+    let (heading, setting) = match code {
+        TaskCode::TurnsExhausted => {
+            ("The turns are used up", budgets.map(|all| format!("budgets.turns = {}", all.turns)))
+        }
+        TaskCode::ToolCallsExhausted => {
+            ("The tool calls are used up", budgets.map(|all| format!("budgets.tool_calls = {}", all.tool_calls)))
+        }
+        TaskCode::TokensExhausted => (
+            "The tokens are used up",
+            budgets.and_then(|all| all.tokens).map(|tokens| format!("budgets.tokens = {tokens}")),
+        ),
+        TaskCode::CostExhausted => (
+            "The money is used up",
+            budgets.and_then(|all| all.cost_usd).map(|cost| format!("budgets.cost_usd = {cost}")),
+        ),
+        TaskCode::CostUnknown => (
+            "A model has no price, so the limit of money cannot be kept",
+            Some("budgets.cost_usd, and prices in models.toml".to_owned()),
+        ),
+        TaskCode::TimeExhausted => {
+            ("The time is used up", budgets.map(|all| format!("budgets.seconds = {}", all.seconds)))
+        }
+        TaskCode::NoAnswer => ("The model's replies held no answer", None),
+        TaskCode::Internal => ("A bug of Redial", None),
+        other => return (show::words(other.as_str()), about.to_owned(), String::new()),
+    };
+    let remedy = match (code, &setting) {
+        (TaskCode::NoAnswer, _) => "Look at what the model saw in its last turn; another model may do.".to_owned(),
+        (TaskCode::Internal, _) => {
+            "The dispatcher's log has the reason. Please report it with the task's record.".to_owned()
+        }
+        (_, Some(setting)) => format!(
+            "The agent's setting decided: {setting}. Look at what used it up, raise it if that was right, and submit again."
+        ),
+        (_, None) => "Look at what used it up, and submit again.".to_owned(),
+    };
+    (heading.to_owned(), about.to_owned(), remedy)
+}
