@@ -6,6 +6,7 @@
 //! same page again when an event says that it changed, and carries the differences over. `pages` has a file for each page.
 
 mod assets;
+mod chart;
 mod client;
 mod failure;
 mod filter;

@@ -1,6 +1,7 @@
 //! The pages: a file for each.
 
 mod overview;
+mod statistics;
 pub(crate) mod task;
 pub(crate) mod tasks;
 

@@ -1,20 +1,28 @@
 //! `/console`: what needs attention, and where things stand.
 
-use axum::extract::Form;
-use axum::http::header;
 use axum::{
     Router,
+    extract::Form,
+    http::header,
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
+use redial_proto::TaskView;
 use serde::Deserialize;
 
-use super::tasks::TaskList;
+use super::{
+    statistics::{self, Group, Statistics},
+    tasks::TaskList,
+};
 use crate::{
     Console,
     failure::Failure,
     page::{Shell, THEME, Visit},
+    show,
 };
+
+/// Rows of a list on this page.
+const ROWS: usize = 8;
 
 pub(super) fn router() -> Router<Console> {
     Router::new().route("/console", get(overview)).route("/console/theme", post(theme))
@@ -24,7 +32,27 @@ pub(super) fn router() -> Router<Console> {
 #[template(path = "overview.html")]
 struct Page {
     shell: Shell,
-    tasks: TaskList,
+    hours: Statistics,
+    tools: Statistics,
+    classes: Statistics,
+    unknown: Unknown,
+    latest: Vec<TaskView>,
+    running: TaskList,
+    failed: TaskList,
+}
+
+/// `GET /v1/calls`, of which only the number counts here.
+#[derive(Deserialize)]
+struct Unknown {
+    calls: Vec<Redriven>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+#[derive(Deserialize)]
+struct Redriven {
+    #[serde(default)]
+    redriven_as: Option<String>,
 }
 
 async fn overview(visit: Visit) -> Response {
@@ -32,8 +60,75 @@ async fn overview(visit: Visit) -> Response {
 }
 
 async fn page(visit: &Visit) -> Result<Page, Failure> {
-    let tasks = visit.api.get("/v1/tasks?page_size=10").await?;
-    Ok(Page { shell: visit.frame("Overview").live("/v1/events").again(10), tasks })
+    let day = (chrono::Utc::now() - chrono::TimeDelta::hours(24)).format("%Y-%m-%dT%H:00:00Z").to_string();
+    let unknown = visit.api.get("/v1/calls?state=unknown&page_size=100").await?;
+    let hours = statistics::by(visit, "hour", "").await?;
+    let classes = statistics::by(visit, "class", "").await?;
+    let tools = statistics::by(visit, "tool", "").await?;
+    let running = visit.api.get("/v1/tasks?state=running&page_size=100").await?;
+    let failed = visit.api.get(&format!("/v1/tasks?state=failed&since={day}&page_size=8")).await?;
+    let latest: TaskList = visit.api.get("/v1/tasks?page_size=8").await?;
+    let shell = visit.frame("Overview").live("/v1/events").again(10);
+    Ok(Page { shell, hours, tools, classes, unknown, latest: latest.tasks, running, failed })
+}
+
+impl Page {
+    /// Unknown outcomes that nobody has decided: `3`, or `100+`.
+    fn open_unknown(&self) -> String {
+        let open = self.unknown.calls.iter().filter(|call| call.redriven_as.is_none()).count();
+        more(open, &self.unknown.next_page_token)
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.open_unknown() != "0"
+    }
+
+    fn running(&self) -> String {
+        more(self.running.tasks.len(), &self.running.next_page_token)
+    }
+
+    /// The tools with failures, those with the most first.
+    fn worst(&self) -> Vec<&Group> {
+        let mut bad: Vec<&Group> = self.tools.groups.iter().filter(|group| group.bad() > 0).collect();
+        bad.sort_by_key(|group| std::cmp::Reverse(group.bad()));
+        bad.truncate(ROWS);
+        bad
+    }
+
+    /// Error classes, those with the most calls first.
+    fn bad_classes(&self) -> Vec<&Group> {
+        let bad = self.classes.groups.iter().filter(|group| group.bad() > 0);
+        bad.take(ROWS).collect()
+    }
+
+    fn bad(&self) -> u64 {
+        self.hours.sum(Group::bad)
+    }
+
+    fn ended(&self) -> u64 {
+        self.hours.sum(|group| group.calls)
+    }
+
+    fn corrections(&self) -> u64 {
+        self.hours.sum(|group| group.corrections)
+    }
+
+    fn retries(&self) -> u64 {
+        self.hours.sum(|group| group.retries)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.latest.is_empty() && self.hours.groups.is_empty()
+    }
+
+    fn share_failed(&self) -> String {
+        show::percent(self.bad(), self.ended())
+    }
+}
+
+fn more(count: usize, next: &str) -> String {
+    let more = if next.is_empty() { "" } else { "+" };
+    format!("{}{more}", show::count(count))
 }
 
 /// Dark or light, and where to go on.
@@ -45,7 +140,12 @@ struct Theme {
 }
 
 async fn theme(Form(chosen): Form<Theme>) -> Response {
-    let next = if chosen.next.starts_with("/console") { chosen.next.as_str() } else { "/console" };
+    let next =
+        if chosen.next == "/console" || chosen.next.starts_with("/console/") || chosen.next.starts_with("/console?") {
+            chosen.next.as_str()
+        } else {
+            "/console"
+        };
     let theme = if chosen.theme == "dark" { "dark" } else { "light" };
     let cookie = format!("{THEME}={theme}; Path=/console; Max-Age=31536000; SameSite=Strict; HttpOnly");
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()
