@@ -57,7 +57,7 @@ const MAY_USE: [(&str, &[&str]); 28] = [
     ("redial-queue", &["redial-proto", "redial-records", "redial-backoff"]),
     ("redial-telemetry", &["redial-proto"]),
     ("redial-servers", &["redial-backoff"]),
-    ("redial-views", &["redial-proto", "redial-engine", "redial-store"]),
+    ("redial-views", &["redial-proto", "redial-arguments", "redial-engine", "redial-store"]),
     ("redial-console", &["redial-proto"]),
     (
         "redial-gateway",

@@ -19,6 +19,7 @@ mod progress;
 mod record;
 mod records;
 mod search;
+mod task_attempts;
 mod tasks;
 
 pub use ended_since::{EndedLine, EndedPosition};
@@ -33,6 +34,7 @@ pub use records::{
     WorkerRecord,
 };
 pub use search::{Payload, Texts};
+pub use task_attempts::{TimedAttempt, TimedCall};
 
 impl Store {
     /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.

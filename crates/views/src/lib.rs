@@ -1,7 +1,16 @@
-//! What is on record, as users see it: the same from a dispatcher and from a gateway.
+//! What is on record, as users see it: the same from a dispatcher, a gateway and the command line.
 
+mod arguments;
 mod call;
 mod figures;
+mod ledger;
+mod replay;
+mod task_audit;
 
+pub use arguments::{Checked, check_arguments};
 pub use call::{attempt_view, call_view, feedback};
 pub use figures::{Counts, Figures, sort_groups};
+pub use ledger::{Ran, ran};
+pub use redial_engine::task::Difference;
+pub use replay::SavedTask;
+pub use task_audit::TaskAudit;

@@ -101,6 +101,24 @@ impl<T: OfUuid> FromRequestParts<Shared> for Id<T> {
     }
 }
 
+/// An id and a number in the path.
+pub(crate) struct Ids<T, N>(pub(crate) T, pub(crate) N);
+
+impl<T: OfUuid> FromRequestParts<Shared> for Ids<T, u32> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Shared) -> Result<Self, Problem> {
+        let wrong = |what: &str, text: &str, allowed: &str| {
+            Problem::invalid(format!("the {what} in the path is {:?}; allowed: {allowed}", limits::shorten(text, 100)))
+        };
+        let read = Path::<(String, String)>::from_request_parts(parts, gateway).await;
+        let Path((id, number)) = read.map_err(|_| wrong("id", "", "a UUID"))?;
+        let id = id.parse().map(T::of).map_err(|_| wrong("id", &id, "a UUID"))?;
+        let number = number.parse().map_err(|_| wrong("number", &number, "a whole number from 1"))?;
+        Ok(Self(id, number))
+    }
+}
+
 impl FromRequestParts<Shared> for Name {
     type Rejection = Problem;
 

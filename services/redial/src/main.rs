@@ -13,7 +13,6 @@ mod output;
 mod protect;
 mod settings;
 mod table;
-mod task_audit;
 mod timeline;
 
 use std::process::ExitCode;

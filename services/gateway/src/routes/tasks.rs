@@ -1,10 +1,14 @@
 //! `/v1/tasks`.
 
+mod calls;
 mod cancel;
 mod events;
 mod get;
 mod list;
+mod replay;
+mod spec;
 mod submit;
+mod turn;
 
 use redial_proto::{TaskCancelReply, TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
 
@@ -47,6 +51,29 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<get::StepsQuery>()
             .answer::<TaskReport>(200, "The task, and its steps."),
+        Endpoint::get("/v1/tasks/{id}/calls", calls::calls)
+            .about(TAG, "list_task_calls", "The calls of a task with their attempts, as a timeline shows them")
+            .roles(READ)
+            .query::<calls::TaskCallsQuery>()
+            .answer::<calls::TaskCallList>(200, "Calls, by turn and number."),
+        Endpoint::get("/v1/tasks/{id}/spec", spec::spec)
+            .about(TAG, "get_task_spec", "The agent of a task, as it was when the task was submitted")
+            .roles(READ)
+            .answer::<spec::TaskSpec>(200, "The agent."),
+        Endpoint::get("/v1/tasks/{id}/turns/{turn}", turn::turn)
+            .about(TAG, "get_task_turn", "What a model saw in a turn, and what it answered")
+            .roles(READ)
+            .answer::<turn::TurnView>(200, "The turn."),
+        Endpoint::get("/v1/tasks/{id}/replay", replay::replay)
+            .about(TAG, "replay_task", "Decide a recorded task again, and say what differs")
+            .description("What is on record goes through the same planner as when it happened. Nothing runs, and nothing changes.")
+            .roles(READ)
+            .answer::<replay::Replay>(200, "What differs; nothing, if the task would go the same way again."),
+        Endpoint::get("/v1/tasks/{id}/record", replay::record)
+            .about(TAG, "get_task_record", "Everything on record about a task")
+            .description("The same as `redial show TASK --json`: a regression test for `redial replay --file`. At most 32 MiB.")
+            .roles(READ)
+            .answer::<serde_json::Value>(200, "The record."),
         Endpoint::get("/v1/tasks/{id}/events", events::events)
             .about(TAG, "follow_task", "The events of a task as they happen")
             .description(

@@ -1,5 +1,7 @@
 //! `/v1/tools`.
 
+mod check;
+
 use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
@@ -28,6 +30,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "get_tool", "A tool")
             .roles(READ)
             .answer::<ToolView>(200, "The tool."),
+        Endpoint::post("/v1/tools/{tool}/check", check::check)
+            .about(TAG, "check_arguments", "Check arguments as a submission would, and change nothing")
+            .roles(check::ROLES)
+            .body::<check::CheckBody>()
+            .answer::<redial_views::Checked>(200, "Whether they fit, with the repairs or the broken rules."),
     ]
 }
 

@@ -3,10 +3,8 @@
 
 use std::{fs, path::Path, process::ExitCode};
 
-use redial_engine::task::{Difference, Recorded, replay};
-use redial_proto::{AgentSpec, ApiError, Code, Language, StoredMessage, TaskId, TaskStep};
-use redial_store::audit::CallAudit;
-use serde::Deserialize;
+use redial_proto::{ApiError, Code, TaskId};
+use redial_views::{Difference, SavedTask, TaskAudit};
 use serde_json::{Value, json};
 
 use crate::{
@@ -15,7 +13,6 @@ use crate::{
     ids::{self, IdText, Of},
     output,
     settings::Settings,
-    task_audit::TaskAudit,
 };
 
 pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Result<ExitCode> {
@@ -26,15 +23,15 @@ pub(crate) async fn run(settings: &Settings, args: &ReplayArgs) -> anyhow::Resul
     };
     let differences = saved.replay();
     if settings.json() {
-        output::json(&saved.as_json(&differences))?;
+        output::json(&as_json(&saved, &differences))?;
     } else {
-        output::line(saved.text(&differences))?;
+        output::line(text(&saved, &differences))?;
     }
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
 /// Converts the record like one in a file, so that a file is never incomplete.
-async fn from_database(settings: &Settings, task: &IdText) -> anyhow::Result<Saved> {
+async fn from_database(settings: &Settings, task: &IdText) -> anyhow::Result<SavedTask> {
     let store = connect::store(settings).await?;
     let task = ids::in_store(&store, task, Of::Task).await?;
     let Some(record) = TaskAudit::load(&store, TaskId(task)).await? else {
@@ -43,7 +40,7 @@ async fn from_database(settings: &Settings, task: &IdText) -> anyhow::Result<Sav
     Ok(serde_json::from_str(&serde_json::to_string(&record)?)?)
 }
 
-fn from_file(file: &Path) -> Result<Saved, ApiError> {
+fn from_file(file: &Path) -> Result<SavedTask, ApiError> {
     let name = file.display();
     let text = fs::read_to_string(file)
         .map_err(|error| ApiError::new(Code::InvalidValue, format!("--file {name}: {error}")))?;
@@ -54,70 +51,37 @@ fn from_file(file: &Path) -> Result<Saved, ApiError> {
     })
 }
 
-/// The part of a record that a replay needs.
-#[derive(Debug, Deserialize)]
-struct Saved {
-    task: TaskId,
-    input: String,
-    language: Language,
-    spec: AgentSpec,
-    steps: Vec<TaskStep>,
-    messages: Vec<StoredMessage>,
-    #[serde(default)]
-    earlier: Vec<StoredMessage>,
-    calls: Vec<CallAudit>,
+/// The differences, for people.
+fn text(saved: &SavedTask, differences: &[Difference]) -> String {
+    let mut text = format!("{} steps, {} decisions: ", saved.steps.len(), saved.decisions());
+    match differences.len() {
+        0 => text.push_str("identical"),
+        1 => text.push_str("1 difference"),
+        n => text.push_str(&format!("{n} differences")),
+    }
+    for difference in differences {
+        let [recorded, replayed] = [&difference.recorded, &difference.replayed]
+            .map(|json| json.as_deref().map_or_else(|| "nothing".to_owned(), output::plain));
+        let step = difference.step;
+        text.push_str(&format!("\nstep {step}\n  on record  {recorded}\n  replayed   {replayed}"));
+    }
+    text
 }
 
-impl Saved {
-    fn replay(&self) -> Vec<Difference> {
-        let mut messages = [self.earlier.as_slice(), self.messages.as_slice()].concat();
-        messages.sort_by_key(|message| message.seq);
-        let calls: Vec<_> = self.calls.iter().filter_map(CallAudit::ended).collect();
-        replay(&Recorded {
-            task: self.task,
-            spec: &self.spec,
-            language: self.language,
-            input: &self.input,
-            steps: &self.steps,
-            messages: &messages,
-            calls: &calls,
-        })
-    }
-
-    fn decisions(&self) -> usize {
-        self.steps.iter().map(|step| step.decisions.len()).sum()
-    }
-
-    fn text(&self, differences: &[Difference]) -> String {
-        let mut text = format!("{} steps, {} decisions: ", self.steps.len(), self.decisions());
-        match differences.len() {
-            0 => text.push_str("identical"),
-            1 => text.push_str("1 difference"),
-            n => text.push_str(&format!("{n} differences")),
-        }
-        for difference in differences {
-            let [recorded, replayed] = [&difference.recorded, &difference.replayed]
-                .map(|json| json.as_deref().map_or_else(|| "nothing".to_owned(), output::plain));
-            let step = difference.step;
-            text.push_str(&format!("\nstep {step}\n  on record  {recorded}\n  replayed   {replayed}"));
-        }
-        text
-    }
-
-    fn as_json(&self, differences: &[Difference]) -> Value {
-        let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
-        let difference = |difference: &Difference| {
-            let Difference { step, recorded, replayed } = difference;
-            json!({ "step": step, "recorded": value(recorded), "replayed": value(replayed) })
-        };
-        json!({
-            "task": self.task,
-            "steps": self.steps.len(),
-            "decisions": self.decisions(),
-            "identical": differences.is_empty(),
-            "differences": differences.iter().map(difference).collect::<Vec<_>>(),
-        })
-    }
+/// The same for machines.
+fn as_json(saved: &SavedTask, differences: &[Difference]) -> Value {
+    let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let difference = |difference: &Difference| {
+        let Difference { step, recorded, replayed } = difference;
+        json!({ "step": step, "recorded": value(recorded), "replayed": value(replayed) })
+    };
+    json!({
+        "task": saved.task,
+        "steps": saved.steps.len(),
+        "decisions": saved.decisions(),
+        "identical": differences.is_empty(),
+        "differences": differences.iter().map(difference).collect::<Vec<_>>(),
+    })
 }
 
 #[cfg(test)]
@@ -127,7 +91,7 @@ mod tests {
     /// The output of `redial show TASK --json` for a follow-up task with a repaired call.
     const RECORDED: &str = include_str!("replay/recorded.json");
 
-    fn changed(change: impl FnOnce(&mut Value)) -> Saved {
+    fn changed(change: impl FnOnce(&mut Value)) -> SavedTask {
         let mut record: Value = serde_json::from_str(RECORDED).unwrap();
         change(&mut record);
         serde_json::from_str(&record.to_string()).unwrap()
@@ -135,10 +99,10 @@ mod tests {
 
     #[test]
     fn a_recorded_task_replays_without_a_difference() {
-        let saved: Saved = serde_json::from_str(RECORDED).unwrap();
+        let saved: SavedTask = serde_json::from_str(RECORDED).unwrap();
         let differences = saved.replay();
-        assert_eq!(saved.text(&differences), "4 steps, 9 decisions: identical");
-        assert_eq!(saved.as_json(&differences)["identical"], true);
+        assert_eq!(text(&saved, &differences), "4 steps, 9 decisions: identical");
+        assert_eq!(as_json(&saved, &differences)["identical"], true);
         assert!(!saved.earlier.is_empty(), "it is a follow-up");
     }
 
@@ -146,13 +110,13 @@ mod tests {
     fn a_difference_is_named_with_its_step() {
         let saved = changed(|record| record["steps"][1]["decisions"][0]["seq"] = 99.into());
         let differences = saved.replay();
-        let text = saved.text(&differences);
-        assert!(text.starts_with("4 steps, 9 decisions: "), "{text}");
+        let told = text(&saved, &differences);
+        assert!(told.starts_with("4 steps, 9 decisions: "), "{told}");
         assert!(
-            text.contains("\nstep 2\n  on record  {\"decision\":\"message\",\"seq\":99}\n  replayed   {"),
-            "{text}"
+            told.contains("\nstep 2\n  on record  {\"decision\":\"message\",\"seq\":99}\n  replayed   {"),
+            "{told}"
         );
-        let json = saved.as_json(&differences);
+        let json = as_json(&saved, &differences);
         assert_eq!(json["differences"][0]["recorded"]["seq"], 99);
         assert_ne!(json["differences"][0]["replayed"]["seq"], 99);
     }

@@ -8,13 +8,13 @@ use std::{collections::BTreeSet, process::ExitCode};
 use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason, json_text};
 use redial_store::{Store, audit::CallAudit};
+use redial_views::TaskAudit;
 
 use crate::{
     connect,
     ids::{self, IdText, Of},
     output,
     settings::Settings,
-    task_audit::TaskAudit,
     timeline::{Entry, Event, Ink, Page, Printed, TaskTimeline, call, diagram, totals},
 };
 

@@ -93,6 +93,6 @@ async fn read(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskVie
     gateway.store.of(&who.tenant).task(task).await?.ok_or_else(|| not_found(task))
 }
 
-fn not_found(task: TaskId) -> Problem {
+pub(super) fn not_found(task: TaskId) -> Problem {
     Problem::new(Code::TaskNotFound, format!("no task {task} is on record"))
 }

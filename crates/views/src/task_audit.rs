@@ -1,4 +1,4 @@
-//! Everything on record about a task: what `redial show` prints, and what `redial replay` needs.
+//! Everything on record about a task: what `redial show` prints, and what a replay needs.
 
 use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, TaskStep, TaskView, Tenant};
 use redial_store::{Store, StoreError, audit::CallAudit};
@@ -6,35 +6,35 @@ use serde::Serialize;
 
 /// A task's record; `redial replay --file` reads its JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct TaskAudit {
+pub struct TaskAudit {
     /// The task as users see it.
     #[serde(flatten)]
-    pub(crate) task: TaskView,
+    pub task: TaskView,
     /// Scope of its conversation.
-    pub(crate) tenant: String,
+    pub tenant: String,
     /// Language of Redial's texts to its model.
-    pub(crate) language: Language,
+    pub language: Language,
     /// Its agent at the time of its submission.
-    pub(crate) spec: AgentSpec,
+    pub spec: AgentSpec,
     /// In order.
-    pub(crate) steps: Vec<TaskStep>,
+    pub steps: Vec<TaskStep>,
     /// The messages that the steps wrote, in order.
-    pub(crate) messages: Vec<StoredMessage>,
+    pub messages: Vec<StoredMessage>,
     /// The messages that its conversation had before.
-    pub(crate) earlier: Vec<StoredMessage>,
+    pub earlier: Vec<StoredMessage>,
     /// All its calls with their attempts; a model's turn has call index 0.
-    pub(crate) calls: Vec<CallAudit>,
+    pub calls: Vec<CallAudit>,
 }
 
 impl TaskAudit {
-    /// Reads it; `None` if there is no such task.
-    pub(crate) async fn load(store: &Store, id: TaskId) -> Result<Option<Self>, StoreError> {
+    /// Reads it, however large it is; `None` if there is no such task.
+    pub async fn load(store: &Store, id: TaskId) -> Result<Option<Self>, StoreError> {
         let Some(origin) = store.task_origin(id).await? else { return Ok(None) };
         let tenant = Tenant::on_record(&origin.tenant);
         let (mut steps, mut messages) = (Vec::new(), Vec::new());
         let task = loop {
             let after = steps.last().map_or(0, |step: &TaskStep| step.step);
-            // Without a limit: this goes to a terminal or a file, not into a message.
+            // Without a limit: nothing may be cut.
             let Some(report) = store.of(&tenant).task_report(id, after, usize::MAX).await? else { return Ok(None) };
             let read = report.steps.len();
             steps.extend(report.steps);

@@ -1,0 +1,11 @@
+-- About how many bytes the record of a task holds: its calls with their results, and the conversation up to its last message.
+SELECT (
+    COALESCE((
+        SELECT sum(octet_length(c.arguments::text) + COALESCE((
+            SELECT sum(octet_length(a.output::text)) FROM attempts a WHERE a.call_id = c.id AND a.output IS NOT NULL), 0))
+        FROM calls c WHERE c.task_id = $1), 0)
+    + COALESCE((
+        SELECT sum(octet_length(m.content) + COALESCE(octet_length(m.thought), 0) + COALESCE(octet_length(m.calls::text), 0))
+        FROM messages m JOIN tasks t ON t.tenant = m.tenant AND t.conversation = m.conversation
+        WHERE t.id = $1), 0)
+    )::bigint AS "bytes!"

@@ -1,0 +1,114 @@
+//! The decisions of a recorded task, repeated; and the record itself, as a regression test.
+
+use axum::{
+    extract::State,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use redial_proto::{Code, TaskId};
+use redial_views::{Difference, SavedTask, TaskAudit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::get::not_found;
+use crate::{
+    extract::Id,
+    gateway::{Gateway, Shared},
+    identity::Identity,
+    problem::Problem,
+};
+
+/// Bytes of a record that a gateway holds whole.
+const LARGEST: u64 = 32 * 1024 * 1024;
+/// Differences of an answer.
+const DIFFERENCES: usize = 20;
+
+/// What came of deciding a task again.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Replay {
+    /// The task.
+    task: TaskId,
+    /// Steps on record.
+    steps: usize,
+    /// Decisions on record.
+    decisions: usize,
+    /// Each decision was made as it is on record.
+    identical: bool,
+    /// The number of decisions that were made otherwise.
+    difference_count: usize,
+    /// The first 20 of them, in order.
+    differences: Vec<ReplayDifference>,
+}
+
+/// A decision that was made otherwise.
+#[derive(Serialize, JsonSchema)]
+struct ReplayDifference {
+    /// The step.
+    step: u32,
+    /// What is on record; `null` if nothing is.
+    recorded: Option<Value>,
+    /// What was decided now; `null` if nothing was.
+    replayed: Option<Value>,
+}
+
+impl From<&Difference> for ReplayDifference {
+    fn from(difference: &Difference) -> Self {
+        let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        Self { step: difference.step, recorded: value(&difference.recorded), replayed: value(&difference.replayed) }
+    }
+}
+
+pub(super) async fn replay(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(task): Id<TaskId>,
+) -> Result<axum::Json<Replay>, Problem> {
+    let _turn = gateway.long_read(&who).await?;
+    let record = load(&gateway, &who, task).await?;
+    let bug = |error: String| Problem::new(Code::Internal, format!("task {task} cannot be replayed: {error}"));
+    let repeated = tokio::task::spawn_blocking(move || {
+        // Through its JSON, like a record in a file, so that a file is never incomplete.
+        let saved: SavedTask = serde_json::from_str(&serde_json::to_string(&record)?)?;
+        let differences = saved.replay();
+        serde_json::Result::Ok(Replay {
+            task,
+            steps: saved.steps.len(),
+            decisions: saved.decisions(),
+            identical: differences.is_empty(),
+            difference_count: differences.len(),
+            differences: differences.iter().take(DIFFERENCES).map(ReplayDifference::from).collect(),
+        })
+    });
+    let repeated = repeated.await.map_err(|error| bug(error.to_string()))?;
+    Ok(axum::Json(repeated.map_err(|error| bug(error.to_string()))?))
+}
+
+pub(super) async fn record(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Id(task): Id<TaskId>,
+) -> Result<Response, Problem> {
+    let _turn = gateway.long_read(&who).await?;
+    let record = load(&gateway, &who, task).await?;
+    let mut response = axum::Json(record).into_response();
+    if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"task-{task}.json\"")) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}
+
+async fn load(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskAudit, Problem> {
+    let store = gateway.store.of(&who.tenant);
+    if store.task(task).await?.is_none() {
+        return Err(not_found(task));
+    }
+    let bytes = store.task_size(task).await?;
+    if bytes > LARGEST {
+        let message = format!(
+            "the record of the task has about {bytes} bytes; allowed here: {LARGEST}. Use `redial replay {task}` and `redial show {task} --json`"
+        );
+        return Err(Problem::new(Code::TooLarge, message));
+    }
+    TaskAudit::load(&gateway.store, task).await?.ok_or_else(|| not_found(task))
+}

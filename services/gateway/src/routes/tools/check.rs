@@ -1,0 +1,45 @@
+//! Checks arguments as a submission would, and changes nothing.
+
+use axum::extract::State;
+use redial_proto::{Code, ListTools, ToolList, UserRole, limits::shorten, subjects::Verb};
+use redial_views::{Checked, check_arguments};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    extract::{Json, Name},
+    gateway::Shared,
+    identity::Identity,
+    problem::Problem,
+};
+
+/// Who may list tools may check.
+pub(super) const ROLES: &[UserRole] = &[UserRole::Read];
+
+/// What is checked.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CheckBody {
+    /// An object, or a string that holds a model's text.
+    #[schemars(with = "serde_json::Value")]
+    arguments: Box<RawValue>,
+}
+
+pub(super) async fn check(
+    State(gateway): State<Shared>,
+    who: Identity,
+    Name(tool): Name,
+    Json(body): Json<CheckBody>,
+) -> Result<axum::Json<Checked>, Problem> {
+    let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
+    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
+    let view = list.tools.into_iter().next().ok_or_else(missing)?;
+    // A check may take about a second of a processor.
+    let _turn = gateway.long_read(&who).await?;
+    let checked = tokio::task::spawn_blocking(move || check_arguments(&view.spec, body.arguments.get())).await;
+    checked
+        .map(axum::Json)
+        .map_err(|error| Problem::new(Code::Internal, format!("the check ended without a result: {error}")))
+}
