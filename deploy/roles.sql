@@ -3,8 +3,8 @@
 --
 --   redial_owner       redial migrate: owns the tables
 --   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables
---   redial_reader      operators and dashboards: read everything but the hashes of tokens and the key of page tokens, write nothing
---   redial_gateway     gateways: read everything, write nothing but when tokens were used
+--   redial_reader      operators and dashboards: read everything but the hashes of tokens, sessions and the key of page tokens, write nothing
+--   redial_gateway     gateways: read everything, write nothing but when tokens were used, and sessions of browsers
 
 DO $$
 DECLARE
@@ -71,6 +71,10 @@ BEGIN
         GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at)
             ON tokens TO redial_reader;
         GRANT UPDATE (last_used_at) ON tokens TO redial_gateway;
+    END IF;
+    IF to_regclass('public.sessions') IS NOT NULL THEN
+        REVOKE ALL ON sessions FROM redial_reader;
+        GRANT INSERT, DELETE ON sessions TO redial_gateway;
     END IF;
     IF to_regclass('public.page_key') IS NOT NULL THEN
         REVOKE ALL ON page_key FROM redial_reader;

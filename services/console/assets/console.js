@@ -125,6 +125,12 @@ function anchored() {
 
 // ---- The stream -----------------------------------------------------------------------------------------------------
 
+// Everything that a stream may tell (docs/HTTP.md); what a model writes meanwhile is no step yet.
+const EVENTS = [
+  "listening", "call", "task", "step", "attempt", "state", "message", "started", "turn_ended", "call_ended", "retrying",
+  "cancel_requested", "woken", "turn", "run", "answered", "nudged", "accepted", "fallback", "returned", "last_answer", "stopping", "ended",
+];
+
 let source = null;
 let stream = null;
 let last = null;
@@ -152,8 +158,7 @@ function listen() {
     }
   };
   const heard = (event) => { if (event.lastEventId) last = event.lastEventId; ask(); };
-  for (const name of ["message", "listening", "step", "call", "task", "attempt", "state", "text", "started", "decision"]) opened.addEventListener(name, heard);
-  for (const name of ["turn_ended", "call_ended", "retrying", "turn", "run", "answered", "message", "ended"]) opened.addEventListener(name, heard);
+  for (const name of EVENTS) opened.addEventListener(name, heard);
   opened.addEventListener("end", () => { ended = true; away = false; close(); tell(); ask(); });
 }
 
@@ -324,7 +329,7 @@ async function check(field) {
     const answer = await response.json();
     if (field.value !== text) return;
     if (!response.ok) { verdict(shown, "warn", [answer.detail || "It could not be checked."]); return; }
-    const broken = (answer.errors || []).map((error) => `${error.pointer || "the whole"} breaks ${error.rule}: allowed is ${error.allowed}${error.hint ? ` (${error.hint})` : ""}`);
+    const broken = (answer.errors || []).map((error) => `${error.path || "the whole"} breaks ${error.rule}: allowed is ${error.allowed}${error.hint ? ` (${error.hint})` : ""}`);
     const mended = (answer.repairs || []).map((repair) => `repaired: ${repair.kind}${repair.path ? ` at ${repair.path}` : ""}`);
     if (answer.valid) verdict(shown, "good", ["Fits the schema.", ...mended]);
     else verdict(shown, "bad", broken.length ? broken : ["It does not fit the schema."]);

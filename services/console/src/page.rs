@@ -24,7 +24,6 @@ pub(crate) struct Visit {
     pub(crate) shell: Shell,
     /// The address that was asked for, with its query.
     pub(crate) here: String,
-    pub(crate) headers: HeaderMap,
 }
 
 impl FromRequestParts<Console> for Visit {
@@ -33,31 +32,27 @@ impl FromRequestParts<Console> for Visit {
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
         let Ok(api) = Api::from_request_parts(parts, console).await;
         let here = parts.uri.path_and_query().map_or("/console", |here| here.as_str()).to_owned();
-        let theme = cookie(&parts.headers, THEME).filter(|theme| matches!(theme.as_str(), "dark" | "light"));
+        let theme = theme(&parts.headers);
         let mut shell = Shell { theme, here: here.clone(), ..Shell::default() };
         match api.get::<Who>("/v1/session").await {
             Ok(who) => shell.who = Some(who),
-            Err(Failure::Problem(p)) if p.status == 404 => {
-                shell.who = Some(Who {
-                    tenant: "default".into(),
-                    user: "dev".into(),
-                    roles: UserRole::ALL.to_vec(),
-                    expires_at: None,
-                    by: "loopback".into(),
-                })
-            } // TEMP
             Err(failure) => return Err(failure.page(shell, &here)),
         }
         shell.section = section(&parts.uri);
-        Ok(Self { api, shell, here, headers: parts.headers.clone() })
+        Ok(Self { api, shell, here })
     }
 }
 
 /// The value of a cookie.
-pub(crate) fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
+fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
+}
+
+/// The theme that a visitor chose.
+pub(crate) fn theme(headers: &HeaderMap) -> Option<String> {
+    cookie(headers, THEME).filter(|theme| matches!(theme.as_str(), "dark" | "light"))
 }
 
 /// The part of the console that an address belongs to.

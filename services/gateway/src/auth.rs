@@ -1,4 +1,4 @@
-//! Tokens: `Authorization: Bearer rdl_<id>_<secret>`.
+//! Who sent a request: tokens (`Authorization: Bearer rdl_<id>_<secret>`), and sessions of browsers that signed in with one.
 
 use std::{
     collections::HashMap,
@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderMap, header};
 use redial_proto::{ApiToken, Tenant, TokenId, User, UserRole};
-use redial_store::{Store, TokenRecord};
+use redial_store::{Store, Time, TokenRecord};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -17,12 +17,13 @@ use crate::{
     limits::{Limits, RequestLimits},
     problem::Problem,
     rights::Rights,
+    sessions::{self, SessionHash, Sessions},
 };
 
 /// How long a token that was read counts as it was: a revoked one stops working after this.
-const FRESH: Duration = Duration::from_secs(10);
+pub(crate) const FRESH: Duration = Duration::from_secs(10);
 /// Tokens that are remembered, and as many ids that nobody has, so that guessing costs no query each.
-const REMEMBERED: usize = 10_000;
+pub(crate) const REMEMBERED: usize = 10_000;
 /// Tokens that are not remembered are read so many at a time.
 const LOOKUPS: usize = 2;
 
@@ -33,7 +34,9 @@ pub(crate) struct Tokens {
     unknown: Mutex<HashMap<TokenId, Instant>>,
     /// Who asks without a token, and the limits of all such requests together.
     open: Option<(Tenant, User, Arc<Limits>)>,
-    /// Of tokens that are not remembered.
+    /// Sessions of browsers.
+    sessions: Sessions,
+    /// Of tokens and sessions that are not remembered.
     lookups: Semaphore,
     /// See [`GatewayConfig`].
     rate: u32,
@@ -57,37 +60,88 @@ impl Tokens {
             known: Mutex::default(),
             unknown: Mutex::default(),
             open,
+            sessions: Sessions::default(),
             lookups: Semaphore::new(LOOKUPS),
             rate,
             streams,
         }
     }
 
-    /// Who sent a request, by its header `Authorization`, in the roles that the access file gives now.
+    /// Who sent a request, in the roles that the access file gives now: by its header `Authorization`, else by its session.
     pub(crate) async fn identify(
         &self,
         store: &Store,
         rights: &Rights,
-        authorization: Option<&HeaderValue>,
+        headers: &HeaderMap,
     ) -> Result<Identity, Problem> {
-        let Some(value) = authorization else { return self.without_token() };
-        let token: Option<ApiToken> = value.to_str().ok().and_then(|value| {
-            let (scheme, token) = value.trim().split_once(' ')?;
+        let token: Option<ApiToken> = headers.get(header::AUTHORIZATION).and_then(|value| {
+            let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
             scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?
         });
-        // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing.
-        let Some(token) = token else { return self.without_token() };
-        let Known { record, limits, read_at, .. } =
-            self.read(store, &token.id).await?.ok_or_else(Problem::unauthenticated)?;
-        if !record.has_hash(token.hash()) || record.has_ended_by(read_at.elapsed()) {
+        if let Some(token) = token {
+            let known = self.read(store, &token.id).await?.ok_or_else(Problem::unauthenticated)?;
+            if !known.record.has_hash(token.hash()) {
+                return Err(Problem::unauthenticated());
+            }
+            return self.known_user(rights, &known, None);
+        }
+        // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing. The same holds
+        // for a session.
+        let session = sessions::of(headers)?;
+        let found = match session {
+            Some(session) => self.sessions.read(store, &self.lookups, session).await?,
+            None => None,
+        };
+        let Some((session, found)) = session.zip(found) else { return self.without_token() };
+        let known = self.read(store, &found.token).await?.ok_or_else(Problem::unauthenticated)?;
+        self.known_user(rights, &known, Some((session, found.expires_at)))
+    }
+
+    /// The user of a token that has not ended.
+    fn known_user(
+        &self,
+        rights: &Rights,
+        known: &Known,
+        session: Option<(SessionHash, Time)>,
+    ) -> Result<Identity, Problem> {
+        let Known { record, limits, read_at, .. } = known;
+        if record.has_ended_by(read_at.elapsed()) {
             return Err(Problem::unauthenticated());
         }
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        let limits = RequestLimits::new(limits);
-        let who = Identity::new((tenant, user), roles, limits, Some(token.id.clone()));
-        let who = rights.narrow(who)?;
-        self.mark_used(&token.id);
+        let limits = RequestLimits::new(limits.clone());
+        let who = Identity::new((tenant, user), roles, limits, Some(record.id.clone()));
+        let expires_at = session.map(|(_, expires_at)| expires_at).or(record.expires_at);
+        let who = rights.narrow(Identity { session: session.map(|(hash, _)| hash), expires_at, ..who })?;
+        self.mark_used(&record.id);
         Ok(who)
+    }
+
+    /// Signs a browser in with the token of a request; returns the id of its session, and when that ends.
+    pub(crate) async fn sign_in(&self, store: &Store, who: &Identity) -> Result<(String, Time), Problem> {
+        let token = who.token.as_ref().ok_or_else(Problem::unauthenticated)?;
+        let (id, hash) = sessions::generate();
+        let created = store.create_session(hash, token, sessions::LONGEST).await?;
+        Ok((id, created.ok_or_else(Problem::unauthenticated)?))
+    }
+
+    /// Ends the session of a request, if it has one.
+    pub(crate) async fn sign_out(&self, store: &Store, who: &Identity) -> Result<(), Problem> {
+        if let Some(session) = who.session {
+            store.end_session(session).await?;
+            self.sessions.forget(session);
+        }
+        Ok(())
+    }
+
+    /// Returns once the session has expired or was ended. While the database cannot be reached, it waits.
+    pub(crate) async fn until_signed_out(&self, store: &Store, session: SessionHash) {
+        loop {
+            tokio::time::sleep(FRESH).await;
+            if let Ok(None) = self.sessions.read(store, &self.lookups, session).await {
+                return;
+            }
+        }
     }
 
     /// Returns once the token has expired, or was revoked or erased. While the database cannot be reached, it waits; only the expiry

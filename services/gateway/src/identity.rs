@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use redial_proto::{Code, Tenant, TokenId, User, UserRole};
 
-use crate::{limits::RequestLimits, problem::Problem};
+use redial_store::Time;
+
+use crate::{limits::RequestLimits, problem::Problem, sessions::SessionHash};
 
 /// Who sent a request, as its token and the access file say.
 #[derive(Clone, Debug)]
@@ -21,6 +23,10 @@ pub(crate) struct Identity {
     pub(crate) limits: RequestLimits,
     /// The token itself; `None` where none is needed.
     pub(crate) token: Option<TokenId>,
+    /// The session of a browser that signed in with the token.
+    pub(crate) session: Option<SessionHash>,
+    /// When the session, or else the token, ends.
+    pub(crate) expires_at: Option<Time>,
 }
 
 impl Identity {
@@ -31,7 +37,17 @@ impl Identity {
         limits: RequestLimits,
         token: Option<TokenId>,
     ) -> Self {
-        Self { tenant, user, of_token: roles.clone(), roles, let_in_by: BTreeSet::new(), limits, token }
+        Self {
+            tenant,
+            user,
+            of_token: roles.clone(),
+            roles,
+            let_in_by: BTreeSet::new(),
+            limits,
+            token,
+            session: None,
+            expires_at: None,
+        }
     }
 
     /// The same at an address that asks for one of these roles.

@@ -10,7 +10,7 @@ use std::{
 use axum::{
     body::{Body, HttpBody as _},
     extract::{MatchedPath, OriginalUri, Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::Authority},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header, uri::Authority},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -42,9 +42,10 @@ pub(crate) struct Required {
 /// Checks the token of a request before its endpoint reads anything.
 pub(crate) async fn require(State(required): State<Required>, mut request: Request, next: Next) -> Response {
     let Required { gateway, roles } = required;
-    let authorization = request.headers().get(header::AUTHORIZATION).cloned();
+    let (method, credentials) = (request.method().clone(), credentials(request.headers()));
     let checked = async {
-        let who = gateway.tokens.identify(&gateway.store, &gateway.rights, authorization.as_ref()).await?;
+        let who = gateway.tokens.identify(&gateway.store, &gateway.rights, &credentials).await?;
+        check_page(&who, &method, &credentials)?;
         who.in_role(roles)?;
         let who = who.let_in(roles);
         who.limits.begin().await?;
@@ -66,6 +67,29 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     }
 }
 
+/// The headers that say who sent a request.
+fn credentials(headers: &HeaderMap) -> HeaderMap {
+    let own = |name: &HeaderName| {
+        *name == header::AUTHORIZATION
+            || *name == header::COOKIE
+            || *name == header::ORIGIN
+            || *name == "sec-fetch-site"
+    };
+    headers.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Fails if a browser's session changes something and nothing proves that a page of the gateway itself sent the request: browsers
+/// say where it comes from. That it is no other site is checked for every request.
+fn check_page(who: &Identity, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let is_told = headers.contains_key(header::ORIGIN) || text(headers, "sec-fetch-site") == Some("same-origin");
+    if who.session.is_none() || is_safe(method) || is_told {
+        return Ok(());
+    }
+    let message = "a session changes something only from the gateway's own pages, which the header Origin or Sec-Fetch-Site proves; \
+                   allowed for programs: Authorization: Bearer";
+    Err(Problem::new(Code::Forbidden, message))
+}
+
 /// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
 fn keep_turn(response: Response, bytes: u64, turn: Option<OwnedSemaphorePermit>) -> Response {
     let mut response = response.map(|body| {
@@ -84,9 +108,18 @@ fn end_with(response: Response, gateway: Shared, who: Identity, token: TokenId) 
         tokio::select! {
             () = gateway.tokens.until_ended(&gateway.store, &token) => {}
             () = gateway.rights.until_lost(&who) => {}
+            () = signed_out(&gateway, &who) => {}
         }
     };
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(Box::pin(ended))))
+}
+
+/// Returns once the session of a request has ended; never without one.
+async fn signed_out(gateway: &Gateway, who: &Identity) {
+    match who.session {
+        Some(session) => gateway.tokens.until_signed_out(&gateway.store, session).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The outermost layer: gives the request an id, checks who it is addressed to, writes problem documents, counts.

@@ -27,6 +27,7 @@ mod rights;
 mod router;
 mod routes;
 mod server;
+mod sessions;
 mod stall;
 mod stats;
 mod streams;

@@ -13,6 +13,7 @@ mod pages;
 mod redrives;
 mod rejected;
 mod responses;
+mod session;
 mod statistics;
 mod tasks;
 mod tokens;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         statistics::endpoints(),
         webhooks::endpoints(),
         tokens::endpoints(),
+        session::endpoints(),
         actions::endpoints(),
         responses::endpoints(),
         chat::endpoints(),

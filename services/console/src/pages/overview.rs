@@ -11,6 +11,7 @@ use redial_proto::TaskView;
 use serde::Deserialize;
 
 use super::{
+    sign_in::own_page,
     statistics::{self, Group, Statistics},
     tasks::TaskList,
 };
@@ -140,12 +141,7 @@ struct Theme {
 }
 
 async fn theme(Form(chosen): Form<Theme>) -> Response {
-    let next =
-        if chosen.next == "/console" || chosen.next.starts_with("/console/") || chosen.next.starts_with("/console?") {
-            chosen.next.as_str()
-        } else {
-            "/console"
-        };
+    let next = own_page(&chosen.next);
     let theme = if chosen.theme == "dark" { "dark" } else { "light" };
     let cookie = format!("{THEME}={theme}; Path=/console; Max-Age=31536000; SameSite=Strict; HttpOnly");
     ([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response()

@@ -155,7 +155,7 @@ impl Drawn<'_> {
             }
             let class = bar_class(item, attempt, good);
             svg += &self.bar(attempt.started_at, attempt.ended_at, class, &attempt.told());
-            if let (None, Some(until)) = (attempt.ended_at, attempt.lease_until) {
+            if let (None, Some(until)) = (attempt.ended_at, item.lease_until) {
                 svg += &self.lease(until);
             }
             told.push(attempt.told());

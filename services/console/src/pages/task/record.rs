@@ -49,8 +49,6 @@ pub(crate) struct CallItem {
     #[serde(default)]
     pub(crate) sent: Option<String>,
     #[serde(default)]
-    pub(crate) output: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(crate) repairs: Vec<Repair>,
     #[serde(default)]
     pub(crate) details: Vec<FieldError>,
@@ -58,7 +56,7 @@ pub(crate) struct CallItem {
     #[serde(default)]
     pub(crate) ran: String,
     #[serde(default)]
-    pub(crate) idempotency_key: Option<String>,
+    pub(crate) lease_until: Option<DateTime<Utc>>,
     #[serde(default)]
     pub(crate) redriven_as: Option<CallId>,
     #[serde(default)]
@@ -76,8 +74,6 @@ pub(crate) struct Attempt {
     #[serde(default)]
     pub(crate) duration_ms: Option<u64>,
     #[serde(default)]
-    pub(crate) lease_until: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) class: Option<String>,
     #[serde(default)]
     pub(crate) message: Option<String>,
@@ -91,8 +87,7 @@ pub(crate) async fn calls(visit: &Visit, task: &str) -> Result<(Vec<CallItem>, b
     let mut token = String::new();
     for _ in 0..PAGES {
         let query = crate::page::query([("page_token", token.as_str()), ("page_size", "200")]);
-        let page: Option<CallPage> = visit.api.find(&format!("/v1/tasks/{task}/calls{query}")).await?;
-        let Some(page) = page else { return Ok((calls, false)) }; // TEMP
+        let page: CallPage = visit.api.get(&format!("/v1/tasks/{task}/calls{query}")).await?;
         calls.extend(page.calls);
         token = page.next_page_token;
         if token.is_empty() {
@@ -156,12 +151,6 @@ impl CallItem {
     pub(crate) fn arguments_tree(&self) -> Html {
         let name = format!("{}-args", self.lane());
         self.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
-    }
-
-    /// The result.
-    pub(crate) fn output_tree(&self) -> Option<Html> {
-        let name = format!("{}-out", self.lane());
-        self.output.as_deref().map(|json| crate::json::of_raw(&name, json))
     }
 }
 

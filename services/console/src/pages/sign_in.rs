@@ -1,0 +1,124 @@
+//! `/console/sign-in`: with a token, for a browser that has no session.
+
+use axum::{
+    Router,
+    extract::{Form, FromRequestParts as _, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+
+use crate::{
+    Console,
+    client::Api,
+    filter::Filter,
+    page::{self, Shell, Visit},
+};
+
+pub(super) fn router() -> Router<Console> {
+    Router::new().route("/console/sign-in", get(form).post(sign_in)).route("/console/sign-out", post(sign_out))
+}
+
+#[derive(askama::Template)]
+#[template(path = "sign_in.html")]
+struct Page {
+    shell: Shell,
+    next: String,
+    /// Why the last try failed.
+    wrong: Option<String>,
+}
+
+/// A token, and where to go on.
+#[derive(Deserialize)]
+struct SignIn {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+async fn form(uri: Uri, headers: HeaderMap) -> Response {
+    let next = Filter::of(&uri.to_string()).get("next").to_owned();
+    if is_from_elsewhere(&headers) {
+        return once_more(&next);
+    }
+    shown(&headers, next, None)
+}
+
+/// A link from another site: the browser did not send the session's cookie, which is for this site only. The page that it gets asks
+/// again, from this site.
+fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
+}
+
+fn once_more(next: &str) -> Response {
+    let mut response = (StatusCode::OK, "Redial: one moment\n").into_response();
+    if let Ok(refresh) = format!("0; url={}", own_page(next)).parse() {
+        response.headers_mut().insert("refresh", refresh);
+    }
+    response
+}
+
+fn shown(headers: &HeaderMap, next: String, wrong: Option<String>) -> Response {
+    let theme = page::theme(headers);
+    let is_wrong = wrong.is_some();
+    let mut response =
+        page::respond(&Page { shell: Shell { theme, ..Shell::default() }.titled("Sign in"), next, wrong });
+    if is_wrong {
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+    }
+    response
+}
+
+async fn sign_in(State(console): State<Console>, parts: Parts, Form(body): Form<SignIn>) -> Response {
+    let mut parts = parts;
+    let Ok(api) = Api::from_request_parts(&mut parts, &console).await;
+    let bearer = format!("Bearer {}", body.token.trim());
+    let answer = api.send(Method::POST, "/v1/session", &[(header::AUTHORIZATION, bearer)]).await;
+    match (answer.status(), answer.headers().get(header::SET_COOKIE)) {
+        (StatusCode::CREATED, Some(cookie)) => {
+            let mut response = Redirect::to(own_page(&body.next)).into_response();
+            response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
+            response
+        }
+        (StatusCode::SERVICE_UNAVAILABLE, _) => {
+            shown(&parts.headers, body.next, Some("Postgres cannot be reached at the moment. Try again.".to_owned()))
+        }
+        _ => {
+            let wrong = "This token is unknown, expired or revoked, or its user is gone. It begins with rdl_.";
+            shown(&parts.headers, body.next, Some(wrong.to_owned()))
+        }
+    }
+}
+
+async fn sign_out(visit: Visit) -> Response {
+    let answer = visit.api.send(Method::DELETE, "/v1/session", &[]).await;
+    let mut response = Redirect::to("/console/sign-in").into_response();
+    if let Some(cookie) = answer.headers().get(header::SET_COOKIE) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
+    }
+    response
+}
+
+/// A page of the console: an address must not lead elsewhere.
+pub(crate) fn own_page(next: &str) -> &str {
+    let is_own = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
+    if is_own && !next.contains(['\\', '\r', '\n']) { next } else { "/console" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_leads_to_a_page_of_the_console() {
+        for next in ["/console", "/console/tasks?state=failed", "/console?x"] {
+            assert_eq!(own_page(next), next);
+        }
+        for next in
+            ["", "//evil.example", "https://evil.example", "/consolex", "/\\evil", "/console/\r\nx: y", "javascript:1"]
+        {
+            assert_eq!(own_page(next), "/console", "{next}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `/v1/session`: sign-in of browsers, and who asks.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use chrono::{DateTime, Utc};
+use redial_proto::{Code, UserRole};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    endpoint::Endpoint, extract::text, gateway::Shared, identity::Identity, problem::Problem, sessions::cookie,
+};
+
+const TAG: &str = "tokens";
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/v1/session", get)
+            .about(TAG, "get_session", "Who asks, and what they may do")
+            .roles(&UserRole::ALL)
+            .answer::<WhoAsks>(200, "Who asks."),
+        Endpoint::post("/v1/session", create)
+            .about(TAG, "create_session", "Sign a browser in with a token")
+            .description(
+                "The answer sets the cookie `redial_session`, which stands for the token for at most 12 hours and ends with it. It is \
+                 `HttpOnly` and `SameSite=Strict`; what changes something also needs the header `Origin` or `Sec-Fetch-Site` of the \
+                 gateway's own pages.",
+            )
+            .roles(&UserRole::ALL)
+            .answer::<WhoAsks>(201, "Signed in."),
+        Endpoint::delete("/v1/session", end)
+            .about(TAG, "end_session", "Sign a browser out")
+            .roles(&UserRole::ALL)
+            .empty_answer(204, "Its session has ended, if it had one."),
+    ]
+}
+
+/// Who asks.
+#[derive(Serialize, JsonSchema)]
+struct WhoAsks {
+    /// The tenant.
+    tenant: String,
+    /// The user.
+    user: String,
+    /// What the user may do.
+    roles: Vec<UserRole>,
+    /// How the request came in.
+    by: By,
+    /// When the session, or else the token, ends; `null` if it does not.
+    expires_at: Option<DateTime<Utc>>,
+}
+
+/// How a request came in.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    /// With a token.
+    Token,
+    /// With the session of a browser.
+    Session,
+    /// Without either, on this machine's loopback.
+    Loopback,
+}
+
+impl From<&Identity> for WhoAsks {
+    fn from(who: &Identity) -> Self {
+        let by = match (&who.token, &who.session) {
+            (_, Some(_)) => By::Session,
+            (Some(_), None) => By::Token,
+            (None, None) => By::Loopback,
+        };
+        Self {
+            tenant: who.tenant.to_string(),
+            user: who.user.to_string(),
+            roles: who.roles.iter().copied().collect(),
+            by,
+            expires_at: who.expires_at,
+        }
+    }
+}
+
+async fn get(who: Identity) -> axum::Json<WhoAsks> {
+    axum::Json(WhoAsks::from(&who))
+}
+
+async fn create(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
+    if who.token.is_none() {
+        let message =
+            "there is no token to sign in with; allowed: Authorization: Bearer. This gateway asks for none on loopback";
+        return Err(Problem::new(Code::WrongState, message));
+    }
+    let (id, expires_at) = gateway.tokens.sign_in(&gateway.store, &who).await?;
+    let seconds = (expires_at - Utc::now()).num_seconds().max(0).unsigned_abs();
+    let answer = WhoAsks { by: By::Session, expires_at: Some(expires_at), ..WhoAsks::from(&who) };
+    let token = who.token.as_ref().map(ToString::to_string);
+    tracing::info!(tenant = %who.tenant, user = %who.user, token, "Signed in a browser");
+    Ok(with_cookie(
+        (StatusCode::CREATED, axum::Json(answer)).into_response(),
+        &cookie(&id, seconds, is_https(&headers)),
+    ))
+}
+
+async fn end(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
+    gateway.tokens.sign_out(&gateway.store, &who).await?;
+    if who.session.is_some() {
+        tracing::info!(tenant = %who.tenant, user = %who.user, "Signed out a browser");
+    }
+    Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &cookie("", 0, is_https(&headers))))
+}
+
+/// Whether the browser speaks HTTPS, as the proxy before the gateway says.
+fn is_https(headers: &HeaderMap) -> bool {
+    text(headers, "x-forwarded-proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
+}
+
+fn with_cookie(mut response: Response, cookie: &str) -> Response {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

@@ -1,0 +1,144 @@
+//! Sessions of browsers: the cookie, and what is remembered of it.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::http::{HeaderMap, header};
+use redial_store::{SessionRecord, Store};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Semaphore;
+
+use crate::{
+    auth::{FRESH, REMEMBERED},
+    problem::Problem,
+};
+
+/// The cookie with the id of a session.
+pub(crate) const COOKIE: &str = "redial_session";
+/// How long a session lasts at most. It ends with its token if that is earlier.
+pub(crate) const LONGEST: Duration = Duration::from_hours(12);
+/// Random bytes of an id.
+const RANDOM: usize = 32;
+
+/// SHA-256 of the id of a session.
+pub(crate) type SessionHash = [u8; 32];
+
+/// The sessions that requests had lately.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    known: Mutex<HashMap<SessionHash, (SessionRecord, Instant)>>,
+    /// Ids that no session on record has. Apart from the others, which they must not displace.
+    unknown: Mutex<HashMap<SessionHash, Instant>>,
+}
+
+impl Sessions {
+    /// A session as it is on record, or was less than [`FRESH`] ago; `None` if it has ended, or nobody has it. `lookups` are turns of
+    /// those that are not remembered.
+    pub(crate) async fn read(
+        &self,
+        store: &Store,
+        lookups: &Semaphore,
+        hash: SessionHash,
+    ) -> Result<Option<SessionRecord>, Problem> {
+        let alive =
+            |(record, read_at): (SessionRecord, Instant)| (!record.has_ended_by(read_at.elapsed())).then_some(record);
+        let found = lock(&self.known).get(&hash).cloned();
+        if let Some(known) = found.as_ref().filter(|(_, read_at)| read_at.elapsed() < FRESH) {
+            return Ok(alive(known.clone()));
+        }
+        if lock(&self.unknown).get(&hash).is_some_and(|read_at| read_at.elapsed() < FRESH) {
+            return Ok(None);
+        }
+        let _turn = match found {
+            None => lookups.acquire().await.ok(),
+            Some(_) => None,
+        };
+        let read_at = Instant::now();
+        match (store.session(hash).await, found) {
+            (Ok(Some(record)), _) => {
+                remember(&self.known, hash, (record.clone(), read_at));
+                Ok(alive((record, read_at)))
+            }
+            (Ok(None), _) => {
+                lock(&self.known).remove(&hash);
+                remember(&self.unknown, hash, read_at);
+                Ok(None)
+            }
+            // During an outage the last that was read counts.
+            (Err(error), Some(known)) if error.is_transient() => Ok(alive(known)),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// It was ended here.
+    pub(crate) fn forget(&self, hash: SessionHash) {
+        lock(&self.known).remove(&hash);
+        remember(&self.unknown, hash, Instant::now());
+    }
+}
+
+fn lock<T>(map: &Mutex<HashMap<SessionHash, T>>) -> MutexGuard<'_, HashMap<SessionHash, T>> {
+    map.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn remember<T>(map: &Mutex<HashMap<SessionHash, T>>, hash: SessionHash, value: T) {
+    let mut map = lock(map);
+    if map.len() >= REMEMBERED {
+        map.clear();
+    }
+    map.insert(hash, value);
+}
+
+/// The session of a request. Two of them are no session: one may have been put beside the other by somebody else.
+pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut ids = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, id)| id);
+    let Some(id) = ids.next().filter(|id| !id.is_empty()) else { return Ok(None) };
+    if ids.next().is_some() {
+        return Err(Problem::unauthenticated());
+    }
+    Ok(Some(Sha256::digest(id).into()))
+}
+
+/// A new id, and its hash.
+pub(crate) fn generate() -> (String, SessionHash) {
+    let random: [u8; RANDOM] = rand::random();
+    let mut id = String::with_capacity(2 * RANDOM);
+    for byte in random {
+        let _ = write!(id, "{byte:02x}");
+    }
+    let hash = Sha256::digest(&id).into();
+    (id, hash)
+}
+
+/// The cookie that a browser keeps for so long; 0 takes it away.
+pub(crate) fn cookie(id: &str, seconds: u64, is_https: bool) -> String {
+    let secure = if is_https { "; Secure" } else { "" };
+    format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(cookies: &[&'static str]) -> HeaderMap {
+        cookies.iter().map(|cookie| (header::COOKIE, HeaderValue::from_static(cookie))).collect()
+    }
+
+    #[test]
+    fn a_session_is_one_cookie() {
+        assert_eq!(of(&headers(&[])).unwrap(), None);
+        assert_eq!(of(&headers(&["a=b; redial_session="])).unwrap(), None);
+        let hash: SessionHash = Sha256::digest("x1").into();
+        assert_eq!(of(&headers(&["a=b; redial_session=x1"])).unwrap(), Some(hash));
+        assert!(of(&headers(&["redial_session=x1; redial_session=x2"])).is_err());
+        assert!(of(&headers(&["redial_session=x1", "redial_session=x2"])).is_err());
+    }
+}
