@@ -36,6 +36,11 @@ impl Filter {
         self.pairs.iter().any(|(found, has)| found == name && has == value)
     }
 
+    /// All parameters.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.pairs
+    }
+
     /// True if nothing is filtered.
     pub(crate) fn is_empty(&self) -> bool {
         self.conditions().next().is_none()

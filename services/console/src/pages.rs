@@ -1,5 +1,7 @@
 //! The pages: a file for each.
 
+mod call;
+pub(crate) mod calls;
 mod overview;
 mod sign_in;
 mod statistics;
@@ -11,5 +13,11 @@ use axum::Router;
 use crate::Console;
 
 pub(crate) fn router() -> Router<Console> {
-    Router::new().merge(overview::router()).merge(tasks::router()).merge(task::router()).merge(sign_in::router())
+    Router::new()
+        .merge(overview::router())
+        .merge(tasks::router())
+        .merge(task::router())
+        .merge(sign_in::router())
+        .merge(calls::router())
+        .merge(call::router())
 }

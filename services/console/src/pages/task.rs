@@ -2,6 +2,8 @@
 //! model saw in a turn, the replay.
 
 pub(crate) mod record;
+mod replay;
+mod turn;
 
 use axum::{
     Router,
@@ -35,6 +37,8 @@ pub(super) fn router() -> Router<Console> {
         .route("/console/tasks/{id}", get(timeline))
         .route("/console/tasks/{id}/corrections", get(corrections))
         .route("/console/tasks/{id}/conversation", get(conversation))
+        .route("/console/tasks/{id}/replay", get(replay::replay))
+        .route("/console/tasks/{id}/turns/{turn}", get(turn::turn))
         .route("/console/tasks/{id}/cancel", post(cancel))
 }
 

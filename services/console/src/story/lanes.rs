@@ -62,6 +62,17 @@ pub(crate) fn lanes(
     (rows.into_iter().map(|(.., lane)| lane).collect(), scale)
 }
 
+/// The ruler of one call, and its bars.
+pub(crate) fn of_call(item: &CallItem, now: DateTime<Utc>) -> (Html, Html) {
+    let end = item.finished_at.unwrap_or(now).max(item.submitted_at);
+    let attempts = item.attempts_made.iter();
+    let busy: Vec<Span> =
+        attempts.map(|attempt| Span { from: attempt.started_at, to: attempt.ended_at.unwrap_or(end) }).collect();
+    let scale = Scale::new(item.submitted_at, end, &busy);
+    let bars = Drawn { scale: &scale, now: end }.bars(item, "b-run-good");
+    (ruler(&scale), bars)
+}
+
 fn note_state(what: &str) -> &'static str {
     match what {
         "succeeded" => "succeeded",

@@ -1,7 +1,7 @@
 //! What the API says of a task's calls.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, FieldError, Repair, WaitReason, Waiting, turn};
+use redial_proto::{Repair, WaitReason, Waiting, turn};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -25,13 +25,11 @@ struct CallPage {
 /// A call of a task.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CallItem {
-    pub(crate) call: CallId,
+    pub(crate) call: String,
     pub(crate) turn: u32,
     pub(crate) call_index: u32,
     pub(crate) tool: String,
     pub(crate) state: String,
-    #[serde(default)]
-    pub(crate) class: Option<String>,
     #[serde(default)]
     pub(crate) message: Option<String>,
     #[serde(default)]
@@ -50,15 +48,13 @@ pub(crate) struct CallItem {
     pub(crate) sent: Option<String>,
     #[serde(default)]
     pub(crate) repairs: Vec<Repair>,
-    #[serde(default)]
-    pub(crate) details: Vec<FieldError>,
     /// `not_run`, `once`, `again_same_key`, `again` or `unknown`.
     #[serde(default)]
     pub(crate) ran: String,
     #[serde(default)]
     pub(crate) lease_until: Option<DateTime<Utc>>,
     #[serde(default)]
-    pub(crate) redriven_as: Option<CallId>,
+    pub(crate) redriven_as: Option<String>,
     #[serde(default)]
     pub(crate) attempts_made: Vec<Attempt>,
 }
@@ -133,6 +129,11 @@ impl CallItem {
             "client_wait" => Some("waits for the client's answer".to_owned()),
             _ => None,
         }
+    }
+
+    /// One attempt that ended with success needs no table.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.attempts_made.as_slice(), [one] if one.class.is_none() && one.ended_at.is_some())
     }
 
     /// What the effect ledger says.

@@ -1,0 +1,73 @@
+//! `/console/calls/{id}`: one call with everything on record about it, and running it again.
+
+mod again;
+mod record;
+
+use axum::{
+    Router,
+    extract::Path,
+    response::Response,
+    routing::{get, post},
+};
+use chrono::Utc;
+use serde_json::{Value, json};
+
+pub(crate) use self::record::CallRecord;
+use crate::{
+    Console,
+    failure::Failure,
+    page::{Shell, Visit},
+    show::{self, Html},
+    story::{lanes, verdict::Verdict},
+};
+
+pub(super) fn router() -> Router<Console> {
+    Router::new()
+        .route("/console/calls/{id}", get(call))
+        .route("/console/calls/{id}/again", get(again::form).post(again::run))
+        .route("/console/calls/{id}/cancel", post(cancel))
+}
+
+#[derive(askama::Template)]
+#[template(path = "call.html")]
+struct Page {
+    shell: Shell,
+    call: CallRecord,
+    verdict: Verdict,
+    ruler: Html,
+    bars: Html,
+}
+
+async fn call(visit: Visit, Path(id): Path<String>) -> Response {
+    visit.answer(page(&visit, &show::url(&id)).await)
+}
+
+async fn page(visit: &Visit, id: &str) -> Result<Page, Failure> {
+    let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
+    let now = Utc::now();
+    let (ruler, bars) = lanes::of_call(&call.timed(), now);
+    let mut shell = visit.frame(format!("{} {}", call.tool, show::short_id(&call.call)));
+    if !call.has_ended() {
+        shell = shell.live(format!("/v1/calls/{id}/events")).again(2);
+    }
+    Ok(Page { shell, verdict: call.verdict(now), ruler, bars, call })
+}
+
+async fn cancel(visit: Visit, Path(id): Path<String>) -> Response {
+    let id = show::url(&id);
+    let done = visit.api.post::<Value>(&format!("/v1/calls/{id}/cancel"), &json!({})).await;
+    visit.done(done.map(|_| format!("/console/calls/{id}?done=cancelled")))
+}
+
+impl Page {
+    fn may_cancel(&self) -> bool {
+        !self.call.has_ended() && self.shell.may("submit")
+    }
+
+    fn may_run_again(&self) -> bool {
+        self.call.has_ended()
+            && self.call.redriven_as.is_none()
+            && self.call.model().is_none()
+            && self.shell.may("operate")
+    }
+}

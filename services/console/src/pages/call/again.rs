@@ -1,0 +1,187 @@
+//! `/console/calls/{id}/again`: an ended call runs again, perhaps with other arguments, as a new call that names it.
+
+use axum::{
+    extract::{Form, Path},
+    http::StatusCode,
+    response::Response,
+};
+use redial_proto::SubmitResult;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::CallRecord;
+use crate::{
+    failure::{Broken, Failure, Problem},
+    page::{self, Shell, Visit},
+    show,
+};
+
+/// Arguments over this many bytes are not edited in a browser.
+const LARGEST: usize = 256 * 1024;
+
+#[derive(askama::Template)]
+#[template(path = "again.html")]
+struct Page {
+    shell: Shell,
+    call: CallRecord,
+    text: String,
+    /// Why it was refused.
+    wrong: Option<String>,
+    errors: Vec<Broken>,
+}
+
+/// What was sent.
+#[derive(Deserialize)]
+pub(super) struct Again {
+    #[serde(default)]
+    arguments: String,
+    /// The reader knows that it may happen twice.
+    #[serde(default)]
+    twice: Option<String>,
+}
+
+pub(super) async fn form(visit: Visit, Path(id): Path<String>) -> Response {
+    visit.answer(read(&visit, &show::url(&id), None, None, Vec::new()).await)
+}
+
+async fn read(
+    visit: &Visit,
+    id: &str,
+    text: Option<String>,
+    wrong: Option<String>,
+    errors: Vec<Broken>,
+) -> Result<Page, Failure> {
+    let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
+    let text = text.unwrap_or_else(|| pretty(&call.arguments));
+    Ok(Page { shell: visit.frame(format!("Run {} again", call.tool)), call, text, wrong, errors })
+}
+
+pub(super) async fn run(visit: Visit, Path(id): Path<String>, Form(form): Form<Again>) -> Response {
+    let id = show::url(&id);
+    match redrive(&visit, &id, &form).await {
+        Ok(call) => visit.done(Ok(format!("/console/calls/{call}?done=redriven"))),
+        Err(Failure::Problem(problem)) if problem.status != StatusCode::UNAUTHORIZED => {
+            let Problem { status, detail, errors, .. } = *problem;
+            let mut response = visit.answer(read(&visit, &id, Some(form.arguments), Some(detail), errors).await);
+            if response.status() == StatusCode::OK {
+                *response.status_mut() = status;
+            }
+            response
+        }
+        Err(failure) => visit.done(Err(failure)),
+    }
+}
+
+async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failure> {
+    let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
+    if call.state == "unknown" && form.twice.is_none() {
+        return Err(refused(
+            "Nobody knows whether this call did its work. Tick that it may happen twice, or leave it.",
+        ));
+    }
+    let body = if form.arguments.len() > LARGEST || form.arguments.trim() == pretty(&call.arguments).trim() {
+        json!({})
+    } else {
+        let arguments: Box<RawValue> = serde_json::from_str(&form.arguments)
+            .map_err(|error| refused(&format!("The arguments are not JSON: {error}.")))?;
+        json!({ "arguments": arguments })
+    };
+    let result: SubmitResult = visit.api.post(&format!("/v1/calls/{id}/redrive"), &body).await?;
+    let new = result.call.ok_or_else(|| refused("The dispatcher named no new call."))?;
+    Ok(new.to_string())
+}
+
+fn refused(detail: &str) -> Failure {
+    let problem = Problem::read(StatusCode::UNPROCESSABLE_ENTITY, &[]);
+    Problem { detail: detail.to_owned(), ..problem }.into()
+}
+
+/// The arguments as a person edits them. Numbers keep all their digits, because the text is only laid out anew.
+fn pretty(json: &RawValue) -> String {
+    if json.get().len() > LARGEST {
+        return String::new();
+    }
+    layout(json.get())
+}
+
+/// JSON with line breaks and indentation; nothing but white space changes.
+fn layout(json: &str) -> String {
+    let (mut out, mut depth, mut in_text, mut escaped) = (String::with_capacity(json.len() * 2), 0_usize, false, false);
+    let mut rest = json.chars().peekable();
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", depth));
+    };
+    while let Some(c) = rest.next() {
+        if in_text {
+            out.push(c);
+            in_text = escaped || c != '"';
+            escaped = c == '\\' && !escaped;
+            continue;
+        }
+        match c {
+            '"' => {
+                in_text = true;
+                out.push(c);
+            }
+            '{' | '[' => {
+                out.push(c);
+                while rest.peek().is_some_and(|next| next.is_ascii_whitespace()) {
+                    rest.next();
+                }
+                if rest.peek().is_some_and(|next| matches!(next, '}' | ']')) {
+                    out.extend(rest.next());
+                } else {
+                    depth += 1;
+                    line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_ascii_whitespace() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl Page {
+    fn is_long(&self) -> bool {
+        self.call.arguments.get().len() > LARGEST
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.call.state == "unknown"
+    }
+
+    fn check(&self) -> String {
+        format!("/v1/tools/{}/check", show::url(&self.call.tool))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_changes_white_space_only() {
+        let json = r#"{"a":[1,2.50,{}],"b":"x\"{,: y\\","c":[],"d":{"e":1e400, "f": 12345678901234567890}}"#;
+        let shown = layout(json);
+        assert!(
+            shown.starts_with("{\n  \"a\": [\n    1,\n    2.50,\n    {}\n  ],\n  \"b\": \"x\\\"{,: y\\\\\",\n"),
+            "{shown}"
+        );
+        assert!(shown.contains("1e400") && shown.contains("12345678901234567890"), "{shown}");
+        assert_eq!(layout(&shown), shown, "again the same");
+        let value: Value = serde_json::from_str(r#"{"a":[1,{}],"b":"x"}"#).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&layout(&value.to_string())).unwrap(), value);
+    }
+}

@@ -1,0 +1,224 @@
+//! What the API says of a call.
+
+use chrono::{DateTime, Utc};
+use redial_proto::{AttemptView, FieldError, Repair, Waiting, turn};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    pages::task::record::{Attempt, CallItem, waiting},
+    show::{self, Html},
+    story::verdict::Verdict,
+};
+
+/// `GET /v1/calls/{id}`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CallRecord {
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) state: String,
+    pub(crate) attempts: u32,
+    pub(crate) submitted_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) submitted_by: Option<String>,
+    #[serde(default)]
+    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) waits: Option<Waiting>,
+    #[serde(default)]
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) output: Option<Box<RawValue>>,
+    #[serde(default)]
+    pub(crate) class: Option<String>,
+    #[serde(default)]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
+    pub(crate) details: Vec<FieldError>,
+    #[serde(default)]
+    pub(crate) repairs: Vec<Repair>,
+    #[serde(default)]
+    pub(crate) undeclared: Vec<String>,
+    #[serde(default)]
+    pub(crate) attempts_made: Vec<AttemptView>,
+    #[serde(default)]
+    pub(crate) feedback: Option<Box<RawValue>>,
+    pub(crate) arguments: Box<RawValue>,
+    pub(crate) effect: String,
+    pub(crate) pool: String,
+    pub(crate) deadline_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) cancel_requested: bool,
+    #[serde(default)]
+    pub(crate) key: Option<String>,
+    #[serde(default)]
+    pub(crate) conversation: Option<String>,
+    #[serde(default)]
+    pub(crate) task: Option<String>,
+    #[serde(default)]
+    pub(crate) redrive_of: Option<String>,
+    #[serde(default)]
+    pub(crate) redriven_as: Option<String>,
+    #[serde(default)]
+    pub(crate) late_reports: Vec<LateReport>,
+}
+
+/// A report that arrived too late to count.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LateReport {
+    pub(crate) attempt: i32,
+    pub(crate) worker: String,
+    pub(crate) received_at: DateTime<Utc>,
+    pub(crate) outcome: String,
+}
+
+impl CallRecord {
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.finished_at.is_some()
+    }
+
+    /// The model, if it is a turn.
+    pub(crate) fn model(&self) -> Option<&str> {
+        turn::model_name(&self.tool)
+    }
+
+    /// As a timeline shows it.
+    pub(crate) fn timed(&self) -> CallItem {
+        let attempt = |made: &AttemptView| Attempt {
+            attempt: made.attempt,
+            worker: made.worker.clone(),
+            started_at: made.started_at,
+            ended_at: made.ended_at,
+            duration_ms: made.duration_ms,
+            class: made.class.map(|class| class.as_str().to_owned()),
+            message: made.message.clone(),
+            retry_at: made.retry_at,
+        };
+        CallItem {
+            call: self.call.clone(),
+            turn: 0,
+            call_index: 1,
+            tool: self.tool.clone(),
+            state: self.state.clone(),
+            message: self.message.clone(),
+            effect: self.effect.clone(),
+            submitted_at: self.submitted_at,
+            finished_at: self.finished_at,
+            next_attempt_at: self.next_attempt_at,
+            waits: self.waits.clone(),
+            lease_until: None,
+            arguments: None,
+            sent: None,
+            repairs: Vec::new(),
+            ran: self.ran().to_owned(),
+            redriven_as: self.redriven_as.clone(),
+            attempts_made: self.attempts_made.iter().map(attempt).collect(),
+        }
+    }
+
+    /// How often the tool ran, as `GET /v1/tasks/{id}/calls` says it.
+    fn ran(&self) -> &'static str {
+        match (self.state.as_str(), self.attempts, self.effect.as_str()) {
+            ("unknown", ..) => "unknown",
+            (_, 0, _) => "not_run",
+            (_, 1, _) => "once",
+            (.., "keyed") => "again_same_key",
+            _ => "again",
+        }
+    }
+
+    /// What to know before anything else.
+    pub(crate) fn verdict(&self, now: DateTime<Utc>) -> Verdict {
+        let said = self.message.clone().unwrap_or_default();
+        let class = self.class.as_deref().map(show::words).unwrap_or_default();
+        let rules = crate::story::why::rules(&self.details);
+        let because = if rules.is_empty() { said } else { rules };
+        let verdict = |tone, heading: String, because: String, remedy: &str| Verdict {
+            tone,
+            heading,
+            because,
+            remedy: remedy.to_owned(),
+            lane: None,
+        };
+        match self.state.as_str() {
+            "succeeded" => {
+                let took = self.finished_at.map(|end| show::span((end - self.submitted_at).num_milliseconds()));
+                let repaired =
+                    if self.repairs.is_empty() { "" } else { "; its arguments were repaired in code before it ran" };
+                let attempts = show::things(self.attempts, "attempt");
+                verdict(
+                    "good",
+                    "Succeeded".to_owned(),
+                    format!("{attempts}, in {}{repaired}.", took.unwrap_or_default()),
+                    "",
+                )
+            }
+            "failed" => verdict("bad", format!("Failed: {class}"), because, remedy(self.class.as_deref())),
+            "refused" => verdict("bad", format!("Never ran: {class}"), because, remedy(self.class.as_deref())),
+            "cancelled" => verdict("warn", "Stopped".to_owned(), because, ""),
+            "unknown" => verdict(
+                "odd",
+                format!("Nobody knows whether {} did its work", self.tool),
+                because,
+                "Look at what the tool did. If it did nothing, run the call again; if it did its work, leave it. Redial does not run it \
+                 twice on a guess.",
+            ),
+            state => self.open(state, now),
+        }
+    }
+
+    fn open(&self, state: &str, now: DateTime<Utc>) -> Verdict {
+        let since = show::span((now - self.submitted_at).num_milliseconds().max(0));
+        let last = self.attempts_made.last();
+        let heading = match state {
+            "running" => "Runs".to_owned(),
+            "retry_wait" => "Waits for a retry".to_owned(),
+            "client_wait" => "Waits for the client's answer".to_owned(),
+            _ => "Waits for a worker".to_owned(),
+        };
+        let because = match (&self.waits, last) {
+            (Some(waits), _) => waiting(waits),
+            (None, Some(last)) if state == "running" => format!("Attempt {} on {}.", last.attempt, last.worker),
+            (None, _) => {
+                let due = self.next_attempt_at.map(|at| format!("The next attempt is due {}.", show::exact(&at)));
+                let failed =
+                    last.and_then(|last| last.message.clone()).map(|message| format!(" The last one: {message}"));
+                format!("{}{}", due.unwrap_or_default(), failed.unwrap_or_default())
+            }
+        };
+        let tone = if state == "retry_wait" { "warn" } else { "" };
+        Verdict { tone, heading: format!("{heading}, since {since}"), because, ..Verdict::default() }
+    }
+
+    pub(crate) fn arguments(&self) -> Html {
+        crate::json::of_raw("args", &self.arguments)
+    }
+
+    pub(crate) fn result(&self) -> Option<Html> {
+        self.output.as_deref().map(|output| crate::json::of_raw("out", output))
+    }
+
+    pub(crate) fn told(&self) -> Option<Html> {
+        self.feedback.as_deref().map(|feedback| crate::json::of_raw("told", feedback))
+    }
+}
+
+/// What a person can do about an error class.
+fn remedy(class: Option<&str>) -> &'static str {
+    match class.unwrap_or_default() {
+        "invalid_arguments" | "malformed_arguments" => {
+            "Run it again with other arguments; if models send this often, mend the tool's description."
+        }
+        "unknown_tool" => "Start a worker that has the tool, or correct the name.",
+        "business_rule" => "The tool refused for a reason of its own: change what was asked for.",
+        "unavailable" | "timeout" | "rate_limited" | "lost" => {
+            "It is over now: once the tool is well again, run the call again."
+        }
+        "auth" | "configuration" => "Mend the tool's credentials or settings, then run the call again.",
+        "output_invalid" | "output_too_large" => "Mend the tool's output, or its declared schema.",
+        "budget_exhausted" => {
+            "Its deadline passed before an attempt succeeded: run it again, or give such calls more time."
+        }
+        _ => "Look at the attempts below.",
+    }
+}

@@ -1,0 +1,164 @@
+//! `/console/calls`: the calls, searched by whatever is known of them.
+
+use axum::{Router, response::Response, routing::get};
+use chrono::{DateTime, Utc};
+use redial_proto::{CallState, ErrorClass};
+use serde::Deserialize;
+
+use crate::{
+    Console,
+    failure::Failure,
+    filter::{Chip, Filter},
+    page::{Shell, Visit},
+    show,
+};
+
+pub(crate) const PATH: &str = "/console/calls";
+/// How long one look takes at most, in ms: whoever wants to go further back says so.
+pub(crate) const LOOK_MS: &str = "250";
+
+pub(super) fn router() -> Router<Console> {
+    Router::new().route(PATH, get(calls))
+}
+
+/// `GET /v1/calls`.
+#[derive(Deserialize)]
+pub(crate) struct CallList {
+    pub(crate) calls: Vec<CallLine>,
+    #[serde(default)]
+    pub(crate) next_page_token: String,
+    pub(crate) searched: Searched,
+}
+
+/// How far a search looked.
+#[derive(Deserialize)]
+pub(crate) struct Searched {
+    pub(crate) calls: u64,
+    #[serde(default)]
+    pub(crate) back_to: Option<DateTime<Utc>>,
+    pub(crate) complete: bool,
+}
+
+/// A call in a list.
+#[derive(Deserialize)]
+pub(crate) struct CallLine {
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) state: String,
+    #[serde(default)]
+    pub(crate) class: Option<String>,
+    #[serde(default)]
+    pub(crate) message: Option<String>,
+    #[serde(default)]
+    pub(crate) attempts: u32,
+    pub(crate) submitted_at: DateTime<Utc>,
+    #[serde(default)]
+    pub(crate) total_ms: Option<i64>,
+    #[serde(default)]
+    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub(crate) key: Option<String>,
+    #[serde(default)]
+    pub(crate) last_worker: Option<String>,
+    #[serde(default)]
+    pub(crate) redriven_as: Option<String>,
+}
+
+impl CallLine {
+    /// What is said under its name.
+    pub(crate) fn said(&self) -> String {
+        let retry = self.next_attempt_at.filter(|_| self.state == "retry_wait");
+        let retry = retry.map(|at| format!("retry due {}", at.format("%H:%M:%S UTC")));
+        let parts = [retry, self.message.as_deref().map(|message| show::line(message, 200))];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
+    pub(crate) fn took(&self) -> String {
+        self.total_ms.map_or_else(|| "open".to_owned(), |ms| show::span(ms.max(0)))
+    }
+
+    /// Attempts, and who ran the last.
+    pub(crate) fn ran(&self) -> String {
+        match (self.attempts, &self.last_worker) {
+            (0, _) => "no attempt".to_owned(),
+            (n, Some(worker)) => format!("{} · {}", show::things(n, "attempt"), show::line(worker, 40)),
+            (n, None) => show::things(n, "attempt"),
+        }
+    }
+}
+
+#[derive(askama::Template)]
+#[template(path = "calls.html")]
+struct Page {
+    shell: Shell,
+    filter: Filter,
+    chips: Vec<Chip>,
+    list: CallList,
+    next: Option<String>,
+}
+
+async fn calls(visit: Visit) -> Response {
+    visit.answer(page(&visit).await)
+}
+
+async fn page(visit: &Visit) -> Result<Page, Failure> {
+    let filter = Filter::of(&visit.here);
+    let request = filter.request(&[("page_size", "50"), ("look_ms", LOOK_MS)]);
+    let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
+    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let shell = visit.frame("Calls");
+    let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
+    Ok(Page { shell, chips: filter.chips(PATH), list, next, filter })
+}
+
+/// The conditions that a form has a field for: name, label, example.
+const FIELDS: [(&str, &str, &str); 10] = [
+    ("tool", "Tool", "book_flight"),
+    ("model", "Model", ""),
+    ("agent", "Agent", ""),
+    ("worker", "Worker", ""),
+    ("conversation", "Conversation", ""),
+    ("key", "Idempotency key", ""),
+    ("argument", "Argument", "/city=Paris"),
+    ("output", "Result", "/status=sold_out"),
+    ("contains", "Text in either", ""),
+    ("not_tool", "Not of tool", ""),
+];
+
+impl Page {
+    fn states(&self) -> Vec<(&'static str, String, bool)> {
+        CallState::ALL.iter().map(|state| self.toggle("state", state.as_str())).collect()
+    }
+
+    fn toggle(&self, name: &'static str, value: &'static str) -> (&'static str, String, bool) {
+        let is_on = self.filter.is(name, value);
+        (value, format!("{PATH}{}", self.filter.with(name, if is_on { "" } else { value }).query()), is_on)
+    }
+
+    fn fields(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> + use<> {
+        FIELDS.iter()
+    }
+
+    fn classes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        ErrorClass::ALL.iter().map(|class| class.as_str())
+    }
+
+    /// Conditions that the form has no field for go with it.
+    fn kept(&self) -> Vec<(String, String)> {
+        let own = |name: &str| {
+            FIELDS.iter().any(|(field, ..)| *field == name)
+                || matches!(name, "class" | "not_class" | "since" | "until" | "page_token" | "done")
+        };
+        self.filter.pairs().iter().filter(|(name, _)| !own(name)).cloned().collect()
+    }
+
+    fn export(&self, format: &str) -> String {
+        format!("/v1/calls/export{}", self.filter.with("format", format).query())
+    }
+
+    /// A filter that a redrive understands, too.
+    fn redrive(&self) -> String {
+        format!("/console/failed{}", self.filter.query())
+    }
+}

@@ -1,0 +1,70 @@
+//! `/console/tasks/{id}/replay`: the record of a task, decided again.
+
+use axum::{extract::Path, response::Response};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Head, head};
+use crate::{
+    failure::Failure,
+    page::{Shell, Visit},
+    show::{self, Html},
+};
+
+/// `GET /v1/tasks/{id}/replay`.
+#[derive(Deserialize)]
+struct Replay {
+    steps: u64,
+    decisions: u64,
+    identical: bool,
+    difference_count: u64,
+    differences: Vec<Difference>,
+}
+
+/// A decision that was made otherwise.
+#[derive(Deserialize)]
+struct Difference {
+    step: u32,
+    recorded: Option<Value>,
+    replayed: Option<Value>,
+}
+
+#[derive(askama::Template)]
+#[template(path = "replay.html")]
+struct Page {
+    shell: Shell,
+    head: Head,
+    /// `None` while the task has not ended: its record grows.
+    replay: Option<Replay>,
+}
+
+pub(super) async fn replay(visit: Visit, Path(id): Path<String>) -> Response {
+    visit.answer(page(&visit, &id).await)
+}
+
+async fn page(visit: &Visit, id: &str) -> Result<Page, Failure> {
+    let head = head(visit, id, "replay").await?;
+    let replay = match head.story.task.state.is_terminal() {
+        true => Some(visit.api.get(&format!("/v1/tasks/{}/replay", show::url(id))).await?),
+        false => None,
+    };
+    // What is on record does not change any more.
+    Ok(Page { shell: Shell { asked: visit.api.asked(), ..head.shell.clone() }, head, replay })
+}
+
+impl Difference {
+    fn recorded(&self) -> Html {
+        side("recorded", self.step, self.recorded.as_ref())
+    }
+
+    fn replayed(&self) -> Html {
+        side("replayed", self.step, self.replayed.as_ref())
+    }
+}
+
+fn side(name: &str, step: u32, value: Option<&Value>) -> Html {
+    let nothing = || Html("<p class=\"none\">nothing</p>".to_owned());
+    value.map_or_else(nothing, |value| {
+        crate::json::tree(&format!("{name}{step}"), value, &std::collections::BTreeSet::new())
+    })
+}

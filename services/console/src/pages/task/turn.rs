@@ -1,0 +1,86 @@
+//! `/console/tasks/{id}/turns/{turn}`: what the model saw in a turn, to the letter, and what it answered.
+
+use axum::{extract::Path, response::Response};
+use chrono::{DateTime, Utc};
+use redial_proto::{CallId, Message, TaskView, Trimmed, TurnReply};
+use serde::Deserialize;
+
+use crate::{
+    failure::Failure,
+    page::{Shell, Visit},
+    show::{self, Html},
+};
+
+/// `GET /v1/tasks/{id}/turns/{turn}`.
+#[derive(Deserialize)]
+struct Turn {
+    turn: u32,
+    call: CallId,
+    model: String,
+    state: String,
+    submitted_at: DateTime<Utc>,
+    #[serde(default)]
+    finished_at: Option<DateTime<Utc>>,
+    messages: Vec<Message>,
+    #[serde(default)]
+    not_shown: u32,
+    #[serde(default)]
+    tools: Vec<String>,
+    #[serde(default)]
+    trimmed: Trimmed,
+    #[serde(default)]
+    reply: Option<TurnReply>,
+}
+
+#[derive(askama::Template)]
+#[template(path = "turn.html")]
+struct Page {
+    shell: Shell,
+    task: TaskView,
+    turn: Turn,
+}
+
+pub(super) async fn turn(visit: Visit, Path((id, number)): Path<(String, String)>) -> Response {
+    visit.answer(page(&visit, &show::url(&id), &show::url(&number)).await)
+}
+
+async fn page(visit: &Visit, id: &str, number: &str) -> Result<Page, Failure> {
+    let task: TaskView = visit.api.get(&format!("/v1/tasks/{id}")).await?;
+    let turn: Turn = visit.api.get(&format!("/v1/tasks/{id}/turns/{number}")).await?;
+    Ok(Page { shell: visit.frame(format!("Turn {}", turn.turn)), task, turn })
+}
+
+impl Page {
+    /// Tokens, as the provider told them or as they are estimated.
+    fn tokens(&self) -> String {
+        let Some(reply) = &self.turn.reply else {
+            return format!("about {} read (estimated)", show::count(self.turn.trimmed.tokens));
+        };
+        let told = |tokens: Option<u64>, what: &str| {
+            tokens.map_or_else(|| format!("unknown {what}"), |tokens| format!("{} {what}", show::count(tokens)))
+        };
+        format!("{}, {}", told(reply.usage.input_tokens, "read"), told(reply.usage.output_tokens, "written"))
+    }
+
+    fn took(&self) -> String {
+        let end = self.turn.finished_at.unwrap_or_else(Utc::now);
+        show::span((end - self.turn.submitted_at).num_milliseconds().max(0))
+    }
+
+    /// What was left out of the conversation for the model.
+    fn left_out(&self) -> String {
+        let Trimmed { shortened, left_out, .. } = self.turn.trimmed;
+        match (left_out, shortened) {
+            (0, 0) => "nothing: the model saw all of the conversation that its policy lets it see".to_owned(),
+            (left, 0) => format!("{} left out", show::things(left, "message")),
+            (0, cut) => format!("{} shortened", show::things(cut, "tool result")),
+            (left, cut) => {
+                format!("{} left out, {} shortened", show::things(left, "message"), show::things(cut, "tool result"))
+            }
+        }
+    }
+
+    fn part(&self, nth: &usize, part: &usize, text: &str) -> Html {
+        crate::json::of_text(&format!("v{nth}-{part}"), text, &std::collections::BTreeSet::new())
+    }
+}
