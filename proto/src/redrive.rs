@@ -63,6 +63,27 @@ pub struct RedriveFilter {
     /// Submitted under this idempotency key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// Of which this worker ran an attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// Of tasks of this declared agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Not of these tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_tool: Vec<String>,
+    /// Not ended with these error classes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_class: Vec<ErrorClass>,
+    /// `POINTER=VALUE`: with these values in their arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub argument: Vec<String>,
+    /// `POINTER=VALUE`: with these values in their result.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<String>,
+    /// With this text in their arguments or their result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
 }
 
 impl RedriveFilter {

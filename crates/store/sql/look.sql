@@ -3,7 +3,7 @@
 -- are compared afterwards, so a step costs the same however few calls match. Only calls of the tenant count as looked at.
 WITH looked AS MATERIALIZED (
     SELECT
-        c.id, c.submitted_at, c.finished_at, c.tenant, c.tool, c.state, c.class, c.conversation, c.key, c.task_id
+        c.id, c.submitted_at, c.finished_at, c.tenant, c.tool, c.state, c.class, c.conversation, c.key, c.task_id, c.effect, c.worker
     FROM calls c
     WHERE ($1::text IS NULL OR (c.tenant = $13 AND c.key = $1))
         AND ($2::uuid IS NULL OR c.task_id = $2)
@@ -32,6 +32,12 @@ SELECT
         AND ($21::uuid IS NULL OR task_id = $21)
         AND tool <> ALL ($22::text[])
         AND state <> ALL ($23::text[])
-        AND (class IS NULL OR class <> ALL ($24::text[])), false) AS "matches!"
+        AND (class IS NULL OR class <> ALL ($24::text[]))
+        AND ($25::text IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = task_id AND t.agent = $25))
+        AND (cardinality($26::text[]) = 0 OR NOT EXISTS (SELECT FROM tasks t WHERE t.id = task_id AND t.agent = ANY ($26)))
+        AND ($27::text IS NULL OR effect = $27)
+        AND (cardinality($28::text[]) = 0 OR (
+            COALESCE(worker <> ALL ($28), true)
+            AND NOT EXISTS (SELECT FROM attempts a WHERE a.call_id = looked.id AND a.worker = ANY ($28)))), false) AS "matches!"
 FROM looked
 ORDER BY id DESC

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod call;
+mod csv;
 mod figures;
 mod ledger;
 mod replay;
@@ -9,6 +10,7 @@ mod task_audit;
 
 pub use arguments::{Checked, check_arguments};
 pub use call::{attempt_view, call_view, feedback};
+pub use csv::csv_cell;
 pub use figures::{Counts, Figures, sort_groups};
 pub use ledger::{Ran, ran};
 pub use redial_engine::task::Difference;

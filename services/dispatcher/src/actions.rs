@@ -8,7 +8,7 @@ use redial_proto::{
     subjects::Verb,
     tool::check_name,
 };
-use redial_store::NewAction;
+use redial_store::{NewAction, audit::json_search::Condition};
 
 use crate::{asked::Asked, context::Context, error::store_failed};
 
@@ -117,7 +117,14 @@ impl Action for CreateRedrive {
     }
 
     async fn check(&self, _: &Asked) -> Result<(), ApiError> {
-        check_create_redrive(self)
+        check_create_redrive(self)?;
+        for (name, conditions) in [("filter.argument", &self.filter.argument), ("filter.output", &self.filter.output)] {
+            for condition in conditions {
+                let wrong = |what| ApiError::new(Code::InvalidValue, format!("{name} {condition:?}: {what}"));
+                condition.parse::<Condition>().map_err(wrong)?;
+            }
+        }
+        Ok(())
     }
 }
 

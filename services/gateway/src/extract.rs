@@ -80,7 +80,13 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let query = parts.uri.query().unwrap_or_default();
+        Self::read(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl<T: DeserializeOwned> Query<T> {
+    /// The parameters of this query.
+    pub(crate) fn read(query: &str) -> Result<Self, Problem> {
         if query.contains("%00") {
             return Err(Problem::invalid("the query: it holds U+0000, which no text of Redial may"));
         }

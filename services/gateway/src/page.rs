@@ -80,7 +80,7 @@ impl Gateway {
 fn scope<Q: ListQuery>(tenant: &Tenant, query: &Q) -> String {
     let mut filter = serde_json::to_value(query).unwrap_or_default();
     if let Value::Object(fields) = &mut filter {
-        fields.retain(|name, _| !matches!(name.as_str(), "page_size" | "page_token"));
+        fields.retain(|name, _| !matches!(name.as_str(), "page_size" | "page_token" | "look_ms"));
     }
     format!("{tenant}\n{}\n{filter}", Q::LIST)
 }

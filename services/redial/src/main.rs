@@ -3,7 +3,7 @@
 mod cli;
 mod commands;
 mod connect;
-mod csv;
+
 mod dev_folder;
 mod environment;
 mod exit;

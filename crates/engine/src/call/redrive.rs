@@ -26,11 +26,11 @@ pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
 /// Checks which calls are to run again, and how fast. An error says what is allowed.
 pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
     let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
-    let RedriveFilter { tool, state, conversation, key, since, until, .. } = &request.filter;
+    let RedriveFilter { tool, state, conversation, key, since, until, worker, agent, contains, .. } = &request.filter;
     if request.filter.is_empty() {
         return wrong(
             "filter is empty; one of these is needed: tool, state (failed, cancelled, unknown), class, since, until, \
-             conversation, key"
+             conversation, key, worker, agent, not_tool, not_class, argument, output, contains"
                 .to_owned(),
         );
     }
@@ -46,7 +46,30 @@ pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
         ("filter.tool", tool.as_ref()),
         ("filter.conversation", conversation.as_ref()),
         ("filter.key", key.as_ref()),
-    ])
+        ("filter.worker", worker.as_ref()),
+        ("filter.agent", agent.as_ref()),
+        ("filter.contains", contains.as_ref()),
+    ])?;
+    check_lists(&request.filter)
+}
+
+/// Entries of a list of a filter.
+const LIST: usize = 50;
+
+fn check_lists(filter: &RedriveFilter) -> Result<(), ApiError> {
+    let lists = [
+        ("filter.not_tool", &filter.not_tool),
+        ("filter.argument", &filter.argument),
+        ("filter.output", &filter.output),
+    ];
+    for (name, list) in lists {
+        if list.len() > LIST {
+            let message = format!("{name} has {} entries; allowed: {LIST}", list.len());
+            return Err(ApiError::new(Code::InvalidValue, message));
+        }
+        check_texts(&list.iter().map(|text| (name, Some(text))).collect::<Vec<_>>())?;
+    }
+    Ok(())
 }
 
 /// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redial_proto::{CallId, CallState, ErrorClass, Tenant};
+use redial_proto::{CallId, CallState, ErrorClass, Tenant, ToolEffect};
 use uuid::Uuid;
 
 use super::{
@@ -27,6 +27,14 @@ pub struct Search {
     pub not_states: Vec<CallState>,
     /// Not ended with these error classes.
     pub not_classes: Vec<ErrorClass>,
+    /// Of a task of this declared agent.
+    pub agent: Option<String>,
+    /// Not of a task of these declared agents.
+    pub not_agents: Vec<String>,
+    /// Of tools with this effect.
+    pub effect: Option<ToolEffect>,
+    /// Not with an attempt on these workers.
+    pub not_workers: Vec<String>,
     /// What their arguments and results hold.
     pub inside: Inside,
 }
@@ -159,7 +167,7 @@ impl TenantStore<'_> {
     }
 
     async fn rows(&self, search: &Search, among: Option<&[Uuid]>, step: u32) -> Result<Vec<RawLooked>, StoreError> {
-        let Search { filter, not_tools, not_states, not_classes, .. } = search;
+        let Search { filter, not_tools, not_states, not_classes, agent, not_agents, effect, not_workers, .. } = search;
         let index = Along::of(filter, self.tenant());
         let not_states: Vec<&str> = not_states.iter().map(|state| state.as_str()).collect();
         let not_classes: Vec<&str> = not_classes.iter().map(|class| class.as_str()).collect();
@@ -195,6 +203,10 @@ impl TenantStore<'_> {
                     not_tools,
                     &not_states as &[&str],
                     &not_classes as &[&str],
+                    agent.as_deref(),
+                    not_agents,
+                    effect.map(ToolEffect::as_str),
+                    not_workers,
                 );
                 let rows = rows.fetch_all(&mut *db).await?;
                 db.commit().await?;

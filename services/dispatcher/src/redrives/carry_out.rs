@@ -14,7 +14,7 @@ use redial_proto::{
 use redial_records::NewCall;
 use redial_store::{
     RedriveStep, RedriveWork, StoreError,
-    audit::{Filter, Limits, Search, Searched},
+    audit::{Filter, Inside, Limits, Search, Searched, json_search::Condition},
 };
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -111,16 +111,26 @@ struct Matching {
     ended: bool,
 }
 
-async fn look(context: &Context, work: &RedriveWork, filter: &RedriveFilter) -> Result<Matching, StoreError> {
-    let RedriveFilter { tool, class, since, until, conversation, key, .. } = filter.clone();
+async fn look(context: &Context, work: &RedriveWork, asked: &RedriveFilter) -> Result<Matching, StoreError> {
+    let RedriveFilter { tool, class, since, until, conversation, key, worker, .. } = asked.clone();
     let until = Some(until.map_or(work.created_at, |until| until.min(work.created_at)));
-    let state = filter.states().get(work.pass as usize).copied();
-    let filter =
-        Filter { tool, state, class, since, until, conversation, key, before: work.position, ..Filter::default() };
+    let state = asked.states().get(work.pass as usize).copied();
+    let filter = Filter {
+        tool,
+        state,
+        class,
+        since,
+        until,
+        conversation,
+        key,
+        worker,
+        before: work.position,
+        ..Filter::default()
+    };
     let counts = work.state == RedriveState::Counting;
     let matches = if counts { COUNTED } else { work.rate.clamp(1, REDRIVEN) as usize };
     let limits = Limits { matches, looked: LOOKED, time: LOOKS_FOR };
-    let search = Search { filter, ..Search::default() };
+    let search = search(filter, asked).map_err(StoreError::BadData)?;
     let Searched { calls, last, ended, .. } = context.store.of(&work.tenant).search(&search, limits).await?;
     let found: Vec<CallId> = calls.iter().map(|found| found.call).collect();
     let lines = context.store.call_lines(&found).await?;
@@ -135,6 +145,19 @@ async fn look(context: &Context, work: &RedriveWork, filter: &RedriveFilter) -> 
     let more = groups.next().is_some();
     let last = if more { first.last().copied() } else { last };
     Ok(Matching { calls: first, last, ended: ended && !more })
+}
+
+/// What else the calls must be and hold.
+fn search(filter: Filter, asked: &RedriveFilter) -> Result<Search, String> {
+    let conditions =
+        |texts: &[String]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Condition>, String>>();
+    let inside = Inside {
+        arguments: conditions(&asked.argument)?,
+        output: conditions(&asked.output)?,
+        text: asked.contains.clone(),
+    };
+    let RedriveFilter { agent, not_tool: not_tools, not_class: not_classes, .. } = asked.clone();
+    Ok(Search { filter, agent, not_tools, not_classes, inside, ..Search::default() })
 }
 
 /// Where the redrive is after this step.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod events;
+mod export;
 mod get;
 mod list;
 mod many;
@@ -65,6 +66,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<list::CallsQuery>()
             .answer::<list::CallList>(200, "Calls that match, and how far the request looked."),
+        Endpoint::get("/v1/calls/export", export::export)
+            .about(TAG, "export_calls", "The calls that match a filter, as a file")
+            .description(
+                "A stream, newest first, with the filters of `GET /v1/calls`. Its last line says whether it is all: of JSONL \
+                 `{\"exported\": …, \"complete\": …}`, of CSV `# exported …`. A file that breaks off without it is not whole.",
+            )
+            .roles(READ)
+            .query::<export::ExportQuery>()
+            .answer_as::<String>(200, "The file.", "text/csv")
+            .answer_as::<String>(200, "The file.", ndjson::MEDIA),
         Endpoint::post("/v1/calls/{id}/cancel", redrive::cancel)
             .about(TAG, "cancel_call", "Stop a call")
             .description("What has ended stays as it is. After `cancelled` no attempt of it starts any more.")

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, ErrorClass, TaskId, turn};
+use redial_proto::{CallId, CallState, ErrorClass, TaskId, ToolEffect, turn};
 use redial_store::audit::{CallLine, Filter, Inside, Limits, Search, json_search::Condition};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// Calls that one request looks at, and for how long, before it answers with what it found.
-const LOOKED: u64 = 100_000;
-const LOOKS_FOR: Duration = Duration::from_secs(2);
+pub(super) const LOOKED: u64 = 100_000;
+pub(super) const LOOKS_FOR: Duration = Duration::from_secs(2);
 
 /// Which calls. Every parameter narrows.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -48,6 +48,19 @@ pub(super) struct CallsQuery {
     until: Option<DateTime<Utc>>,
     /// Of which this worker ran an attempt, or runs one.
     worker: Option<String>,
+    /// Of which this worker ran no attempt; may be repeated.
+    #[serde(default)]
+    not_worker: Vec<String>,
+    /// Not turns of this model; may be repeated.
+    #[serde(default)]
+    not_model: Vec<String>,
+    /// Of tasks of this declared agent.
+    agent: Option<String>,
+    /// Not of tasks of this declared agent; may be repeated.
+    #[serde(default)]
+    not_agent: Vec<String>,
+    /// Of tools with this effect.
+    effect: Option<ToolEffect>,
     /// Of this conversation.
     conversation: Option<String>,
     /// Submitted under this idempotency key.
@@ -62,6 +75,8 @@ pub(super) struct CallsQuery {
     output: Vec<String>,
     /// With this text in their arguments or their result.
     contains: Option<String>,
+    /// How long the request looks at most, in ms: 10 to 2,000, and at least at one portion of calls. Default 2,000.
+    look_ms: Option<u64>,
     /// Entries of a page: 1 to 1,000. Default 50.
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
@@ -101,35 +116,35 @@ struct SearchedPart {
 
 /// A call in a list; `GET /v1/calls/{id}` has everything.
 #[derive(Serialize, JsonSchema)]
-struct CallItem {
+pub(super) struct CallItem {
     /// Its id.
-    call: CallId,
+    pub(super) call: CallId,
     /// The tool's name.
-    tool: String,
+    pub(super) tool: String,
     /// Its state.
-    state: CallState,
+    pub(super) state: CallState,
     /// Why it ended without success.
-    class: Option<ErrorClass>,
+    pub(super) class: Option<ErrorClass>,
     /// The same in words.
-    message: Option<String>,
+    pub(super) message: Option<String>,
     /// Attempts that were started.
-    attempts: u32,
+    pub(super) attempts: u32,
     /// When it was accepted.
-    submitted_at: DateTime<Utc>,
+    pub(super) submitted_at: DateTime<Utc>,
     /// When it ended.
-    finished_at: Option<DateTime<Utc>>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
     /// From submission to end, in ms.
-    total_ms: Option<i64>,
+    pub(super) total_ms: Option<i64>,
     /// When its retry is due.
-    next_attempt_at: Option<DateTime<Utc>>,
+    pub(super) next_attempt_at: Option<DateTime<Utc>>,
     /// The conversation.
-    conversation: Option<String>,
+    pub(super) conversation: Option<String>,
     /// The idempotency key.
-    key: Option<String>,
+    pub(super) key: Option<String>,
     /// The worker that ran, or runs, its last attempt.
-    last_worker: Option<String>,
+    pub(super) last_worker: Option<String>,
     /// The call that runs this one again.
-    redriven_as: Option<CallId>,
+    pub(super) redriven_as: Option<CallId>,
 }
 
 pub(super) async fn list(
@@ -138,9 +153,10 @@ pub(super) async fn list(
     Query(query): Query<CallsQuery>,
 ) -> Result<axum::Json<CallList>, Problem> {
     let page = Page::<CallId>::of(&gateway, &who, &query).await?;
+    let time = look_time(query.look_ms)?;
     let search = search(query, page.after)?;
     let _turn = gateway.long_read(&who).await?;
-    let limits = Limits { matches: page.size as usize, looked: LOOKED, time: LOOKS_FOR };
+    let limits = Limits { matches: page.size as usize, looked: LOOKED, time };
     let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
     let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
     let lines = gateway.store.call_lines(&ids).await?;
@@ -150,7 +166,16 @@ pub(super) async fn list(
     Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
 }
 
-fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> {
+fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
+    let longest = u64::try_from(LOOKS_FOR.as_millis()).unwrap_or(u64::MAX);
+    match ms {
+        None => Ok(LOOKS_FOR),
+        Some(ms) if (10..=longest).contains(&ms) => Ok(Duration::from_millis(ms)),
+        Some(ms) => Err(Problem::invalid(format!("look_ms is {ms}; allowed: 10 to {longest}"))),
+    }
+}
+
+pub(super) fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> {
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }
@@ -171,11 +196,14 @@ fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> 
     let CallsQuery { state, class, since, until, worker, conversation, key, task, .. } = query;
     let filter =
         Filter { tool, state, class, since, until, worker, conversation, key, task, before, ..Filter::default() };
-    let (not_tools, not_states, not_classes) = (query.not_tool, query.not_state, query.not_class);
-    Ok(Search { filter, not_tools, not_states, not_classes, inside })
+    let not_models = query.not_model.iter().map(|model| turn::tool_name(model));
+    let not_tools = query.not_tool.into_iter().chain(not_models).collect();
+    let (not_states, not_classes, not_workers) = (query.not_state, query.not_class, query.not_worker);
+    let (agent, not_agents, effect) = (query.agent, query.not_agent, query.effect);
+    Ok(Search { filter, not_tools, not_states, not_classes, agent, not_agents, effect, not_workers, inside })
 }
 
-fn item(line: CallLine) -> Result<CallItem, Problem> {
+pub(super) fn item(line: CallLine) -> Result<CallItem, Problem> {
     let bad = |what: String| {
         tracing::error!(call = %line.call, what, "Found a call that this version cannot read");
         Problem::new(redial_proto::Code::Internal, format!("this version of Redial cannot read call {}", line.call))

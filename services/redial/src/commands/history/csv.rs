@@ -3,7 +3,9 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use redial_store::audit::CallAudit;
 
-use crate::{csv::cell, timeline::call};
+use redial_views::csv_cell as cell;
+
+use crate::timeline::call;
 
 /// The columns.
 pub(super) const HEAD: [&str; 24] = [

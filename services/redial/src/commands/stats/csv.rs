@@ -3,8 +3,8 @@
 use redial_store::stats::By;
 use serde_json::Value;
 
-use crate::csv::cell;
 use redial_views::Figures;
+use redial_views::csv_cell as cell;
 
 const CALLS: &[&str] = &[
     "calls",
