@@ -58,6 +58,11 @@ impl Api {
         read(path, &self.bytes(Method::GET, path, None).await?)
     }
 
+    /// The same for what the page is not made of: it is asked again and again.
+    pub(crate) async fn peek<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        read(path, &self.bytes(Method::GET, path, None).await?)
+    }
+
     /// The same, `None` if there is no such thing.
     pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
         match self.get(path).await {

@@ -36,6 +36,11 @@ impl Filter {
         self.pairs.iter().any(|(found, has)| found == name && has == value)
     }
 
+    /// Whether a parameter is about the page, and no condition.
+    pub(crate) fn is_own(name: &str) -> bool {
+        OWN.contains(&name)
+    }
+
     /// All parameters.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs

@@ -2,22 +2,32 @@
 
 mod call;
 pub(crate) mod calls;
+mod failed;
+mod find;
 mod overview;
+pub(crate) mod redrives;
 mod sign_in;
 mod statistics;
 pub(crate) mod task;
 pub(crate) mod tasks;
+mod unknown;
 
 use axum::Router;
 
 use crate::Console;
 
 pub(crate) fn router() -> Router<Console> {
-    Router::new()
-        .merge(overview::router())
-        .merge(tasks::router())
-        .merge(task::router())
-        .merge(sign_in::router())
-        .merge(calls::router())
-        .merge(call::router())
+    let pages = [
+        overview::router(),
+        tasks::router(),
+        task::router(),
+        calls::router(),
+        call::router(),
+        failed::router(),
+        redrives::router(),
+        unknown::router(),
+        find::router(),
+        sign_in::router(),
+    ];
+    pages.into_iter().fold(Router::new(), Router::merge)
 }

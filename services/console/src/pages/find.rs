@@ -1,0 +1,101 @@
+//! `/console/find`: from what somebody types to the page that shows it.
+
+use axum::{
+    Router,
+    response::{IntoResponse as _, Redirect, Response},
+    routing::get,
+};
+use redial_proto::TaskView;
+use serde_json::Value;
+
+use crate::{
+    Console,
+    failure::Failure,
+    filter::Filter,
+    page::{self, Visit},
+};
+
+pub(super) fn router() -> Router<Console> {
+    Router::new().route("/console/find", get(find))
+}
+
+/// Conditions that can be typed as `name:value`.
+const NAMES: [&str; 10] =
+    ["tool", "state", "class", "agent", "model", "worker", "conversation", "key", "effect", "task"];
+
+async fn find(visit: Visit) -> Response {
+    let typed = Filter::of(&visit.here).get("q").trim().to_owned();
+    match target(&visit, &typed).await {
+        Ok(to) => Redirect::to(&to).into_response(),
+        Err(failure) => visit.done(Err(failure)),
+    }
+}
+
+async fn target(visit: &Visit, typed: &str) -> Result<String, Failure> {
+    if let Ok(id) = typed.parse::<uuid::Uuid>() {
+        if visit.api.find::<TaskView>(&format!("/v1/tasks/{id}")).await?.is_some() {
+            return Ok(format!("/console/tasks/{id}"));
+        }
+        if visit.api.find::<Value>(&format!("/v1/calls/{id}")).await?.is_some() {
+            return Ok(format!("/console/calls/{id}"));
+        }
+        return Err(Failure::not_found(format!("Neither a task nor a call has the id {id}.")));
+    }
+    Ok(search(typed))
+}
+
+/// The search that a text stands for: words `name:value` and `/pointer=value` are conditions, everything else is a text that
+/// arguments or results hold.
+fn search(typed: &str) -> String {
+    let mut conditions: Vec<(&str, String)> = Vec::new();
+    let mut text: Vec<&str> = Vec::new();
+    for word in typed.split_whitespace() {
+        let named = word
+            .split_once(':')
+            .filter(|(name, value)| NAMES.contains(&name.trim_start_matches('-')) && !value.is_empty());
+        match named {
+            Some((name, value)) => match name.strip_prefix('-') {
+                Some(name) => conditions.push((negated(name), value.to_owned())),
+                None => conditions.push((name, value.to_owned())),
+            },
+            None if word.starts_with('/') && word.contains('=') => conditions.push(("argument", word.to_owned())),
+            None => text.push(word),
+        }
+    }
+    if !text.is_empty() {
+        conditions.push(("contains", text.join(" ")));
+    }
+    let query = page::query(conditions.iter().map(|(name, value)| (*name, value.as_str())));
+    format!("/console/calls{query}")
+}
+
+fn negated(name: &str) -> &str {
+    match name {
+        "tool" => "not_tool",
+        "state" => "not_state",
+        "class" => "not_class",
+        "agent" => "not_agent",
+        "model" => "not_model",
+        "worker" => "not_worker",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_conditions() {
+        for (typed, to) in [
+            ("", "/console/calls"),
+            ("tool:echo -state:failed", "/console/calls?tool=echo&not_state=failed"),
+            ("/city=Paris", "/console/calls?argument=%2Fcity%3DParis"),
+            ("sold out", "/console/calls?contains=sold%20out"),
+            ("class:timeout 订票", "/console/calls?class=timeout&contains=%E8%AE%A2%E7%A5%A8"),
+            ("http://a", "/console/calls?contains=http%3A%2F%2Fa"),
+        ] {
+            assert_eq!(search(typed), to, "{typed}");
+        }
+    }
+}
