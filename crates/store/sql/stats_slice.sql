@@ -27,7 +27,28 @@ SELECT
                     WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0
                     ORDER BY q.turn DESC LIMIT 1)
                 AND p.call_index > 0 AND p.class = 'unknown_tool'))::int
-    ELSE 0 END AS "corrections!"
+    ELSE 0 END AS "corrections!",
+    -- For how many turns the model has been wrong about this tool before.
+    CASE WHEN c.call_index > 0 AND c.turn > 1 AND NOT EXISTS (
+            SELECT FROM calls s
+            WHERE s.task_id = c.task_id AND s.turn = c.turn AND s.call_index > 0 AND s.call_index < c.call_index
+                AND s.tool = c.tool) THEN
+        (SELECT count(DISTINCT p.turn)::int FROM calls p
+        WHERE p.task_id = c.task_id AND p.turn < c.turn AND p.call_index > 0 AND p.tool = c.tool
+            AND p.turn > COALESCE((
+                SELECT max(q.turn) FROM calls q
+                WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0 AND q.tool = c.tool
+                    AND (q.state NOT IN ('failed', 'refused') OR q.class IS NULL OR q.class <> ALL ($4))), 0))
+    ELSE 0 END AS "wrong_turns!",
+    COALESCE(c.call_index, -1) AS "call_index!", c.repairs IS NOT NULL AS "is_repaired!",
+    CASE WHEN c.call_index > 0 THEN (
+        SELECT t.tool FROM calls t WHERE t.task_id = c.task_id AND t.turn = c.turn AND t.call_index = 0) END AS model_tool,
+    CASE WHEN c.task_id IS NOT NULL THEN (SELECT t.agent FROM tasks t WHERE t.id = c.task_id) END AS agent,
+    CASE WHEN octet_length(c.repairs::text) <= 65536 THEN c.repairs::text END AS repairs,
+    CASE WHEN c.class = ANY ($4) THEN COALESCE(
+        CASE WHEN octet_length(c.details::text) <= 65536 THEN c.details::text END,
+        (SELECT CASE WHEN octet_length(a.details::text) <= 65536 THEN a.details::text END
+        FROM attempts a WHERE a.call_id = c.id AND a.attempt = c.attempt AND a.details IS NOT NULL)) END AS details
 FROM calls c
 WHERE c.finished_at >= $1 AND c.finished_at < $2
 ORDER BY c.finished_at

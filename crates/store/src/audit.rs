@@ -16,6 +16,7 @@ pub mod json_search;
 mod look;
 mod of_tenant;
 mod progress;
+mod queues;
 mod record;
 mod records;
 mod search;
@@ -29,6 +30,7 @@ pub use inside::Inside;
 pub use look::{Limits, Search, Searched};
 pub use of_tenant::{ConversationLine, Conversations};
 pub use progress::Progress;
+pub use queues::{QueueLine, Queues};
 pub use records::{
     AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
     WorkerRecord,

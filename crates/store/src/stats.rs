@@ -5,13 +5,15 @@
 
 mod answer;
 mod histogram;
+mod models;
 mod question;
 mod roll_up;
 mod slice;
 mod tally;
 
 pub use histogram::{Histogram, RELATIVE_ERROR};
+pub use models::{ModelGroup, ModelStats, ModelsBy, ModelsQuestion, PlaceLine, Places};
 pub use question::{By, Group, GroupSums, Stats, StatsQuestion};
 pub use roll_up::{Fence, RolledUp};
 pub use slice::is_correctable;
-pub use tally::{AttemptSums, CallSums, UsageSums};
+pub use tally::{AttemptSums, CallSums, ModelSums, UsageSums, What};

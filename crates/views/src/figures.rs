@@ -33,6 +33,8 @@ pub struct Figures {
     pub p50_ms: Option<u64>,
     /// The 95th percentile of the same.
     pub p95_ms: Option<u64>,
+    /// The 99th percentile of the same.
+    pub p99_ms: Option<u64>,
 }
 
 /// How many.
@@ -81,9 +83,14 @@ pub enum Counts {
 
 impl Figures {
     /// The figures of a group of an answer to a question by `by`.
-    pub fn new(by: By, group: &Group, sums: &GroupSums) -> Self {
-        let name = |wanted: By| match group {
-            Group::Name(name) if by == wanted => Some(name.clone()),
+    pub fn new(by: By, and: Option<By>, group: &Group, sums: &GroupSums) -> Self {
+        let (first, second) = match group {
+            Group::Both(first, second) => (first.as_ref(), Some(second.as_ref())),
+            first => (first, None),
+        };
+        let found = |wanted: By| if by == wanted { Some(first) } else { second.filter(|_| and == Some(wanted)) };
+        let name = |wanted: By| match found(wanted) {
+            Some(Group::Name(name)) => Some(name.clone()),
             _ => None,
         };
         let durations = if by == By::Worker { &sums.attempts.durations } else { &sums.calls.durations };
@@ -93,13 +100,14 @@ impl Figures {
             class: name(By::Class),
             model: name(By::Model),
             worker: name(By::Worker),
-            hour: match group {
-                Group::Hour(hour) => Some(*hour),
-                Group::Name(_) => None,
+            hour: match found(By::Hour) {
+                Some(Group::Hour(hour)) => Some(*hour),
+                _ => None,
             },
             counts: if by == By::Worker { Counts::of_worker(sums) } else { Counts::of_calls(sums) },
             p50_ms: quantile(0.5),
             p95_ms: quantile(0.95),
+            p99_ms: quantile(0.99),
         }
     }
 }
@@ -131,15 +139,29 @@ impl Counts {
     }
 }
 
+/// A price in US dollars, of millionths.
 #[expect(clippy::cast_precision_loss, reason = "below nine billion dollars every millionth is exact")]
-fn dollars(micros: u64) -> f64 {
+pub fn dollars(micros: u64) -> f64 {
     micros as f64 / 1e6
 }
 
 /// Figures by hour from the latest on; all others from the most calls on.
 pub fn sort_groups(groups: &mut [(Group, GroupSums)]) {
-    groups.sort_by_cached_key(|(group, sums)| match group {
-        Group::Hour(hour) => (Reverse(hour.timestamp()), Reverse(0), String::new()),
-        Group::Name(name) => (Reverse(0), Reverse(sums.calls.calls.max(sums.attempts.attempts)), name.clone()),
+    groups.sort_by_cached_key(|(group, sums)| {
+        let (hour, name) = order(group);
+        let most = if hour == 0 { sums.calls.calls.max(sums.attempts.attempts) } else { 0 };
+        (Reverse(hour), Reverse(most), name)
     });
+}
+
+/// The hour of a group, 0 without one, and its name.
+fn order(group: &Group) -> (i64, String) {
+    match group {
+        Group::Hour(hour) => (hour.timestamp(), String::new()),
+        Group::Name(name) => (0, name.clone()),
+        Group::Both(first, second) => {
+            let ((first_hour, first), (second_hour, second)) = (order(first), order(second));
+            (first_hour.max(second_hour), format!("{first}\0{second}"))
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod task_audit;
 pub use arguments::{Checked, check_arguments};
 pub use call::{attempt_view, call_view, feedback};
 pub use csv::csv_cell;
-pub use figures::{Counts, Figures, sort_groups};
+pub use figures::{Counts, Figures, dollars, sort_groups};
 pub use ledger::{Ran, ran};
 pub use redial_engine::task::Difference;
 pub use replay::SavedTask;

@@ -14,8 +14,8 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::Tokens, config::GatewayConfig, hub::Hub, identity::Identity, last_look::LastLook, problem::Problem,
-    rights::Rights, stats::Stats, streams::Streams,
+    auth::Tokens, config::GatewayConfig, figures::Figures, hub::Hub, identity::Identity, last_look::LastLook,
+    problem::Problem, rights::Rights, stats::Stats, streams::Streams,
 };
 
 /// The state of the router.
@@ -35,6 +35,7 @@ pub(crate) struct Gateway {
     pub(crate) tokens: Tokens,
     pub(crate) rights: Rights,
     pub(crate) stats: Stats,
+    pub(crate) figures: Figures,
     pub(crate) streams: Streams,
     /// What page tokens are sealed with, once it was read.
     pub(crate) page_key: OnceCell<Vec<u8>>,

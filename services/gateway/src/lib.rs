@@ -10,6 +10,7 @@ mod endpoint;
 mod error;
 mod events;
 mod extract;
+mod figures;
 mod gateway;
 mod hub;
 mod idempotency;
@@ -98,6 +99,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         tokens: auth::Tokens::new(&config),
         rights,
         stats: stats::Stats::default(),
+        figures: figures::Figures::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
         last_look: last_look::LastLook::default(),

@@ -10,11 +10,12 @@ mod events;
 mod health;
 mod models;
 mod pages;
+mod queues;
 mod redrives;
 mod rejected;
 mod responses;
 mod session;
-mod statistics;
+pub(crate) mod statistics;
 mod tasks;
 mod tokens;
 mod tools;
@@ -33,6 +34,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         tools::endpoints(),
         agents::endpoints(),
         workers::endpoints(),
+        queues::endpoints(),
         redrives::endpoints(),
         rejected::endpoints(),
         statistics::endpoints(),

@@ -78,7 +78,7 @@ impl Stats {
     }
 }
 
-fn head(page: &mut String, name: &str, kind: &str, help: &str) {
+pub(crate) fn head(page: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 

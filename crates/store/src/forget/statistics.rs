@@ -32,7 +32,9 @@ pub(super) async fn erase(
     let newest = sqlx::query_scalar!(
         "SELECT GREATEST(
             (SELECT hour FROM call_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
-            (SELECT hour FROM attempt_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1))",
+            (SELECT hour FROM attempt_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
+            (SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
+            (SELECT hour FROM pointer_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1))",
         before
     )
     .fetch_one(&mut *db)
@@ -50,7 +52,16 @@ pub(super) async fn erase(
         sqlx::query!("DELETE FROM attempt_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
             .execute(&mut *db)
             .await?;
-    progress.erased.statistics = calls.rows_affected() + attempts.rows_affected();
+    let models =
+        sqlx::query!("DELETE FROM model_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
+            .execute(&mut *db)
+            .await?;
+    let places =
+        sqlx::query!("DELETE FROM pointer_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
+            .execute(&mut *db)
+            .await?;
+    let rows = [&calls, &attempts, &models, &places];
+    progress.erased.statistics = rows.iter().map(|done| done.rows_affected()).sum();
     progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())
 }

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 
 use super::{
     question::{By, Group, GroupSums, Stats, StatsQuestion},
-    roll_up::{read_attempts, read_calls},
+    roll_up::{read_attempts, read_calls, read_models, read_places},
     slice::{self, Range, hour_of},
     tally::Tally,
 };
@@ -24,70 +24,127 @@ const SLICE: u32 = 5_000;
 const LIVE: usize = 200_000;
 const LIVE_FOR: Duration = Duration::from_secs(20);
 
+/// What an answer is made of: only this is read of the hours that were rolled up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Calls,
+    Attempts,
+    Models,
+    Places,
+}
+
+/// Which time a question is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) since: Time,
+    /// `None`: until now.
+    pub(super) until: Option<Time>,
+}
+
+/// Which time an answer is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answered {
+    pub(super) since: Time,
+    pub(super) until: Time,
+    pub(super) is_complete: bool,
+}
+
 impl Store {
-    /// The figures of calls that ended in these hours. What was rolled up and what is counted live is read in one snapshot, so
-    /// that no call counts twice or not at all.
+    /// The figures of calls that ended in these hours.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
+        let part = if question.by == By::Worker { Part::Attempts } else { Part::Calls };
+        let asked = Asked { since: question.since, until: question.until };
+        let (answered, groups) =
+            self.tallies(asked, part, |groups: &mut Groups, tally| groups.add(question, tally)).await?;
+        let Answered { since, until, is_complete } = answered;
+        Ok(Stats { since, until, is_complete, groups: groups.0.into_iter().collect() })
+    }
+
+    /// Adds up sums of these hours, beginning with nothing. What was rolled up and what is counted live is read in one snapshot, so
+    /// that no call counts twice or not at all.
+    pub(super) async fn tallies<G: Default>(
+        &self,
+        asked: Asked,
+        part: Part,
+        add: impl Fn(&mut G, Tally),
+    ) -> Result<(Answered, G), StoreError> {
         self.run_again(|| async {
             let mut db = self.begin().await?;
             sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *db).await?;
             let row = sqlx::query!(r#"SELECT clock_timestamp() AS "now!", rolled_until FROM stats_progress"#)
                 .fetch_one(&mut *db)
                 .await?;
-            let (since, end) = (hour_of(question.since), question.end(row.now));
+            let (since, end) = (hour_of(asked.since), asked.end(row.now));
             let rolled = row.rolled_until.map_or(since, |rolled| rolled.clamp(since, end.max(since)));
-            let mut groups = Groups { question, groups: BTreeMap::new() };
+            let mut sums = G::default();
             let mut from = since;
             while from < rolled {
                 let until = rolled.min(from + HOURS);
-                groups.add(match question.by {
-                    By::Worker => Tally { attempts: read_attempts(&mut db, from, until).await?, ..Tally::default() },
-                    _ => Tally { calls: read_calls(&mut db, from, until).await?, ..Tally::default() },
-                });
+                add(&mut sums, read_part(&mut db, part, from, until).await?);
                 from = until;
             }
-            let until = groups.add_live(&mut db, rolled, end).await?;
+            let until = add_live(&mut db, rolled, end, |tally| add(&mut sums, tally)).await?;
             db.commit().await?;
             // Ahead of the clock, it may lack calls that ended since: the next roll-up sets it back.
             let is_complete = until >= end && row.rolled_until.is_none_or(|rolled| rolled <= row.now);
-            Ok(Stats { since, until, is_complete, groups: groups.groups.into_iter().collect() })
+            Ok((Answered { since, until, is_complete }, sums))
         })
         .await
     }
 }
 
-struct Groups<'a> {
-    question: &'a StatsQuestion,
-    groups: BTreeMap<Group, GroupSums>,
+impl Asked {
+    /// The end of the last hour, if it is before `now`.
+    fn end(&self, now: Time) -> Time {
+        let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
+        end.map_or(now, |end| end.min(now))
+    }
 }
 
-impl Groups<'_> {
-    /// Counts calls that ended in this range, oldest first, as far as that is possible at once; returns how far it came.
-    async fn add_live(&mut self, db: &mut PgConnection, mut from: Time, until: Time) -> Result<Time, sqlx::Error> {
-        let (began, mut counted) = (Instant::now(), 0);
-        while from < until && counted < LIVE && began.elapsed() < LIVE_FOR {
-            let slice = slice::read(db, Range { from, until, limit: SLICE }).await?;
-            self.add(slice.tally);
-            counted += slice.calls;
-            from = slice.until;
-        }
-        Ok(from)
-    }
+async fn read_part(db: &mut PgConnection, part: Part, from: Time, until: Time) -> Result<Tally, sqlx::Error> {
+    Ok(match part {
+        Part::Calls => Tally { calls: read_calls(db, from, until).await?, ..Tally::default() },
+        Part::Attempts => Tally { attempts: read_attempts(db, from, until).await?, ..Tally::default() },
+        Part::Models => Tally { models: read_models(db, from, until).await?, ..Tally::default() },
+        Part::Places => Tally { places: read_places(db, from, until).await?, ..Tally::default() },
+    })
+}
 
-    fn add(&mut self, tally: Tally) {
-        let by_worker = self.question.by == By::Worker;
+/// Counts calls that ended in this range, oldest first, as far as that is possible at once; returns how far it came.
+async fn add_live(
+    db: &mut PgConnection,
+    mut from: Time,
+    until: Time,
+    mut add: impl FnMut(Tally),
+) -> Result<Time, sqlx::Error> {
+    let (began, mut counted) = (Instant::now(), 0);
+    while from < until && counted < LIVE && began.elapsed() < LIVE_FOR {
+        let slice = slice::read(db, Range { from, until, limit: SLICE }).await?;
+        add(slice.tally);
+        counted += slice.calls;
+        from = slice.until;
+    }
+    Ok(from)
+}
+
+#[derive(Default)]
+struct Groups(BTreeMap<Group, GroupSums>);
+
+impl Groups {
+    fn add(&mut self, question: &StatsQuestion, tally: Tally) {
+        let by_worker = question.by == By::Worker;
         for (key, sums) in tally.calls {
-            if !self.question.takes(&key.tenant, &key.tool) {
+            if !question.takes(&key.tenant, &key.tool) {
                 continue;
             }
-            let Some(group) = self.question.group_of_call(&key) else { continue };
+            let Some(group) = question.group_of_call(&key) else { continue };
             let states = BTreeMap::from([(key.state, sums.calls)]);
-            self.groups.entry(group).or_default().add(&GroupSums { states, calls: sums, ..GroupSums::default() });
+            self.0.entry(group).or_default().add(&GroupSums { states, calls: sums, ..GroupSums::default() });
         }
         for (key, sums) in tally.attempts {
-            if by_worker && self.question.takes(&key.tenant, &key.tool) {
+            if by_worker && question.takes(&key.tenant, &key.tool) {
                 let attempts = GroupSums { attempts: sums, ..GroupSums::default() };
-                self.groups.entry(Group::Name(key.worker)).or_default().add(&attempts);
+                self.0.entry(Group::Name(key.worker)).or_default().add(&attempts);
             }
         }
     }

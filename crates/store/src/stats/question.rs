@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use chrono::TimeDelta;
 use redial_proto::turn::model_name;
 
-use super::{
-    slice::hour_of,
-    tally::{AttemptSums, CallKey, CallSums},
-};
+use super::tally::{AttemptSums, CallKey, CallSums};
 use crate::Time;
 
 /// What figures are grouped by.
@@ -31,6 +27,8 @@ pub enum By {
 pub struct StatsQuestion {
     /// How to group them.
     pub by: By,
+    /// How to group these groups in turn.
+    pub and: Option<By>,
     /// Calls that ended in the hour of this time or later.
     pub since: Time,
     /// Calls that ended before the end of the hour of this time; `None`: until now.
@@ -48,6 +46,8 @@ pub enum Group {
     Name(String),
     /// The start of an hour.
     Hour(Time),
+    /// A group of a group.
+    Both(Box<Group>, Box<Group>),
 }
 
 /// The figures of one group.
@@ -99,7 +99,13 @@ impl StatsQuestion {
 
     /// The group of a call; `None` if it is in none.
     pub(super) fn group_of_call(&self, key: &CallKey) -> Option<Group> {
-        let name = match self.by {
+        let first = Self::group(self.by, key)?;
+        let Some(and) = self.and else { return Some(first) };
+        Some(Group::Both(Box::new(first), Box::new(Self::group(and, key)?)))
+    }
+
+    fn group(by: By, key: &CallKey) -> Option<Group> {
+        let name = match by {
             By::Tool => key.tool.clone(),
             By::Class if key.class.is_empty() => key.state.clone(),
             By::Class => key.class.clone(),
@@ -108,11 +114,5 @@ impl StatsQuestion {
             By::Hour => return Some(Group::Hour(key.hour)),
         };
         Some(Group::Name(name))
-    }
-
-    /// The end of the last hour, if it is before `now`.
-    pub(super) fn end(&self, now: Time) -> Time {
-        let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
-        end.map_or(now, |end| end.min(now))
     }
 }

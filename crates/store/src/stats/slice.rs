@@ -1,18 +1,25 @@
 //! A slice: the calls that ended in a short time, read from the history and counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DurationRound, TimeDelta};
-use redial_proto::{ErrorClass, TurnUsage, turn::model_name};
-use serde::Deserialize;
+use redial_proto::{ErrorClass, FieldError, Repair, TurnUsage, limits::shorten, turn::model_name};
+use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::tally::{AttemptKey, CallKey, CallSums, Tally, UNKNOWN_TOOL, UsageSums};
+use super::tally::{
+    AttemptKey, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UNKNOWN_TOOL, UsageSums, What,
+};
 use crate::Time;
 
 /// Answers of models that are read at once: each may have 256 KiB.
 const REPLIES: usize = 64;
+/// Places of a call that are counted.
+const PLACES: usize = 20;
+/// Bytes of a pointer and of a rule that are kept.
+const POINTER: usize = 120;
+const RULE: usize = 40;
 
 /// The classes of failures that a model can correct. `redial_engine::route` decides that for tasks; a test compares both.
 const CORRECTABLE: [ErrorClass; 9] = [
@@ -64,6 +71,14 @@ struct Row {
     attempts: i32,
     total_ms: i64,
     corrections: i32,
+    wrong_turns: i32,
+    /// -1: it belongs to no task.
+    call_index: i32,
+    is_repaired: bool,
+    model_tool: Option<String>,
+    agent: Option<String>,
+    repairs: Option<String>,
+    details: Option<String>,
 }
 
 /// Reads and counts calls that ended in a range. Ended calls never change, so a range that is safely over gives the same again.
@@ -79,6 +94,12 @@ pub(super) async fn read(db: &mut PgConnection, range: Range) -> Result<Slice, s
     let usages = usages(db, &rows).await?;
     for row in &rows {
         let sums = row.sums(usages.get(&row.id));
+        if row.call_index >= 0 {
+            tally.models.entry(row.model_key()).or_default().add(&row.model_sums(&sums));
+        }
+        for key in row.places() {
+            *tally.places.entry(key).or_default() += 1;
+        }
         tally.calls.entry(row.key()).or_default().add(&sums);
     }
     count_attempts(db, &rows, &mut tally).await?;
@@ -114,6 +135,18 @@ fn usage(reply: &str) -> Option<TurnUsage> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.usage)
 }
 
+/// A list of a column; nothing of one that this version cannot read.
+fn list<T: DeserializeOwned>(json: Option<&str>) -> Vec<T> {
+    json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+}
+
+/// A pointer with `*` for each index, at most [`POINTER`] bytes of it.
+fn folded(pointer: &str) -> String {
+    let is_index = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = pointer.split('/').map(|part| if is_index(&part) { "*" } else { part }).collect();
+    shorten(&parts.join("/").replace('\0', "\u{fffd}"), POINTER)
+}
+
 async fn count_attempts(db: &mut PgConnection, rows: &[Row], tally: &mut Tally) -> Result<(), sqlx::Error> {
     let tried: HashMap<Uuid, &Row> = rows.iter().filter(|row| row.attempts > 0).map(|row| (row.id, row)).collect();
     let ids: Vec<Uuid> = tried.keys().copied().collect();
@@ -141,6 +174,57 @@ impl Row {
             state: self.state.clone(),
             class,
         }
+    }
+
+    fn model_key(&self) -> ModelKey {
+        let CallKey { hour, tenant, tool, .. } = self.key();
+        let is_turn = self.call_index == 0;
+        let model = if is_turn { Some(self.tool.as_str()) } else { self.model_tool.as_deref() };
+        let model = model.and_then(model_name).unwrap_or_default().to_owned();
+        let agent = self.agent.clone().unwrap_or_default();
+        ModelKey { hour, tenant, agent, model, tool: if is_turn { String::new() } else { tool } }
+    }
+
+    /// What a call of a task adds to the figures of its model. The call of a cancelled or lost task says nothing about its arguments.
+    fn model_sums(&self, calls: &CallSums) -> ModelSums {
+        let mut sums = ModelSums { calls: 1, usage: calls.usage, ..ModelSums::default() };
+        if self.call_index == 0 {
+            return sums;
+        }
+        let is_correction = self.corrections > 0;
+        let turns = self.wrong_turns.max(i32::from(is_correction));
+        let is_wrong = self.class.as_deref().and_then(|class| class.parse().ok()).is_some_and(is_correctable);
+        let slot = match (is_wrong, is_correction, turns) {
+            (true, false, _) => &mut sums.wrong,
+            (true, true, _) => return sums,
+            (false, false, _) if self.is_repaired => &mut sums.repaired,
+            (false, false, _) => &mut sums.right_at_once,
+            (false, true, ..=1) => &mut sums.corrected[0],
+            (false, true, 2) => &mut sums.corrected[1],
+            (false, true, 3..) => &mut sums.corrected[2],
+        };
+        *slot = 1;
+        sums
+    }
+
+    /// The places in its arguments that broke a rule or were repaired, each once.
+    fn places(&self) -> BTreeSet<PlaceKey> {
+        let CallKey { hour, tenant, tool, .. } = self.key();
+        let key = |what, pointer: &str, rule: String| PlaceKey {
+            hour,
+            tenant: tenant.clone(),
+            tool: tool.clone(),
+            what,
+            pointer: folded(pointer),
+            rule: shorten(&rule, RULE),
+        };
+        let errors: Vec<FieldError> = list(self.details.as_deref());
+        let repairs: Vec<Repair> = list(self.repairs.as_deref());
+        let errors = errors.iter().take(PLACES).map(|error| key(What::Error, &error.path, error.rule.clone()));
+        let repairs = repairs.iter().take(PLACES);
+        let repairs = repairs
+            .map(|repair| key(What::Repair, repair.path.as_deref().unwrap_or_default(), repair.kind.to_string()));
+        errors.chain(repairs).collect()
     }
 
     /// A model answered.

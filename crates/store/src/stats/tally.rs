@@ -70,11 +70,74 @@ pub struct AttemptSums {
     pub durations: Histogram,
 }
 
+/// What tool calls and turns of models in tasks are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ModelKey {
+    pub(crate) hour: Time,
+    pub(crate) tenant: String,
+    /// Empty for an agent that was given with its task.
+    pub(crate) agent: String,
+    pub(crate) model: String,
+    /// Empty for turns.
+    pub(crate) tool: String,
+}
+
+/// Sums over tool calls and turns of models: each call of a task counts in one of `right_at_once`, `repaired`, `wrong` and `corrected`,
+/// but for corrections that are wrong again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelSums {
+    /// Calls, or turns.
+    pub calls: u64,
+    /// Right as they were written, and no correction.
+    pub right_at_once: u64,
+    /// Right after a repair in code that cost no turn, and no correction.
+    pub repaired: u64,
+    /// Fed back to the model, and no correction.
+    pub wrong: u64,
+    /// Right after one, two, and three or more turns of corrections.
+    pub corrected: [u64; 3],
+    /// Of turns.
+    pub usage: UsageSums,
+}
+
+/// What places in arguments are counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PlaceKey {
+    pub(crate) hour: Time,
+    pub(crate) tenant: String,
+    pub(crate) tool: String,
+    pub(crate) what: What,
+    pub(crate) pointer: String,
+    pub(crate) rule: String,
+}
+
+/// What happened at a place in arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// A rule was broken.
+    Error,
+    /// Something was repaired.
+    Repair,
+}
+
+impl What {
+    /// As the tables have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Repair => "repair",
+        }
+    }
+}
+
 /// Sums by key.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) calls: BTreeMap<CallKey, CallSums>,
     pub(crate) attempts: BTreeMap<AttemptKey, AttemptSums>,
+    pub(crate) models: BTreeMap<ModelKey, ModelSums>,
+    /// Calls by place.
+    pub(crate) places: BTreeMap<PlaceKey, u64>,
 }
 
 /// Counted under this name: what an hour has no more room for.
@@ -90,6 +153,21 @@ impl CallSums {
         self.retries = self.retries.saturating_add(*retries);
         self.corrections = self.corrections.saturating_add(*corrections);
         self.durations.merge(durations);
+        self.usage.add(*usage);
+    }
+}
+
+impl ModelSums {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        let Self { calls, right_at_once, repaired, wrong, corrected, usage } = other;
+        self.calls = self.calls.saturating_add(*calls);
+        self.right_at_once = self.right_at_once.saturating_add(*right_at_once);
+        self.repaired = self.repaired.saturating_add(*repaired);
+        self.wrong = self.wrong.saturating_add(*wrong);
+        for (all, more) in self.corrected.iter_mut().zip(corrected) {
+            *all = all.saturating_add(*more);
+        }
         self.usage.add(*usage);
     }
 }
@@ -150,7 +228,33 @@ impl Tally {
             all.add(&sums);
             changed.attempts.insert(key, all.clone());
         }
+        for (key, sums) in slice.models {
+            let full = self.models.len() >= most && !self.models.contains_key(&key);
+            let key = if full { key.other() } else { key };
+            let all = self.models.entry(key.clone()).or_default();
+            all.add(&sums);
+            changed.models.insert(key, all.clone());
+        }
+        for (key, calls) in slice.places {
+            let full = self.places.len() >= most && !self.places.contains_key(&key);
+            let key = if full { key.other() } else { key };
+            let all = self.places.entry(key.clone()).or_default();
+            *all = all.saturating_add(calls);
+            changed.places.insert(key, *all);
+        }
         changed
+    }
+}
+
+impl ModelKey {
+    fn other(self) -> Self {
+        Self { tenant: OTHER.into(), agent: OTHER.into(), model: OTHER.into(), tool: OTHER.into(), ..self }
+    }
+}
+
+impl PlaceKey {
+    fn other(self) -> Self {
+        Self { tenant: OTHER.into(), tool: OTHER.into(), pointer: OTHER.into(), rule: OTHER.into(), ..self }
     }
 }
 

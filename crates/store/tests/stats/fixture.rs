@@ -64,7 +64,7 @@ impl Fixture {
     }
 
     pub(crate) fn question(&self, by: By) -> StatsQuestion {
-        StatsQuestion { by, since: self.begin, until: None, tool: None, tenant: None }
+        StatsQuestion { by, and: None, since: self.begin, until: None, tool: None, tenant: None }
     }
 
     pub(crate) async fn ask(&self, question: &StatsQuestion) -> Stats {

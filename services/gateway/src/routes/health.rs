@@ -19,6 +19,7 @@ use uuid::Uuid;
 use crate::{
     endpoint::Endpoint,
     gateway::{Gateway, Shared},
+    identity::Identity,
 };
 
 /// How long each part may take to answer.
@@ -58,7 +59,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer::<Health>(200, "They can.")
             .answer::<Health>(503, "They cannot; the parts say why."),
         Endpoint::get("/metrics", metrics)
-            .about(TAG, "get_metrics", "What this gateway counts, for Prometheus")
+            .about(TAG, "get_metrics", "What this gateway counts, and figures of the record, for Prometheus")
             .roles(&[UserRole::Read])
             .answer_as::<String>(200, "The text format of Prometheus.", "text/plain"),
     ]
@@ -88,7 +89,12 @@ async fn dispatcher_answers(gateway: &Gateway) -> bool {
     }
 }
 
-async fn metrics(State(gateway): State<Shared>) -> Response {
-    let page = gateway.stats.page(gateway.hub.waiters());
+async fn metrics(State(gateway): State<Shared>, who: Identity) -> Response {
+    let mut page = gateway.stats.page(gateway.hub.waiters());
+    match gateway.figures.lines(&gateway, &who.tenant).await {
+        Ok(lines) => page.push_str(&lines),
+        // What this process counts is told during an outage, too.
+        Err(error) => tracing::warn!(%error, "The figures of the record could not be read for a scrape"),
+    }
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
 }

@@ -1,5 +1,7 @@
 //! `/v1/statistics`.
 
+mod models;
+
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{UserRole, turn};
@@ -26,6 +28,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(&[UserRole::Read])
             .query::<StatisticsQuery>()
             .answer::<Statistics>(200, "Figures."),
+        Endpoint::get("/v1/statistics/models", models::models)
+            .about(
+                "statistics",
+                "get_model_statistics",
+                "How often the calls of models were right, what was corrected, and what it cost",
+            )
+            .roles(&[UserRole::Read])
+            .query::<models::ModelsQueryParameters>()
+            .answer::<models::ModelStatistics>(200, "Figures of the calls and turns of tasks."),
     ]
 }
 
@@ -53,6 +64,8 @@ struct StatisticsQuery {
     /// What to group by. Default: the tool.
     #[serde(default)]
     by: GroupBy,
+    /// What to group these groups by in turn; workers go with nothing else.
+    and: Option<GroupBy>,
     /// Calls that ended in the hour of this time or later. Default: 24 hours ago.
     since: Option<DateTime<Utc>>,
     /// Calls that ended before the end of the hour of this time. Default: until now.
@@ -76,6 +89,29 @@ struct Statistics {
     groups: Vec<Figures>,
 }
 
+/// The begin of the time that a question is about.
+pub(crate) fn since(since: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, Problem> {
+    Problem::check_times(&[("since", since), ("until", until)])?;
+    let since = since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));
+    let end = until.unwrap_or_else(Utc::now);
+    if end <= since || end - since > LONGEST {
+        return Err(Problem::invalid("since must be before until, or before now, by 366 days at most"));
+    }
+    Ok(since)
+}
+
+impl From<GroupBy> for By {
+    fn from(by: GroupBy) -> Self {
+        match by {
+            GroupBy::Tool => Self::Tool,
+            GroupBy::Class => Self::Class,
+            GroupBy::Model => Self::Model,
+            GroupBy::Worker => Self::Worker,
+            GroupBy::Hour => Self::Hour,
+        }
+    }
+}
+
 async fn statistics(
     State(gateway): State<Shared>,
     who: Identity,
@@ -84,25 +120,19 @@ async fn statistics(
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }
-    Problem::check_times(&[("since", query.since), ("until", query.until)])?;
-    let since = query.since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));
-    let end = query.until.unwrap_or_else(Utc::now);
-    if end <= since || end - since > LONGEST {
-        return Err(Problem::invalid("since must be before until, or before now, by 366 days at most"));
+    let since = since(query.since, query.until)?;
+    let (by, and) = (By::from(query.by), query.and.map(By::from));
+    if and.is_some() && (by == By::Worker || and == Some(By::Worker) || and == Some(by)) {
+        return Err(Problem::invalid(
+            "and is of another kind than by; allowed: two different of tool, class, model and hour",
+        ));
     }
-    let by = match query.by {
-        GroupBy::Tool => By::Tool,
-        GroupBy::Class => By::Class,
-        GroupBy::Model => By::Model,
-        GroupBy::Worker => By::Worker,
-        GroupBy::Hour => By::Hour,
-    };
     let tool = query.tool.or_else(|| query.model.as_deref().map(turn::tool_name));
-    let question = StatsQuestion { by, since, until: query.until, tool, tenant: None };
+    let question = StatsQuestion { by, and, since, until: query.until, tool, tenant: None };
     let _turn = gateway.long_read(&who).await?;
     let mut stats = gateway.store.of(&who.tenant).stats(&question).await?;
     sort_groups(&mut stats.groups);
-    let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| Figures::new(by, group, sums)).collect();
+    let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| Figures::new(by, and, group, sums)).collect();
     let (since, until, is_complete) = (stats.since, stats.until, stats.is_complete);
     Ok(axum::Json(Statistics { since, until, is_complete, groups }))
 }

@@ -1,6 +1,7 @@
 //! `/v1/tools`.
 
 mod check;
+mod pointers;
 
 use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
@@ -30,6 +31,15 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "get_tool", "A tool")
             .roles(READ)
             .answer::<ToolView>(200, "The tool."),
+        Endpoint::get("/v1/tools/{tool}/pointers", pointers::pointers)
+            .about(
+                TAG,
+                "list_tool_pointers",
+                "The places in the arguments of a tool that are corrected and repaired most",
+            )
+            .roles(READ)
+            .query::<pointers::PointersQuery>()
+            .answer::<pointers::PointerList>(200, "Places, those of the most calls first."),
         Endpoint::post("/v1/tools/{tool}/check", check::check)
             .about(TAG, "check_arguments", "Check arguments as a submission would, and change nothing")
             .roles(check::ROLES)

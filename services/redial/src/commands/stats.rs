@@ -18,11 +18,11 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     if until.is_some_and(|until| until <= since) {
         return Err(ApiError::new(Code::InvalidValue, "--until is not later than --since").into());
     }
-    let question = StatsQuestion { by: by.into(), since, until, tool, tenant };
+    let question = StatsQuestion { by: by.into(), and: None, since, until, tool, tenant };
     let mut stats = connect::store(settings).await?.stats(&question).await?;
     sort_groups(&mut stats.groups);
     let figures: Vec<Figures> =
-        stats.groups.iter().map(|(group, sums)| Figures::new(question.by, group, sums)).collect();
+        stats.groups.iter().map(|(group, sums)| Figures::new(question.by, None, group, sums)).collect();
     if settings.json() {
         figures.iter().try_for_each(output::json)?;
     } else if csv {

@@ -119,7 +119,7 @@ pub(crate) fn about_sums(filled: &Filled) -> Vec<Question> {
 }
 
 fn stats(filled: &Filled, by: By, hours: i64) -> StatsQuestion {
-    StatsQuestion { by, since: filled.now - TimeDelta::hours(hours), until: None, tool: None, tenant: None }
+    StatsQuestion { by, and: None, since: filled.now - TimeDelta::hours(hours), until: None, tool: None, tenant: None }
 }
 
 fn ids(calls: &[FoundCall]) -> Vec<CallId> {

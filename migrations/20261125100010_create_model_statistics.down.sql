@@ -1,0 +1,2 @@
+DROP TABLE pointer_stats;
+DROP TABLE model_stats;
