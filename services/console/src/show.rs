@@ -240,9 +240,10 @@ pub(crate) fn glyph(state: &str) -> &'static str {
 }
 
 /// What a number of bytes is.
-pub(crate) fn bytes(bytes: usize) -> String {
+pub(crate) fn bytes(bytes: impl Whole) -> String {
+    let bytes = bytes.whole();
     match bytes {
-        0..1_024 => format!("{bytes} B"),
+        ..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
         _ => format!("{}.{} MiB", bytes / 1_048_576, bytes % 1_048_576 * 10 / 1_048_576),
     }

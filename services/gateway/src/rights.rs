@@ -109,6 +109,8 @@ mod tests {
             let_in_by: BTreeSet::new(),
             limits: RequestLimits::new(Arc::new(Limits::new(1, 1))),
             token: Some(ApiToken::of_random(&[1; 40]).id),
+            session: None,
+            expires_at: None,
         }
     }
 

@@ -134,7 +134,7 @@ impl Group {
     }
 
     /// A duration.
-    pub(crate) fn took(value: Option<u64>) -> String {
+    pub(crate) fn took(value: &Option<u64>) -> String {
         value.map_or_else(|| "\u{2013}".to_owned(), |value| format!("\u{2248} {}", ms(value)))
     }
 }

@@ -15,7 +15,7 @@ const GROUPS: usize = 1_000;
 /// What figures of models are grouped by.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum GroupBy {
+enum ModelsGroupBy {
     /// The model.
     #[default]
     Model,
@@ -37,7 +37,7 @@ enum GroupBy {
 pub(super) struct ModelsQueryParameters {
     /// What to group by. Default: the model.
     #[serde(default)]
-    by: GroupBy,
+    by: ModelsGroupBy,
     /// Calls that ended in the hour of this time or later. Default: 24 hours ago.
     since: Option<DateTime<Utc>>,
     /// Calls that ended before the end of the hour of this time. Default: until now.
@@ -144,12 +144,12 @@ pub(super) async fn models(
 ) -> Result<axum::Json<ModelStatistics>, Problem> {
     let since = since(query.since, query.until)?;
     let by = match query.by {
-        GroupBy::Model => ModelsBy::Model,
-        GroupBy::Tool => ModelsBy::Tool,
-        GroupBy::ModelAndTool => ModelsBy::ModelAndTool,
-        GroupBy::Agent => ModelsBy::Agent,
-        GroupBy::Hour => ModelsBy::Hour,
-        GroupBy::Day => ModelsBy::Day,
+        ModelsGroupBy::Model => ModelsBy::Model,
+        ModelsGroupBy::Tool => ModelsBy::Tool,
+        ModelsGroupBy::ModelAndTool => ModelsBy::ModelAndTool,
+        ModelsGroupBy::Agent => ModelsBy::Agent,
+        ModelsGroupBy::Hour => ModelsBy::Hour,
+        ModelsGroupBy::Day => ModelsBy::Day,
     };
     let ModelsQueryParameters { until, model, tool, agent, .. } = query;
     let question = ModelsQuestion { by, since, until, model, tool, agent };

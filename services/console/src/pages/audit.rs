@@ -1,0 +1,150 @@
+//! `/console/audit`: what people did, and messages that could not be taken.
+
+use axum::{Router, response::Response, routing::get};
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use crate::{
+    Console,
+    failure::Failure,
+    filter::{Chip, Filter},
+    page::{Shell, Visit},
+    show,
+};
+
+const PATH: &str = "/console/audit";
+const REJECTED: &str = "/console/rejected";
+
+pub(super) fn router() -> Router<Console> {
+    Router::new().route(PATH, get(audit)).route(REJECTED, get(rejected))
+}
+
+/// `GET /v1/actions`.
+#[derive(Deserialize)]
+struct ActionList {
+    actions: Vec<Action>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+/// What somebody did.
+#[derive(Deserialize)]
+struct Action {
+    id: i64,
+    at: DateTime<Utc>,
+    user: String,
+    role: String,
+    door: String,
+    verb: String,
+    targets: Vec<String>,
+    target_count: i64,
+    #[serde(default)]
+    result: Option<String>,
+    #[serde(default)]
+    changed: Option<i64>,
+}
+
+impl Action {
+    fn state(&self) -> &'static str {
+        match self.result.as_deref() {
+            Some("done") => "done",
+            Some(_) => "refused",
+            None => "unknown",
+        }
+    }
+
+    fn words(&self) -> String {
+        self.result.as_deref().map_or_else(|| "not known".to_owned(), show::words)
+    }
+
+    /// What it was about, with the page that shows it.
+    fn shown(&self) -> Vec<(String, Option<String>)> {
+        let shown = |target: &String| {
+            let is_id = target.parse::<uuid::Uuid>().is_ok();
+            let page = match self.verb.split('.').next().unwrap_or_default() {
+                "redrives" if is_id => Some(format!("/console/redrives/{target}")),
+                "conversations" => Some(format!("/console/conversations/{}", show::url(target))),
+                "tools" => Some(format!("/console/tools/{}", show::url(target))),
+                _ if is_id => Some(format!("/console/find?q={target}")),
+                _ => None,
+            };
+            let text = if is_id { show::short_id(target).to_owned() } else { show::line(target, 60) };
+            (text, page)
+        };
+        self.targets.iter().take(5).map(shown).collect()
+    }
+
+    fn more(&self) -> i64 {
+        self.target_count - i64::try_from(self.targets.len().min(5)).unwrap_or(0)
+    }
+}
+
+#[derive(askama::Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    shell: Shell,
+    filter: Filter,
+    chips: Vec<Chip>,
+    actions: Vec<Action>,
+    next: Option<String>,
+}
+
+async fn audit(visit: Visit) -> Response {
+    visit.answer(audit_page(&visit).await)
+}
+
+async fn audit_page(visit: &Visit) -> Result<AuditPage, Failure> {
+    let filter = Filter::of(&visit.here);
+    let list: ActionList = visit.api.get(&format!("/v1/actions{}", filter.request(&[]))).await?;
+    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    Ok(AuditPage {
+        shell: visit.frame("Audit").again(10),
+        chips: filter.chips(PATH),
+        actions: list.actions,
+        next,
+        filter,
+    })
+}
+
+/// `GET /v1/rejected`.
+#[derive(Deserialize)]
+struct RejectedList {
+    #[serde(alias = "items")]
+    rejected: Vec<Rejected>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+/// A message that could not be taken.
+#[derive(Deserialize)]
+struct Rejected {
+    id: i64,
+    received_at: DateTime<Utc>,
+    code: String,
+    message: String,
+    error_count: u32,
+    payload: String,
+    payload_bytes: usize,
+}
+
+#[derive(askama::Template)]
+#[template(path = "rejected.html")]
+struct RejectedPage {
+    shell: Shell,
+    rejected: Vec<Rejected>,
+    next: Option<String>,
+}
+
+async fn rejected(visit: Visit) -> Response {
+    visit.answer(rejected_page(&visit).await)
+}
+
+async fn rejected_page(visit: &Visit) -> Result<RejectedPage, Failure> {
+    let filter = Filter::of(&visit.here);
+    let list: RejectedList = visit.api.get(&format!("/v1/rejected{}", filter.request(&[]))).await?;
+    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{REJECTED}{}", filter.at(token).query()));
+    let shell = Shell { section: "audit", ..visit.frame("Rejected messages") };
+    Ok(RejectedPage { shell, rejected: list.rejected, next })
+}

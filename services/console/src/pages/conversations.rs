@@ -1,0 +1,168 @@
+//! `/console/conversations`: conversations with their messages and tasks; and erasing one.
+
+use axum::{
+    Router,
+    extract::{Form, Path},
+    http::StatusCode,
+    response::Response,
+    routing::get,
+};
+use chrono::{DateTime, Utc};
+use redial_proto::{StoredMessage, TaskView};
+use serde::Deserialize;
+
+use super::tasks::TaskList;
+use crate::{
+    Console,
+    failure::{Failure, Problem},
+    filter::Filter,
+    page::{Shell, Visit},
+    show,
+};
+
+const PATH: &str = "/console/conversations";
+
+pub(super) fn router() -> Router<Console> {
+    Router::new()
+        .route(PATH, get(list))
+        .route("/console/conversations/{name}", get(one))
+        .route("/console/conversations/{name}/erase", get(confirm).post(erase))
+}
+
+/// `GET /v1/conversations`.
+#[derive(Deserialize)]
+struct ConversationList {
+    conversations: Vec<Conversation>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+/// A conversation, by its newest task.
+#[derive(Deserialize)]
+struct Conversation {
+    conversation: String,
+    messages: u32,
+    state: String,
+    #[serde(default)]
+    agent: Option<String>,
+    submitted_at: DateTime<Utc>,
+}
+
+#[derive(askama::Template)]
+#[template(path = "conversations.html")]
+struct ListPage {
+    shell: Shell,
+    conversations: Vec<Conversation>,
+    next: Option<String>,
+}
+
+async fn list(visit: Visit) -> Response {
+    visit.answer(list_page(&visit).await)
+}
+
+async fn list_page(visit: &Visit) -> Result<ListPage, Failure> {
+    let filter = Filter::of(&visit.here);
+    let list: ConversationList = visit.api.get(&format!("/v1/conversations{}", filter.request(&[]))).await?;
+    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let shell = visit.frame("Conversations");
+    let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
+    Ok(ListPage { shell, conversations: list.conversations, next })
+}
+
+/// `GET /v1/conversations/{conversation}/messages`.
+#[derive(Deserialize)]
+struct MessageList {
+    messages: Vec<StoredMessage>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+#[derive(askama::Template)]
+#[template(path = "one_conversation.html")]
+struct OnePage {
+    shell: Shell,
+    name: String,
+    messages: Vec<StoredMessage>,
+    tasks: Vec<TaskView>,
+    next: Option<String>,
+}
+
+async fn one(visit: Visit, Path(name): Path<String>) -> Response {
+    visit.answer(one_page(&visit, name).await)
+}
+
+async fn one_page(visit: &Visit, name: String) -> Result<OnePage, Failure> {
+    let filter = Filter::of(&visit.here);
+    let url = show::url(&name);
+    let list: MessageList = visit.api.get(&format!("/v1/conversations/{url}/messages{}", filter.request(&[]))).await?;
+    let tasks: TaskList = visit.api.get(&format!("/v1/tasks?conversation={url}&page_size=20")).await?;
+    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{PATH}/{url}{}", filter.at(token).query()));
+    let shell = visit.frame(show::line(&name, 60)).live("/v1/events").again(10);
+    Ok(OnePage { shell, name, messages: list.messages, tasks: tasks.tasks, next })
+}
+
+#[derive(askama::Template)]
+#[template(path = "erase.html")]
+struct ErasePage {
+    shell: Shell,
+    name: String,
+    tasks: String,
+    erasure: uuid::Uuid,
+    wrong: Option<String>,
+}
+
+async fn confirm(visit: Visit, Path(name): Path<String>) -> Response {
+    visit.answer(erase_page(&visit, name, None).await)
+}
+
+async fn erase_page(visit: &Visit, name: String, wrong: Option<String>) -> Result<ErasePage, Failure> {
+    let url = show::url(&name);
+    let tasks: TaskList = visit.api.get(&format!("/v1/tasks?conversation={url}&page_size=100")).await?;
+    let more = if tasks.next_page_token.is_empty() { "" } else { "+" };
+    let tasks = format!("{}{more}", show::things(tasks.tasks.len(), "task"));
+    Ok(ErasePage { shell: visit.frame("Erase"), name, tasks, erasure: uuid::Uuid::new_v4(), wrong })
+}
+
+/// What a form sends.
+#[derive(Deserialize)]
+struct Erase {
+    erasure: uuid::Uuid,
+    #[serde(default)]
+    confirmed: String,
+    #[serde(default)]
+    cancel: Option<String>,
+}
+
+/// How far an erasure is.
+#[derive(Deserialize)]
+struct Erased {
+    done: bool,
+}
+
+async fn erase(visit: Visit, Path(name): Path<String>, Form(form): Form<Erase>) -> Response {
+    if form.confirmed != name {
+        let wrong = "Type the name of the conversation as it stands there.".to_owned();
+        let mut response = visit.answer(erase_page(&visit, name, Some(wrong)).await);
+        if response.status() == StatusCode::OK {
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+        }
+        return response;
+    }
+    let cancel = if form.cancel.is_some() { "&cancel=true" } else { "" };
+    let path = format!("/v1/conversations/{}?erasure={}{cancel}", show::url(&name), form.erasure);
+    match visit.api.delete::<Erased>(&path).await {
+        Ok(erased) => {
+            let what = if erased.done { "erased" } else { "erasing" };
+            visit.done(Ok(format!("{PATH}?done={what}")))
+        }
+        Err(Failure::Problem(problem)) if problem.status == StatusCode::CONFLICT => {
+            let Problem { detail, .. } = *problem;
+            let mut response = visit.answer(erase_page(&visit, name, Some(detail)).await);
+            *response.status_mut() = StatusCode::CONFLICT;
+            response
+        }
+        Err(failure) => visit.done(Err(failure)),
+    }
+}

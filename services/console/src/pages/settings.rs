@@ -1,0 +1,181 @@
+//! `/console/settings`: who you are, tokens, webhooks.
+
+use axum::{
+    Router,
+    extract::{Form, Path},
+    response::Response,
+    routing::{get, post},
+};
+use chrono::{DateTime, Utc};
+use redial_proto::{TokenExpiry, UserRole};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    Console,
+    failure::Failure,
+    filter::Filter,
+    page::{Shell, Visit, Who},
+    show,
+};
+
+const PATH: &str = "/console/settings";
+
+pub(super) fn router() -> Router<Console> {
+    Router::new()
+        .route(PATH, get(settings))
+        .route("/console/settings/tokens", post(create))
+        .route("/console/settings/tokens/{id}/revoke", get(confirm).post(revoke))
+}
+
+/// `GET /v1/tokens`.
+#[derive(Deserialize)]
+struct TokenList {
+    tokens: Vec<Token>,
+    #[serde(default)]
+    next_page_token: String,
+}
+
+/// A token, without its secret.
+#[derive(Deserialize)]
+struct Token {
+    id: String,
+    state: String,
+    user: String,
+    roles: Vec<String>,
+    #[serde(default)]
+    label: String,
+    created_at: DateTime<Utc>,
+    #[serde(default)]
+    expires_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+/// `GET /v1/webhooks`.
+#[derive(Deserialize)]
+struct WebhookList {
+    webhooks: Vec<Value>,
+}
+
+#[derive(askama::Template)]
+#[template(path = "settings.html")]
+struct Page {
+    shell: Shell,
+    who: Who,
+    tokens: Option<TokenList>,
+    next: Option<String>,
+    webhooks: Vec<(String, String, String)>,
+    /// A token that was created just now. It is shown once.
+    created: Option<String>,
+}
+
+async fn settings(visit: Visit) -> Response {
+    visit.answer(page(&visit, None).await)
+}
+
+async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
+    let who = visit.shell.who.clone().ok_or_else(|| Failure::not_found("Nobody is signed in."))?;
+    let filter = Filter::of(&visit.here);
+    let tokens: Option<TokenList> = match who.may(UserRole::Admin) {
+        true => Some(visit.api.get(&format!("/v1/tokens{}", filter.request(&[("page_size", "50")]))).await?),
+        false => None,
+    };
+    let next = tokens.as_ref().map(|list| list.next_page_token.clone()).filter(|token| !token.is_empty());
+    let next = next.map(|token| format!("{PATH}{}", filter.at(&token).query()));
+    let webhooks: Vec<Value> = match who.may(UserRole::Admin) {
+        true => visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks,
+        false => Vec::new(),
+    };
+    let text = |webhook: &Value, name: &str| webhook.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let webhooks = webhooks.iter().map(|one| (text(one, "webhook"), text(one, "url"), text(one, "state"))).collect();
+    Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created })
+}
+
+/// A new token.
+#[derive(Deserialize)]
+struct NewToken {
+    #[serde(default)]
+    user: String,
+    #[serde(default)]
+    label: String,
+    #[serde(default)]
+    days: String,
+    #[serde(default)]
+    submit: Option<String>,
+    #[serde(default)]
+    inline: Option<String>,
+    #[serde(default)]
+    read: Option<String>,
+    #[serde(default)]
+    operate: Option<String>,
+    #[serde(default)]
+    admin: Option<String>,
+}
+
+/// `POST /v1/tokens`.
+#[derive(Deserialize)]
+struct Created {
+    token: String,
+}
+
+async fn create(visit: Visit, Form(new): Form<NewToken>) -> Response {
+    match created(&visit, &new).await {
+        // The secret stands in the answer itself and never in an address.
+        Ok(token) => visit.answer(page(&visit, Some(token)).await),
+        Err(failure) => visit.done(Err(failure)),
+    }
+}
+
+async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
+    let given = [
+        ("submit", &new.submit),
+        ("inline", &new.inline),
+        ("read", &new.read),
+        ("operate", &new.operate),
+        ("admin", &new.admin),
+    ];
+    let roles: Vec<&str> = given.iter().filter(|(_, given)| given.is_some()).map(|(role, _)| *role).collect();
+    let mut body = json!({ "roles": roles });
+    if !new.user.trim().is_empty() {
+        body["user"] = new.user.trim().into();
+    }
+    if !new.label.trim().is_empty() {
+        body["label"] = new.label.trim().into();
+    }
+    if let Ok(days) = new.days.trim().parse::<u64>() {
+        body["expiry"] = json!(TokenExpiry::AfterSeconds(days.saturating_mul(86_400)));
+    }
+    let created: Created = visit.api.post("/v1/tokens", &body).await?;
+    Ok(created.token)
+}
+
+#[derive(askama::Template)]
+#[template(path = "revoke.html")]
+struct RevokePage {
+    shell: Shell,
+    id: String,
+}
+
+async fn confirm(visit: Visit, Path(id): Path<String>) -> Response {
+    visit.answer(Ok(RevokePage { shell: visit.frame("Revoke a token"), id }))
+}
+
+async fn revoke(visit: Visit, Path(id): Path<String>) -> Response {
+    let done = visit.api.delete::<Value>(&format!("/v1/tokens/{}", show::url(&id))).await;
+    visit.done(done.map(|_| format!("{PATH}?done=revoked")))
+}
+
+impl Page {
+    fn by(&self) -> &'static str {
+        match self.who.by.as_str() {
+            "session" => "signed in with a token",
+            "token" => "with a token",
+            _ => "without a token, because this gateway serves this machine only",
+        }
+    }
+
+    fn has_session(&self) -> bool {
+        self.who.by == "session"
+    }
+}
