@@ -74,7 +74,7 @@ BEGIN
     END IF;
     IF to_regclass('public.sessions') IS NOT NULL THEN
         REVOKE ALL ON sessions FROM redial_reader;
-        GRANT INSERT, DELETE ON sessions TO redial_gateway;
+        GRANT INSERT, DELETE, UPDATE (token) ON sessions TO redial_gateway;
     END IF;
     IF to_regclass('public.page_key') IS NOT NULL THEN
         REVOKE ALL ON page_key FROM redial_reader;

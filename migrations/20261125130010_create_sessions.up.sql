@@ -24,7 +24,7 @@ BEGIN
         REVOKE ALL ON sessions FROM redial_reader;
     END IF;
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'redial_gateway') THEN
-        GRANT SELECT, INSERT, DELETE ON sessions TO redial_gateway;
+        GRANT SELECT, INSERT, DELETE, UPDATE (token) ON sessions TO redial_gateway;
     END IF;
 END
 $$;

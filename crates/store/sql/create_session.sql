@@ -10,4 +10,6 @@ INSERT INTO sessions (sha256, token, expires_at)
 SELECT $1, t.id, LEAST(t.expires_at, clock_timestamp() + make_interval(secs => $3))
 FROM tokens t
 WHERE t.id = $2 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > clock_timestamp())
+-- The same id again is the same session: its reply was lost.
+ON CONFLICT (sha256) DO UPDATE SET token = EXCLUDED.token
 RETURNING expires_at

@@ -1,25 +1,22 @@
 -- A page of the calls of a task with their attempts, oldest first within each call, without results. The arguments of model turns are
--- whole conversations, and are left out; those of tools up to $5 bytes. What a model wrote is read from its reply, and only for calls
--- whose arguments were changed before they ran.
+-- whole conversations, and are left out; those of tools up to $5 bytes.
 SELECT
     c.id AS "call!", c.turn AS "turn!", c.call_index AS "call_index!", c.tool AS "tool!", h.state AS "state!", c.class, c.message,
     c.pool AS "pool!", c.effect AS "effect!", c.submitted_at AS "submitted_at!", c.finished_at, h.next_attempt_at,
     c.deadline_at AS "deadline_at!", c.lease_until, c.attempt AS "attempts!",
     CASE WHEN c.call_index > 0 THEN octet_length(c.arguments::text) END AS arguments_bytes,
     CASE WHEN c.call_index > 0 AND octet_length(c.arguments::text) <= $5 THEN c.arguments::text END AS arguments,
-    CASE WHEN c.call_index > 0 AND c.repairs IS NOT NULL THEN (
-        SELECT left(a.output -> 'calls' -> (c.call_index - 1) ->> 'arguments', $5)
-        FROM calls t JOIN attempts a ON a.call_id = t.id AND a.attempt = t.attempt
-        WHERE t.task_id = c.task_id AND t.turn = c.turn AND t.call_index = 0 AND t.state = 'succeeded') END AS sent,
-    c.repairs::text AS repairs, c.details::text AS details, c.undeclared::text AS undeclared,
+    CASE WHEN octet_length(c.repairs::text) <= 65536 THEN c.repairs::text END AS repairs,
+    CASE WHEN octet_length(c.details::text) <= 65536 THEN c.details::text END AS details,
+    CASE WHEN octet_length(c.undeclared::text) <= 65536 THEN c.undeclared::text END AS undeclared,
     c.redrive_of, (SELECT n.id FROM calls n WHERE n.redrive_of = c.id) AS redriven_as,
     COALESCE((
         SELECT json_agg(json_build_object(
             'attempt', a.attempt, 'worker', a.worker, 'started_at', a.started_at, 'ended_at', a.ended_at,
-            'duration_ms', a.duration_ms, 'class', a.class, 'message', left(a.message, 2000), 'retry_at', a.retry_at)
+            'duration_ms', a.duration_ms, 'class', a.class, 'message', left(a.message, 500), 'retry_at', a.retry_at)
             ORDER BY a.attempt)
         FROM (
-            SELECT * FROM attempt_history b WHERE b.call = c.id ORDER BY b.attempt DESC LIMIT 50) a)::text, '[]') AS "attempts_made!"
+            SELECT * FROM attempt_history b WHERE b.call = c.id ORDER BY b.attempt DESC LIMIT 20) a)::text, '[]') AS "attempts_made!"
 FROM calls c
 JOIN call_history h ON h.call = c.id
 WHERE c.task_id = $1 AND c.tenant = $2 AND (c.turn, c.call_index) > ($3, $4)

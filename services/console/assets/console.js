@@ -319,7 +319,9 @@ async function check(field) {
   const text = field.value;
   let body;
   try {
-    body = JSON.stringify({ arguments: JSON.parse(text) });
+    JSON.parse(text);
+    // As it is written: a number keeps all its digits.
+    body = `{"arguments":${text}}`;
   } catch (error) {
     verdict(shown, "bad", [`This is not JSON yet: ${error.message}`]);
     return;

@@ -7,6 +7,8 @@ use crate::show::{Html, count, escape};
 const HEIGHT: f64 = 130.0;
 /// Labels below a chart, at most.
 const LABELS: usize = 6;
+/// Fewer columns are no wider than so many would be.
+const FEW: usize = 12;
 
 /// One column: parts that stand on one another.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) 
     let most = columns.iter().map(|column| column.parts.iter().sum::<u64>()).max().unwrap_or(0);
     let top = nice(most);
     let mut svg = begin(about, top);
-    let width = 100.0 / real(columns.len().max(1));
+    let width = 100.0 / real(columns.len().max(FEW));
     for (n, column) in columns.iter().enumerate() {
         let x = width * real(n);
         let mut y = HEIGHT;
@@ -65,7 +67,7 @@ pub(crate) fn lines(
     let most = series.iter().flat_map(|(.., values)| values.iter().flatten()).max().copied().unwrap_or(0);
     let top = nice(most);
     let mut svg = frame(about, top, unit);
-    let step = 100.0 / real(names.len().max(1));
+    let step = 100.0 / real(names.len().max(FEW));
     svg += &format!(
         "<svg x=\"0\" y=\"0\" width=\"100%\" height=\"{HEIGHT}\" viewBox=\"0 0 100 {HEIGHT}\" preserveAspectRatio=\"none\">"
     );
@@ -158,7 +160,7 @@ fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> String {
 
 fn labels<'a>(names: impl Iterator<Item = &'a str>, all: usize) -> String {
     let every = all.div_ceil(LABELS).max(1);
-    let width = 100.0 / real(all.max(1));
+    let width = 100.0 / real(all.max(FEW));
     let shown = names.enumerate().filter(|(n, _)| n % every == 0);
     shown
         .map(|(n, name)| {

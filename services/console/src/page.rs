@@ -31,7 +31,9 @@ impl FromRequestParts<Console> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
         let Ok(api) = Api::from_request_parts(parts, console).await;
-        let here = parts.uri.path_and_query().map_or("/console", |here| here.as_str()).to_owned();
+        // A page that answers a form goes on at the page with the form.
+        let asked = parts.uri.path_and_query().map_or("/console", |here| here.as_str()).to_owned();
+        let here = if parts.method == axum::http::Method::GET { asked } else { form_of(parts.uri.path()).to_owned() };
         let theme = theme(&parts.headers);
         let mut shell = Shell { theme, here: here.clone(), ..Shell::default() };
         match api.get::<Who>("/v1/session").await {
@@ -40,6 +42,18 @@ impl FromRequestParts<Console> for Visit {
         }
         shell.section = section(&parts.uri);
         Ok(Self { api, shell, here })
+    }
+}
+
+/// The page with the form that is sent to an address.
+fn form_of(path: &str) -> &str {
+    let parent = |path: &'_ str| path.rsplit_once('/').map_or("/console".len(), |(parent, _)| parent.len());
+    match path {
+        "/console/settings/tokens" => "/console/settings",
+        "/console/sign-out" | "/console/theme" => "/console",
+        "/console/failed/count" => "/console/failed",
+        path if path.ends_with("/cancel") || path.ends_with("/stop") => &path[..parent(path)],
+        path => path,
     }
 }
 
@@ -188,14 +202,13 @@ fn notice(here: &str) -> Option<String> {
 }
 
 /// What can have been done: an address must not put words into the page.
-const NOTICES: [(&str, &str); 8] = [
+const NOTICES: [(&str, &str); 7] = [
     ("cancelled", "The cancel is on record."),
     ("redriven", "It runs again, as this new call."),
     ("redrive", "The redrive is on record and begins."),
     ("stopped", "The redrive was stopped. Calls that run again already go on."),
     ("revoked", "The token is revoked."),
     ("erased", "The conversation is erased."),
-    ("erasing", "The erasure has begun and goes on. Confirm again to see whether it has ended."),
     ("theme", "The theme is kept in this browser."),
 ];
 

@@ -16,7 +16,7 @@ pub(crate) mod task;
 pub(crate) mod tasks;
 mod tools;
 mod unknown;
-mod workers;
+pub(crate) mod workers;
 
 use axum::Router;
 

@@ -74,27 +74,28 @@ impl Tokens {
         rights: &Rights,
         headers: &HeaderMap,
     ) -> Result<Identity, Problem> {
-        let token: Option<ApiToken> = headers.get(header::AUTHORIZATION).and_then(|value| {
-            let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?
-        });
-        if let Some(token) = token {
+        if let Some(value) = headers.get(header::AUTHORIZATION) {
+            let token: Option<ApiToken> = value.to_str().ok().and_then(|value| {
+                let (scheme, token) = value.trim().split_once(' ')?;
+                scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().parse().ok())?
+            });
+            // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing. It never
+            // means the session of the browser that sends it.
+            let Some(token) = token else { return self.without_token() };
             let known = self.read(store, &token.id).await?.ok_or_else(Problem::unauthenticated)?;
             if !known.record.has_hash(token.hash()) {
                 return Err(Problem::unauthenticated());
             }
             return self.known_user(rights, &known, None);
         }
-        // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing. The same holds
-        // for a session.
-        let session = sessions::of(headers)?;
-        let found = match session {
-            Some(session) => self.sessions.read(store, &self.lookups, session).await?,
-            None => None,
-        };
-        let Some((session, found)) = session.zip(found) else { return self.without_token() };
-        let known = self.read(store, &found.token).await?.ok_or_else(Problem::unauthenticated)?;
-        self.known_user(rights, &known, Some((session, found.expires_at)))
+        let Some(session) = sessions::of(headers)? else { return self.without_token() };
+        let Some(found) = self.sessions.read(store, &self.lookups, session).await? else { return self.without_token() };
+        match self.read(store, &found.token).await? {
+            Some(known) if !known.record.has_ended_by(known.read_at.elapsed()) => {
+                self.known_user(rights, &known, Some((session, found.expires_at)))
+            }
+            _ => self.without_token(),
+        }
     }
 
     /// The user of a token that has not ended.

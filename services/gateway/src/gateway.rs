@@ -10,7 +10,7 @@ use redial_proto::{
 use redial_queue::Queue;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) struct Gateway {
     /// Of Postgres, NATS and the dispatchers.
     pub(crate) last_look: LastLook<3>,
     /// Turns of reads that may take seconds: half of the connections, so that they leave the others to all else.
-    pub(crate) long_reads: Semaphore,
+    pub(crate) long_reads: Arc<Semaphore>,
     /// What runs beside the requests.
     pub(crate) loops: Loops,
     /// Cancelled at the shutdown: streams and waits end.
@@ -90,12 +90,19 @@ impl Gateway {
     }
 }
 
+/// The turn of a read that may take seconds. It can go along with work that a request leaves behind when its client goes away.
+pub(crate) struct LongRead {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
 impl Gateway {
     /// A turn for a read that may take seconds. A token has two at a time, all together have half of the connections.
-    pub(crate) async fn long_read(&self, who: &Identity) -> Result<impl Sized + '_, Problem> {
+    pub(crate) async fn long_read(&self, who: &Identity) -> Result<LongRead, Problem> {
         let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
         let own = who.limits.long_read().await.map_err(stops)?;
-        let turns = (own, self.long_reads.acquire().await.map_err(stops)?);
+        let all = self.long_reads.clone().acquire_owned().await.map_err(stops)?;
+        let turns = LongRead { _own: own, _all: all };
         // The right may have been lost meanwhile.
         self.rights.check(who)?;
         Ok(turns)

@@ -103,7 +103,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
         last_look: last_look::LastLook::default(),
-        long_reads: tokio::sync::Semaphore::new((config.connections as usize / 2).max(1)),
+        long_reads: Arc::new(tokio::sync::Semaphore::new((config.connections as usize / 2).max(1))),
         loops: Loops::default(),
         shutdown,
         config,

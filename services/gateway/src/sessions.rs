@@ -59,6 +59,8 @@ impl Sessions {
         };
         let read_at = Instant::now();
         match (store.session(hash).await, found) {
+            // It was ended here while it was read.
+            (Ok(Some(_)), _) if lock(&self.unknown).get(&hash).is_some_and(|at| *at >= read_at) => Ok(None),
             (Ok(Some(record)), _) => {
                 remember(&self.known, hash, (record.clone(), read_at));
                 Ok(alive((record, read_at)))
@@ -97,12 +99,12 @@ fn remember<T>(map: &Mutex<HashMap<SessionHash, T>>, hash: SessionHash, value: T
 pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let mut ids = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, id)| id);
-    let Some(id) = ids.next().filter(|id| !id.is_empty()) else { return Ok(None) };
-    if ids.next().is_some() {
-        return Err(Problem::unauthenticated());
+    let ids: Vec<&str> = pairs.filter(|(name, _)| *name == COOKIE).map(|(_, id)| id).collect();
+    match ids.as_slice() {
+        [] | [""] => Ok(None),
+        [id] => Ok(Some(Sha256::digest(id).into())),
+        _ => Err(Problem::unauthenticated()),
     }
-    Ok(Some(Sha256::digest(id).into()))
 }
 
 /// A new id, and its hash.
@@ -140,5 +142,6 @@ mod tests {
         assert_eq!(of(&headers(&["a=b; redial_session=x1"])).unwrap(), Some(hash));
         assert!(of(&headers(&["redial_session=x1; redial_session=x2"])).is_err());
         assert!(of(&headers(&["redial_session=x1", "redial_session=x2"])).is_err());
+        assert!(of(&headers(&["redial_session=; redial_session=x2"])).is_err());
     }
 }

@@ -12,6 +12,9 @@ use crate::{
 
 /// Bytes of arguments that are read of a call.
 const ARGUMENTS: i32 = 16 * 1024;
+/// Bytes of an answer of a model that are read, and answers at once.
+const REPLY: i32 = 256 * 1024;
+const REPLIES: usize = 16;
 
 /// A call of a task with its attempts.
 #[derive(Debug)]
@@ -50,8 +53,6 @@ pub struct TimedCall {
     pub arguments_bytes: Option<u32>,
     /// Its arguments, unless they are long or it is a turn.
     pub arguments: Option<Box<RawValue>>,
-    /// What the model wrote, if it was changed before it ran.
-    pub sent: Option<String>,
     /// A list of repairs.
     pub repairs: Option<Box<RawValue>>,
     /// A list of broken rules.
@@ -62,7 +63,7 @@ pub struct TimedCall {
     pub redrive_of: Option<Uuid>,
     /// The call that runs it again.
     pub redriven_as: Option<Uuid>,
-    /// Its last 50 attempts, oldest first, the running one included.
+    /// Its last 20 attempts, oldest first, the running one included.
     pub attempts_made: Vec<TimedAttempt>,
 }
 
@@ -81,7 +82,7 @@ pub struct TimedAttempt {
     pub duration_ms: Option<u64>,
     /// Why it failed.
     pub class: Option<String>,
-    /// The same in words, its first 2,000 characters.
+    /// The same in words, its first 500 characters.
     pub message: Option<String>,
     /// When its retry was due.
     pub retry_at: Option<Time>,
@@ -133,7 +134,6 @@ impl TenantStore<'_> {
                     attempts: uint(row.attempts),
                     arguments_bytes: row.arguments_bytes.map(uint),
                     arguments: json(row.call, row.arguments)?,
-                    sent: row.sent,
                     repairs: json(row.call, row.repairs)?,
                     details: json(row.call, row.details)?,
                     undeclared: json(row.call, row.undeclared)?,
@@ -144,6 +144,25 @@ impl TenantStore<'_> {
                 })
             })
             .collect()
+    }
+
+    /// What models answered in these turns of a task, as JSON, one for each turn; a long answer is left out.
+    pub async fn replies(&self, task: TaskId, turns: &[u32]) -> Result<Vec<(u32, String)>, StoreError> {
+        let mut replies = Vec::new();
+        for turns in turns.chunks(REPLIES) {
+            let turns: Vec<i32> = turns.iter().copied().map(int).collect();
+            let rows = self
+                .store()
+                .run_again(|| async {
+                    let mut db = self.store().checkout().await?;
+                    let rows =
+                        sqlx::query_file!("sql/task_replies.sql", task.0, &turns, REPLY).fetch_all(&mut *db).await?;
+                    Ok(db.done(rows))
+                })
+                .await?;
+            replies.extend(rows.into_iter().filter_map(|row| Some((uint(row.turn), row.reply?))));
+        }
+        Ok(replies)
     }
 
     /// The agent of a task as it was when the task was submitted, and the language of Redial's texts to its model; `None` if the

@@ -63,6 +63,9 @@ impl Action {
             let is_id = target.parse::<uuid::Uuid>().is_ok();
             let page = match self.verb.split('.').next().unwrap_or_default() {
                 "redrives" if is_id => Some(format!("/console/redrives/{target}")),
+                // What was erased has no page, and webhooks and tokens have none of their own.
+                "webhooks" | "tokens" | "tenants" => None,
+                "conversations" if self.verb.ends_with("forget") => None,
                 "conversations" => Some(format!("/console/conversations/{}", show::url(target))),
                 "tools" => Some(format!("/console/tools/{}", show::url(target))),
                 _ if is_id => Some(format!("/console/find?q={target}")),
@@ -110,7 +113,6 @@ async fn audit_page(visit: &Visit) -> Result<AuditPage, Failure> {
 /// `GET /v1/rejected`.
 #[derive(Deserialize)]
 struct RejectedList {
-    #[serde(alias = "items")]
     rejected: Vec<Rejected>,
     #[serde(default)]
     next_page_token: String,

@@ -65,9 +65,10 @@ impl Page {
     }
 
     fn may_run_again(&self) -> bool {
-        self.call.has_ended()
-            && self.call.redriven_as.is_none()
-            && self.call.model().is_none()
-            && self.shell.may("operate")
+        self.can_run_again() && self.shell.may("operate")
+    }
+
+    fn can_run_again(&self) -> bool {
+        self.call.may_run_again() && self.call.redriven_as.is_none()
     }
 }

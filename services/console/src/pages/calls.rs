@@ -144,17 +144,24 @@ impl Page {
         ErrorClass::ALL.iter().map(|class| class.as_str())
     }
 
-    /// Conditions that the form has no field for go with it.
+    /// What the form has no field for goes with it: other conditions, and further values of one that stands several times.
     fn kept(&self) -> Vec<(String, String)> {
-        let own = |name: &str| {
-            FIELDS.iter().any(|(field, ..)| *field == name)
-                || matches!(name, "class" | "not_class" | "since" | "until" | "page_token" | "done")
-        };
-        self.filter.pairs().iter().filter(|(name, _)| !own(name)).cloned().collect()
+        let mut fields: Vec<&str> = FIELDS.iter().map(|(field, ..)| *field).collect();
+        fields.extend(["class", "not_class", "since", "until"]);
+        let mut kept = Vec::new();
+        for (name, value) in self.filter.pairs().iter().filter(|(name, _)| !Filter::is_own(name)) {
+            match fields.iter().position(|field| field == name) {
+                // The first value stands in the field.
+                Some(at) => _ = fields.swap_remove(at),
+                None => kept.push((name.clone(), value.clone())),
+            }
+        }
+        kept
     }
 
     fn export(&self, format: &str) -> String {
-        format!("/v1/calls/export{}", self.filter.with("format", format).query())
+        let filter = self.filter.with("page_size", "").with("look_ms", "");
+        format!("/v1/calls/export{}", filter.with("format", format).query())
     }
 
     /// A filter that a redrive understands, too.

@@ -111,18 +111,25 @@ struct ErasePage {
     tasks: String,
     erasure: uuid::Uuid,
     wrong: Option<String>,
+    /// It has begun; whether open work is stopped.
+    goes_on: Option<bool>,
 }
 
 async fn confirm(visit: Visit, Path(name): Path<String>) -> Response {
-    visit.answer(erase_page(&visit, name, None).await)
+    visit.answer(erase_page(&visit, name, uuid::Uuid::new_v4(), None).await)
 }
 
-async fn erase_page(visit: &Visit, name: String, wrong: Option<String>) -> Result<ErasePage, Failure> {
+async fn erase_page(
+    visit: &Visit,
+    name: String,
+    erasure: uuid::Uuid,
+    wrong: Option<String>,
+) -> Result<ErasePage, Failure> {
     let url = show::url(&name);
     let tasks: TaskList = visit.api.get(&format!("/v1/tasks?conversation={url}&page_size=100")).await?;
     let more = if tasks.next_page_token.is_empty() { "" } else { "+" };
     let tasks = format!("{}{more}", show::things(tasks.tasks.len(), "task"));
-    Ok(ErasePage { shell: visit.frame("Erase"), name, tasks, erasure: uuid::Uuid::new_v4(), wrong })
+    Ok(ErasePage { shell: visit.frame("Erase"), name, tasks, erasure, wrong, goes_on: None })
 }
 
 /// What a form sends.
@@ -142,9 +149,9 @@ struct Erased {
 }
 
 async fn erase(visit: Visit, Path(name): Path<String>, Form(form): Form<Erase>) -> Response {
-    if form.confirmed != name {
+    if form.confirmed != name && form.confirmed != show::plain(&name) {
         let wrong = "Type the name of the conversation as it stands there.".to_owned();
-        let mut response = visit.answer(erase_page(&visit, name, Some(wrong)).await);
+        let mut response = visit.answer(erase_page(&visit, name, form.erasure, Some(wrong)).await);
         if response.status() == StatusCode::OK {
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
         }
@@ -153,13 +160,15 @@ async fn erase(visit: Visit, Path(name): Path<String>, Form(form): Form<Erase>) 
     let cancel = if form.cancel.is_some() { "&cancel=true" } else { "" };
     let path = format!("/v1/conversations/{}?erasure={}{cancel}", show::url(&name), form.erasure);
     match visit.api.delete::<Erased>(&path).await {
-        Ok(erased) => {
-            let what = if erased.done { "erased" } else { "erasing" };
-            visit.done(Ok(format!("{PATH}?done={what}")))
+        Ok(Erased { done: true }) => visit.done(Ok(format!("{PATH}?done=erased"))),
+        // The same erasure goes on: another one would also erase what came in between.
+        Ok(Erased { done: false }) => {
+            let page = erase_page(&visit, name, form.erasure, None).await;
+            visit.answer(page.map(|page| ErasePage { goes_on: Some(form.cancel.is_some()), ..page }))
         }
         Err(Failure::Problem(problem)) if problem.status == StatusCode::CONFLICT => {
             let Problem { detail, .. } = *problem;
-            let mut response = visit.answer(erase_page(&visit, name, Some(detail)).await);
+            let mut response = visit.answer(erase_page(&visit, name, form.erasure, Some(detail)).await);
             *response.status_mut() = StatusCode::CONFLICT;
             response
         }

@@ -7,7 +7,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use redial_proto::{RedriveId, RedriveView};
+use redial_proto::{RedriveFilter, RedriveId, RedriveView};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,15 @@ impl Page {
     fn of(&self, group: &Group) -> String {
         let tool = group.tool.as_deref().unwrap_or_default();
         let class = group.class.as_deref().unwrap_or_default();
-        format!("{PATH}{}", page::query([("tool", tool), ("class", class)]))
+        // Those that were refused or are unknown are in another state.
+        let state = if group.failed > 0 {
+            ""
+        } else if group.unknown > 0 {
+            "unknown"
+        } else {
+            "refused"
+        };
+        format!("{PATH}{}", page::query([("tool", tool), ("class", class), ("state", state)]))
     }
 
     fn redrive(&self) -> String {
@@ -131,6 +139,12 @@ async fn count_of(visit: &Visit) -> Result<Confirm, Failure> {
     // A page that is only looked at changes nothing: the count is ordered by the form on it.
     let Some(count) = known else { return Ok(base(None, RedriveId::generate(), None)) };
     let counted = wait_for(visit, count).await?;
+    // A count of other calls must not stand above this order.
+    let asked = serde_json::from_value::<RedriveFilter>(as_json(&filter)).ok();
+    if counted.as_ref().is_some_and(|counted| !counted.dry_run || Some(&counted.filter) != asked.as_ref()) {
+        let wrong = "The count in this address is of another filter. Count again.".to_owned();
+        return Ok(base(None, RedriveId::generate(), Some(wrong)));
+    }
     Ok(base(counted, count, None))
 }
 
@@ -179,7 +193,7 @@ struct Order {
     redrive: String,
     #[serde(default)]
     rate: String,
-    /// How many the visitor was told.
+    /// `yes`: the visitor ticked the number of calls.
     #[serde(default)]
     confirmed: String,
 }
@@ -188,7 +202,8 @@ async fn count(visit: Visit, Form(order): Form<Order>) -> Response {
     let filter = Filter::of(&format!("?{}", order.filter));
     let body = json!({ "redrive": order.redrive, "filter": as_json(&filter), "dry_run": true });
     let done: Result<RedriveView, _> = visit.api.post("/v1/redrives", &body).await;
-    let to = filter.with("count", &order.redrive).query();
+    // The id of the order stands in the address: a page that is loaded again orders the same redrive.
+    let to = filter.with("count", &order.redrive).with("redrive", &RedriveId::generate().to_string()).query();
     visit.done(done.map(|_| format!("/console/failed/redrive{to}")))
 }
 

@@ -50,14 +50,10 @@ fn search(typed: &str) -> String {
     let mut conditions: Vec<(&str, String)> = Vec::new();
     let mut text: Vec<&str> = Vec::new();
     for word in typed.split_whitespace() {
-        let named = word
-            .split_once(':')
-            .filter(|(name, value)| NAMES.contains(&name.trim_start_matches('-')) && !value.is_empty());
+        let named = word.split_once(':').filter(|(_, value)| !value.is_empty());
+        let named = named.and_then(|(name, value)| Some((condition(name)?, value)));
         match named {
-            Some((name, value)) => match name.strip_prefix('-') {
-                Some(name) => conditions.push((negated(name), value.to_owned())),
-                None => conditions.push((name, value.to_owned())),
-            },
+            Some((name, value)) => conditions.push((name, value.to_owned())),
             None if word.starts_with('/') && word.contains('=') => conditions.push(("argument", word.to_owned())),
             None => text.push(word),
         }
@@ -69,16 +65,18 @@ fn search(typed: &str) -> String {
     format!("/console/calls{query}")
 }
 
-fn negated(name: &str) -> &str {
-    match name {
+/// The condition that a name stands for; one with a minus leaves something out.
+fn condition(name: &str) -> Option<&'static str> {
+    let Some(name) = name.strip_prefix('-') else { return NAMES.iter().find(|known| **known == name).copied() };
+    Some(match name {
         "tool" => "not_tool",
         "state" => "not_state",
         "class" => "not_class",
         "agent" => "not_agent",
         "model" => "not_model",
         "worker" => "not_worker",
-        other => other,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -93,6 +91,7 @@ mod tests {
             ("/city=Paris", "/console/calls?argument=%2Fcity%3DParis"),
             ("sold out", "/console/calls?contains=sold%20out"),
             ("class:timeout 订票", "/console/calls?class=timeout&contains=%E8%AE%A2%E7%A5%A8"),
+            ("-key:x", "/console/calls?contains=-key%3Ax"),
             ("http://a", "/console/calls?contains=http%3A%2F%2Fa"),
         ] {
             assert_eq!(search(typed), to, "{typed}");

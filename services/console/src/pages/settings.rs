@@ -3,6 +3,7 @@
 use axum::{
     Router,
     extract::{Form, Path},
+    http::StatusCode,
     response::Response,
     routing::{get, post},
 };
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Console,
-    failure::Failure,
+    failure::{Failure, Problem},
     filter::Filter,
     page::{Shell, Visit, Who},
     show,
@@ -83,7 +84,7 @@ async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
     };
     let next = tokens.as_ref().map(|list| list.next_page_token.clone()).filter(|token| !token.is_empty());
     let next = next.map(|token| format!("{PATH}{}", filter.at(&token).query()));
-    let webhooks: Vec<Value> = match who.may(UserRole::Admin) {
+    let webhooks: Vec<Value> = match who.may(UserRole::Read) {
         true => visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks,
         false => Vec::new(),
     };
@@ -101,6 +102,8 @@ struct NewToken {
     label: String,
     #[serde(default)]
     days: String,
+    #[serde(default)]
+    forever: Option<String>,
     #[serde(default)]
     submit: Option<String>,
     #[serde(default)]
@@ -143,7 +146,15 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
     if !new.label.trim().is_empty() {
         body["label"] = new.label.trim().into();
     }
-    if let Ok(days) = new.days.trim().parse::<u64>() {
+    let days = new.days.trim();
+    if new.forever.is_some() {
+        body["expiry"] = json!(TokenExpiry::Never);
+    } else if !days.is_empty() {
+        let wrong = || Problem {
+            detail: format!("days is {:?}; allowed: a whole number of days from 1 to 3650", show::clip(days, 40)),
+            ..Problem::read(StatusCode::UNPROCESSABLE_ENTITY, b"{}")
+        };
+        let days = days.parse::<u64>().ok().filter(|days| (1..=3_650).contains(days)).ok_or_else(wrong)?;
         body["expiry"] = json!(TokenExpiry::AfterSeconds(days.saturating_mul(86_400)));
     }
     let created: Created = visit.api.post("/v1/tokens", &body).await?;

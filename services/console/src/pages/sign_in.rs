@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::{
     Console,
     client::Api,
+    failure::Problem,
     filter::Filter,
     page::{self, Shell, Visit},
 };
@@ -81,9 +82,12 @@ async fn sign_in(State(console): State<Console>, parts: Parts, Form(body): Form<
             response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
             response
         }
-        (StatusCode::SERVICE_UNAVAILABLE, _) => {
-            shown(&parts.headers, body.next, Some("Postgres cannot be reached at the moment. Try again.".to_owned()))
+        (StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS, _) => {
+            let wrong = "The token could not be checked at the moment. Try again.".to_owned();
+            shown(&parts.headers, body.next, Some(wrong))
         }
+        // Here nobody has to sign in.
+        (StatusCode::CONFLICT, _) => Redirect::to(own_page(&body.next)).into_response(),
         _ => {
             let wrong = "This token is unknown, expired or revoked, or its user is gone. It begins with rdl_.";
             shown(&parts.headers, body.next, Some(wrong.to_owned()))
@@ -93,6 +97,11 @@ async fn sign_in(State(console): State<Console>, parts: Parts, Form(body): Form<
 
 async fn sign_out(visit: Visit) -> Response {
     let answer = visit.api.send(Method::DELETE, "/v1/session", &[]).await;
+    if !answer.status().is_success() {
+        let problem = Problem::read(answer.status(), b"{}");
+        let detail = "The session could not be ended and is still valid. Try again.".to_owned();
+        return visit.done(Err(Problem { detail, ..problem }.into()));
+    }
     let mut response = Redirect::to("/console/sign-in").into_response();
     if let Some(cookie) = answer.headers().get(header::SET_COOKIE) {
         response.headers_mut().insert(header::SET_COOKIE, cookie.clone());
@@ -103,7 +112,7 @@ async fn sign_out(visit: Visit) -> Response {
 /// A page of the console: an address must not lead elsewhere.
 pub(crate) fn own_page(next: &str) -> &str {
     let is_own = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
-    if is_own && !next.contains(['\\', '\r', '\n']) { next } else { "/console" }
+    if is_own && !next.contains(['\\', '\r', '\n']) && !next.contains("..") { next } else { "/console" }
 }
 
 #[cfg(test)]
@@ -115,9 +124,16 @@ mod tests {
         for next in ["/console", "/console/tasks?state=failed", "/console?x"] {
             assert_eq!(own_page(next), next);
         }
-        for next in
-            ["", "//evil.example", "https://evil.example", "/consolex", "/\\evil", "/console/\r\nx: y", "javascript:1"]
-        {
+        for next in [
+            "",
+            "//evil.example",
+            "https://evil.example",
+            "/consolex",
+            "/\\evil",
+            "/console/\r\nx: y",
+            "javascript:1",
+            "/console/../docs",
+        ] {
             assert_eq!(own_page(next), "/console", "{next}");
         }
     }

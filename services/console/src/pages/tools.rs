@@ -21,7 +21,7 @@ use crate::{
 
 const PATH: &str = "/console/tools";
 /// Classes that have a colour of their own in a chart; the rest is one.
-const COLOURS: [&str; 5] = ["c1", "c2", "c3", "c0", "c4"];
+const COLOURS: [&str; 5] = ["c1", "c2", "c3", "c0", "c5"];
 
 pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, get(list)).route("/console/tools/{tool}", get(one))

@@ -22,6 +22,8 @@ struct Page {
     shell: Shell,
     open: Vec<CallLine>,
     decided: Vec<CallLine>,
+    /// Every call was looked at, and no condition leaves one out.
+    is_complete: bool,
     next: Option<String>,
 }
 
@@ -35,7 +37,8 @@ async fn page(visit: &Visit) -> Result<Page, Failure> {
     let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
     let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
     let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let is_complete = list.searched.complete && filter.is_empty();
     let (decided, open) = list.calls.into_iter().partition(|call| call.redriven_as.is_some());
     let shell = visit.frame("Unknown outcomes").live("/v1/events").again(10);
-    Ok(Page { shell, open, decided, next })
+    Ok(Page { shell, open, decided, is_complete, next })
 }

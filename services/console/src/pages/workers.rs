@@ -39,6 +39,11 @@ pub(crate) struct Worker {
     pub(crate) alive: bool,
 }
 
+/// The model, if it is the registered name of one.
+pub(crate) fn model_of(tool: &str) -> Option<&str> {
+    redial_proto::turn::model_name(tool)
+}
+
 impl Worker {
     pub(crate) const fn state(&self) -> &'static str {
         match (self.alive, self.draining) {

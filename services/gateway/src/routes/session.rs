@@ -87,6 +87,10 @@ async fn get(who: Identity) -> axum::Json<WhoAsks> {
 }
 
 async fn create(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
+    if who.session.is_some() {
+        let message = "a session cannot prolong itself; allowed: Authorization: Bearer with the token";
+        return Err(Problem::new(Code::WrongState, message));
+    }
     if who.token.is_none() {
         let message =
             "there is no token to sign in with; allowed: Authorization: Bearer. This gateway asks for none on loopback";
@@ -106,7 +110,8 @@ async fn create(State(gateway): State<Shared>, who: Identity, headers: HeaderMap
 async fn end(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
     gateway.tokens.sign_out(&gateway.store, &who).await?;
     if who.session.is_some() {
-        tracing::info!(tenant = %who.tenant, user = %who.user, "Signed out a browser");
+        let token = who.token.as_ref().map(ToString::to_string);
+        tracing::info!(tenant = %who.tenant, user = %who.user, token, "Signed out a browser");
     }
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &cookie("", 0, is_https(&headers))))
 }

@@ -77,6 +77,13 @@ impl CallRecord {
         self.finished_at.is_some()
     }
 
+    /// Whether the API would run it again: it ended badly, and is no turn and no function of a client.
+    pub(crate) fn may_run_again(&self) -> bool {
+        matches!(self.state.as_str(), "failed" | "unknown" | "cancelled" | "refused")
+            && self.model().is_none()
+            && self.pool != "@client"
+    }
+
     /// The model, if it is a turn.
     pub(crate) fn model(&self) -> Option<&str> {
         turn::model_name(&self.tool)

@@ -56,10 +56,24 @@ impl Page {
         let Some(reply) = &self.turn.reply else {
             return format!("about {} read (estimated)", show::count(self.turn.trimmed.tokens));
         };
-        let told = |tokens: Option<u64>, what: &str| {
-            tokens.map_or_else(|| format!("unknown {what}"), |tokens| format!("{} {what}", show::count(tokens)))
+        let usage = &reply.usage;
+        let told = |told: Option<u64>, estimated: Option<u64>, what: &str| match (told, estimated) {
+            (Some(tokens), _) => format!("{} {what}", show::count(tokens)),
+            (None, Some(tokens)) => format!("about {} {what} (estimated)", show::count(tokens)),
+            (None, None) => format!("unknown {what}"),
         };
-        format!("{}, {}", told(reply.usage.input_tokens, "read"), told(reply.usage.output_tokens, "written"))
+        let read = told(usage.input_tokens, usage.estimated_input_tokens, "read");
+        let written = told(usage.output_tokens, usage.estimated_output_tokens, "written");
+        format!("{read}, {written}")
+    }
+
+    fn cost(&self) -> String {
+        let Some(reply) = &self.turn.reply else { return "unknown".to_owned() };
+        match (reply.usage.cost_micros, reply.usage.estimated_cost_micros) {
+            (Some(micros), _) => show::dollars(micros),
+            (None, Some(micros)) => format!("about {} (estimated)", show::dollars(micros)),
+            (None, None) => "unknown".to_owned(),
+        }
     }
 
     fn took(&self) -> String {

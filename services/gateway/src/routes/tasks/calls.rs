@@ -1,8 +1,12 @@
 //! The calls of a task with their attempts, as a timeline shows them.
 
+use std::collections::{BTreeSet, HashMap};
+
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, Waiting};
+use redial_proto::{
+    CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, TurnReply, Waiting, limits::shorten,
+};
 use redial_store::{
     StoreError,
     audit::{TimedAttempt, TimedCall},
@@ -15,12 +19,16 @@ use serde_json::value::RawValue;
 use super::get::not_found;
 use crate::{
     extract::{Id, Query},
-    gateway::Shared,
+    gateway::{Gateway, Shared},
     identity::Identity,
     page::{ListQuery, Page},
     problem::Problem,
 };
 
+/// Calls of a page, whatever it asks for: each has its attempts.
+const MOST: u32 = 200;
+/// Bytes of what a model wrote.
+const SENT: usize = 16 * 1024;
 /// Open calls of a page whose reasons to wait are looked up.
 const OPEN: usize = 20;
 /// Bytes of a page, about.
@@ -30,7 +38,7 @@ const BYTES: usize = 4 * 1024 * 1024;
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskCallsQuery {
-    /// Entries of a page: 1 to 1,000. Default 50. A page has fewer if they are long.
+    /// Entries of a page: 1 to 1,000. Default 50. A page has 200 at most, and fewer if they are long.
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
@@ -105,7 +113,8 @@ struct TaskCallItem {
     /// Bytes of the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments_bytes: Option<u32>,
-    /// The arguments as the model wrote them, at most 16 KiB, if they were changed before they ran.
+    /// The arguments as the model wrote them, cut with a mark at 16 KiB, if they were changed before they ran; absent if its answer has
+    /// over 256 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<String>,
     /// Lossless changes that were made before it ran.
@@ -125,7 +134,7 @@ struct TaskCallItem {
     redriven_as: Option<CallId>,
     /// Attempts that were started.
     attempts: u32,
-    /// Its last 50 attempts, oldest first, the running one included.
+    /// Its last 20 attempts, oldest first, the running one included.
     attempts_made: Vec<AttemptItem>,
 }
 
@@ -147,7 +156,7 @@ struct AttemptItem {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<ErrorClass>,
-    /// The same in words, its first 2,000 characters.
+    /// The same in words, its first 500 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     /// When its retry was due.
@@ -163,29 +172,56 @@ pub(super) async fn calls(
 ) -> Result<axum::Json<TaskCallList>, Problem> {
     query.task = Some(task);
     let page = Page::<(u32, u32)>::of(&gateway, &who, &query).await?;
+    let size = page.size.min(MOST);
+    let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
-    let mut found = store.timed_calls(task, page.after.unwrap_or((0, 0)), page.size).await?;
+    let mut found = store.timed_calls(task, page.after.unwrap_or((0, 0)), size).await?;
     if found.is_empty() && store.task(task).await?.is_none() {
         return Err(not_found(task));
     }
-    let is_full = found.len() == page.size as usize;
+    let is_full = found.len() == size as usize;
     let fitting = fitting(&found);
     let next = (is_full || fitting < found.len()).then(|| &found[fitting - 1]).map(|last| (last.turn, last.call_index));
     found.truncate(fitting);
     let open = found.iter().filter(|call| call.finished_at.is_none()).take(OPEN).map(|call| CallId(call.call));
     let open: Vec<CallId> = open.collect();
-    let mut waits = std::collections::HashMap::new();
+    let mut waits = HashMap::new();
     if !open.is_empty() {
         for record in store.records_of(&open).await? {
             waits.insert(record.line.call, (record.line.next_attempt_at, record.waits));
         }
     }
+    let sent = sent(&gateway, &who, task, &found).await?;
     let item = |call: TimedCall| {
+        let sent = sent.get(&(call.turn, call.call_index)).cloned();
         let (next_attempt_at, waits) = waits.remove(&call.call).unwrap_or((call.next_attempt_at, None));
-        TaskCallItem::of(call, next_attempt_at, waits)
+        TaskCallItem::of(call, sent, next_attempt_at, waits)
     };
     let calls = found.into_iter().map(item).collect::<Result<_, StoreError>>()?;
     Ok(axum::Json(TaskCallList { calls, next_page_token: page.next(next.as_ref()) }))
+}
+
+/// What models wrote for the calls whose arguments were changed before they ran.
+async fn sent(
+    gateway: &Gateway,
+    who: &Identity,
+    task: TaskId,
+    calls: &[TimedCall],
+) -> Result<HashMap<(u32, u32), String>, Problem> {
+    let repaired = calls.iter().filter(|call| call.call_index > 0 && call.repairs.is_some()).map(|call| call.turn);
+    let turns: Vec<u32> = repaired.collect::<BTreeSet<u32>>().into_iter().collect();
+    let mut sent = HashMap::new();
+    for (turn, reply) in gateway.store.of(&who.tenant).replies(task, &turns).await? {
+        // An answer that this version cannot read says nothing.
+        let Ok(reply) = serde_json::from_str::<TurnReply>(&reply) else { continue };
+        for (call, number) in reply.calls.iter().zip(1..) {
+            sent.insert((turn, number), shorten(&call.arguments, SENT));
+        }
+    }
+    let is_repaired =
+        |key: &(u32, u32)| calls.iter().any(|call| (call.turn, call.call_index) == *key && call.repairs.is_some());
+    sent.retain(|key, _| is_repaired(key));
+    Ok(sent)
 }
 
 /// How many of the calls fit into a page; one at least.
@@ -195,14 +231,19 @@ fn fitting(calls: &[TimedCall]) -> usize {
     let fits = |call: &&TimedCall| {
         let lists = size(&call.arguments) + size(&call.repairs) + size(&call.details) + size(&call.undeclared);
         let attempts = call.attempts_made.iter().map(|one| 200 + one.message.as_ref().map_or(0, String::len));
-        bytes += 500 + lists + call.sent.as_ref().map_or(0, String::len) + attempts.sum::<usize>();
+        bytes += 500 + lists + attempts.sum::<usize>();
         bytes <= BYTES
     };
     calls.iter().take_while(fits).count().max(1).min(calls.len())
 }
 
 impl TaskCallItem {
-    fn of(call: TimedCall, next_attempt_at: Option<DateTime<Utc>>, waits: Option<Waiting>) -> Result<Self, StoreError> {
+    fn of(
+        call: TimedCall,
+        sent: Option<String>,
+        next_attempt_at: Option<DateTime<Utc>>,
+        waits: Option<Waiting>,
+    ) -> Result<Self, StoreError> {
         let (state, effect) = (word(&call.state)?, word(&call.effect)?);
         Ok(Self {
             ran: ran(state, effect, call.attempts),
@@ -223,7 +264,7 @@ impl TaskCallItem {
             waits,
             arguments: call.arguments,
             arguments_bytes: call.arguments_bytes,
-            sent: call.sent,
+            sent,
             repairs: list(call.repairs.as_deref())?,
             details: list(call.details.as_deref())?,
             undeclared: list(call.undeclared.as_deref())?,

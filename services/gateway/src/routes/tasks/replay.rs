@@ -1,10 +1,13 @@
 //! The decisions of a recorded task, repeated; and the record itself, as a regression test.
 
 use axum::{
+    body::Body,
     extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use redial_proto::{Code, TaskId};
 use redial_views::{Difference, SavedTask, TaskAudit};
 use schemars::JsonSchema;
@@ -21,6 +24,8 @@ use crate::{
 
 /// Bytes of a record that a gateway holds whole.
 const LARGEST: u64 = 32 * 1024 * 1024;
+/// Bytes of a record that are sent at once.
+const PIECE: usize = 64 * 1024;
 /// Differences of an answer.
 const DIFFERENCES: usize = 20;
 
@@ -64,10 +69,12 @@ pub(super) async fn replay(
     who: Identity,
     Id(task): Id<TaskId>,
 ) -> Result<axum::Json<Replay>, Problem> {
-    let _turn = gateway.long_read(&who).await?;
+    let turn = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
     let bug = |error: String| Problem::new(Code::Internal, format!("task {task} cannot be replayed: {error}"));
     let repeated = tokio::task::spawn_blocking(move || {
+        // It goes on if the client goes away, and counts as long.
+        let _turn = turn;
         // Through its JSON, like a record in a file, so that a file is never incomplete.
         let saved: SavedTask = serde_json::from_str(&serde_json::to_string(&record)?)?;
         let differences = saved.replay();
@@ -89,13 +96,33 @@ pub(super) async fn record(
     who: Identity,
     Id(task): Id<TaskId>,
 ) -> Result<Response, Problem> {
-    let _turn = gateway.long_read(&who).await?;
+    let turn = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
-    let mut response = axum::Json(record).into_response();
+    let bug =
+        |error: String| Problem::new(Code::Internal, format!("the record of task {task} cannot be written: {error}"));
+    let text = tokio::task::spawn_blocking(move || serde_json::to_vec(&record)).await;
+    let text = text.map_err(|error| bug(error.to_string()))?.map_err(|error| bug(error.to_string()))?;
+    let pieces = pieces(Bytes::from(text));
+    // The turn lasts until the answer was sent: whoever asks for many and reads none would fill the memory.
+    let body = Body::from_stream(stream::iter(pieces).map(move |piece| {
+        let _turn = &turn;
+        Ok::<_, std::convert::Infallible>(piece)
+    }));
+    let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
     if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"task-{task}.json\"")) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     }
     Ok(response)
+}
+
+/// A text in pieces that are sent one after the other.
+fn pieces(mut text: Bytes) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    while text.len() > PIECE {
+        pieces.push(text.split_to(PIECE));
+    }
+    pieces.push(text);
+    pieces
 }
 
 async fn load(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskAudit, Problem> {

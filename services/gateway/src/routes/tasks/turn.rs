@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallState, Code, Message, TaskId, Trimmed, TurnReply, TurnRequest, limits::shorten, turn};
+use redial_proto::{
+    CallId, CallState, Code, Message, ReplyCall, TaskId, Trimmed, TurnReply, TurnRequest, limits::shorten, turn,
+};
 use redial_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,6 +80,11 @@ pub(super) async fn turn(
         reply: reply.map(|reply| TurnReply {
             text: reply.text.map(|text| shorten(&text, TEXT)),
             thought: reply.thought.map(|thought| shorten(&thought, TEXT)),
+            calls: reply
+                .calls
+                .into_iter()
+                .map(|call| ReplyCall { arguments: shorten(&call.arguments, TEXT), ..call })
+                .collect(),
             provider: None,
             ..reply
         }),

@@ -37,8 +37,13 @@ pub(super) async fn check(
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     let view = list.tools.into_iter().next().ok_or_else(missing)?;
     // A check may take about a second of a processor.
-    let _turn = gateway.long_read(&who).await?;
-    let checked = tokio::task::spawn_blocking(move || check_arguments(&view.spec, body.arguments.get())).await;
+    let turn = gateway.long_read(&who).await?;
+    let checked = tokio::task::spawn_blocking(move || {
+        // It goes on if the client goes away, and counts as long.
+        let _turn = turn;
+        check_arguments(&view.spec, body.arguments.get())
+    });
+    let checked = checked.await;
     checked
         .map(axum::Json)
         .map_err(|error| Problem::new(Code::Internal, format!("the check ended without a result: {error}")))

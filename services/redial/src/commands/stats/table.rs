@@ -105,6 +105,7 @@ fn name(group: &Group) -> String {
     match group {
         Group::Name(name) => name.clone(),
         Group::Hour(hour) => hour.format("%m-%d %H:%M").to_string(),
+        Group::Both(first, second) => format!("{} {}", self::name(first), self::name(second)),
     }
 }
 
