@@ -1,0 +1,274 @@
+//! A Chromium without a window.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use redial_testkit::{Process, until};
+use serde_json::{Value, json};
+use thirtyfour::{
+    By, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver,
+    common::capabilities::chromium::LoggingPrefsLogLevel, error::WebDriverErrorInner,
+};
+
+/// If it is set, these tests are skipped with a note.
+const SKIP: &str = "REDIAL_SKIP_BROWSER";
+
+/// A browser of its own, with an empty profile.
+pub(crate) struct Browser {
+    driver: WebDriver,
+    _process: Process,
+    _profile: tempfile::TempDir,
+}
+
+/// A page of a gateway in a browser.
+pub(crate) struct Page<'a> {
+    pub(crate) driver: &'a WebDriver,
+    base: String,
+}
+
+impl Browser {
+    /// Starts one; `None` if these tests are to be skipped. Panics with what to install if there is none, because a test that did
+    /// not run must not look like one that passed.
+    pub(crate) async fn start() -> Option<Self> {
+        if std::env::var_os(SKIP).is_some() {
+            // Bypasses the capture of the test's output.
+            let note = format!("NOT RUN: the console in a browser, because {SKIP} is set\n");
+            std::io::stderr().write_all(note.as_bytes()).unwrap();
+            return None;
+        }
+        redial_telemetry::install_crypto();
+        let (driver, chromium) =
+            (program("REDIAL_CHROMEDRIVER", "chromedriver"), program("REDIAL_CHROMIUM", "chromium"));
+        let profile = tempfile::tempdir().unwrap();
+        let process = Process::start(driver, |command| {
+            command.arg("--port=0").env("HOME", profile.path());
+        });
+        let line = process.line("was started successfully on port ").await;
+        let port: String = line.rsplit("port ").next().unwrap().chars().take_while(char::is_ascii_digit).collect();
+        let mut wanted = DesiredCapabilities::chrome();
+        wanted.set_binary(chromium.to_str().unwrap()).unwrap();
+        let folder = format!("--user-data-dir={}", profile.path().display());
+        for argument in FLAGS.iter().copied().chain([folder.as_str()]) {
+            wanted.add_arg(argument).unwrap();
+        }
+        wanted.set_logging_prefs("browser", LoggingPrefsLogLevel::All).unwrap();
+        let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), wanted).await.unwrap();
+        Some(Self { driver, _process: process, _profile: profile })
+    }
+
+    /// Opens a page.
+    pub(crate) async fn open(&self, base: &str, path: &str) -> Page<'_> {
+        let page = Page { driver: &self.driver, base: base.to_owned() };
+        page.go(path).await;
+        page
+    }
+
+    /// Errors that the browser's log got since the last look.
+    pub(crate) async fn errors(&self) -> Vec<String> {
+        let entries = self.driver.browser_log().await.unwrap();
+        entries.into_iter().filter(|entry| entry.level == "SEVERE").map(|entry| entry.message).collect()
+    }
+
+    /// Ends it. Panics if its log has an error: of a script, of the policy, or of something that could not be loaded.
+    pub(crate) async fn close(self) {
+        let errors = self.errors().await;
+        self.driver.quit().await.unwrap();
+        assert!(errors.is_empty(), "the browser's log has errors: {errors:#?}");
+    }
+
+    /// Ends it where errors of the network are expected: only those of scripts and of the policy count.
+    pub(crate) async fn close_after_outages(self) {
+        let errors = self.errors().await;
+        self.driver.quit().await.unwrap();
+        let expected = |error: &String| error.contains("net::ERR") || error.contains("Failed to load resource");
+        let others: Vec<String> = errors.into_iter().filter(|error| !expected(error)).collect();
+        assert!(others.is_empty(), "the browser's log has errors: {others:#?}");
+    }
+
+    /// How wide the window is, and the theme that the system has.
+    pub(crate) async fn looks(&self, width: u32, theme: &str) {
+        let height = if width < 600 { 844 } else { 860 };
+        let metrics = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let cdp = self.driver.cdp();
+        cdp.send_raw("Emulation.setDeviceMetricsOverride", metrics).await.unwrap();
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
+        cdp.send_raw("Emulation.setEmulatedMedia", media).await.unwrap();
+    }
+
+    /// Switches scripts of pages off or on.
+    pub(crate) async fn scripts(&self, on: bool) {
+        self.driver.cdp().send_raw("Emulation.setScriptExecutionDisabled", json!({"value": !on})).await.unwrap();
+    }
+}
+
+/// Without a window, without a sandbox for root, and without asking anybody outside.
+const FLAGS: [&str; 9] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--disable-quic",
+];
+
+impl Page<'_> {
+    /// Goes to another page.
+    pub(crate) async fn go(&self, path: &str) {
+        self.driver.goto(format!("{}{path}", self.base)).await.unwrap();
+    }
+
+    /// The address without the gateway's.
+    pub(crate) async fn address(&self) -> String {
+        let url = self.driver.current_url().await.unwrap();
+        url.as_str().trim_start_matches(&self.base).to_owned()
+    }
+
+    /// Waits until the address is this, or begins with it if it ends in `*`.
+    pub(crate) async fn is_at(&self, wanted: &str) {
+        until(&format!("the address is {wanted}"), async || {
+            let address = self.address().await;
+            let is_there = match wanted.strip_suffix('*') {
+                Some(start) => address.starts_with(start),
+                None => address == wanted,
+            };
+            is_there.then_some(())
+        })
+        .await;
+    }
+
+    /// The text of an element that is there; empty if it is not.
+    pub(crate) async fn text(&self, css: &str) -> String {
+        self.eval(&format!("const e = document.querySelector({}); return e ? e.innerText : '';", json!(css)))
+            .await
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Waits until an element has this text.
+    pub(crate) async fn sees(&self, css: &str, text: &str) {
+        let mut last = String::new();
+        let seen = tokio::time::timeout(Duration::from_secs(60), async {
+            loop {
+                last = self.text(css).await;
+                if last.contains(text) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        if seen.await.is_err() {
+            panic!("{css} does not have {text:?} at {}; it has: {last}", self.address().await);
+        }
+    }
+
+    /// How many elements there are.
+    pub(crate) async fn count(&self, css: &str) -> u64 {
+        self.eval(&format!("return document.querySelectorAll({}).length;", json!(css))).await.as_u64().unwrap()
+    }
+
+    /// Clicks on an element, once it is there and can be clicked.
+    pub(crate) async fn click(&self, css: &str) {
+        until(&format!("{css} can be clicked"), async || {
+            let element = self.driver.find(By::Css(css)).await.ok()?;
+            element.scroll_into_view().await.ok()?;
+            match element.click().await {
+                Ok(()) => Some(()),
+                Err(error) => match error.as_inner() {
+                    // A page that comes meanwhile replaces it.
+                    WebDriverErrorInner::StaleElementReference(_) | WebDriverErrorInner::ElementClickIntercepted(_) => {
+                        None
+                    }
+                    _ => panic!("{css}: {error}"),
+                },
+            }
+        })
+        .await;
+    }
+
+    /// Writes into a field instead of what it holds.
+    pub(crate) async fn fill(&self, css: &str, text: &str) {
+        let field = self.driver.find(By::Css(css)).await.unwrap();
+        field.clear().await.unwrap();
+        field.send_keys(text).await.unwrap();
+    }
+
+    /// Presses keys where the focus is.
+    pub(crate) async fn press(&self, keys: &str) {
+        let keys = if keys == "Enter" { Key::Enter + "" } else { keys.into() };
+        self.driver.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    }
+
+    /// The value of a script, whose `return` it is.
+    pub(crate) async fn eval(&self, script: &str) -> Value {
+        self.driver.execute(script, Vec::new()).await.unwrap().json().clone()
+    }
+
+    /// What axe finds wrong.
+    pub(crate) async fn axe(&self) -> Vec<String> {
+        let script = std::fs::read_to_string(axe_file()).expect("axe.min.js is there: ./dev setup_browser");
+        // The policy of the page forbids scripts of others; the driver's own are no part of it.
+        self.driver.execute(script, Vec::new()).await.unwrap();
+        let run = "const done = arguments[arguments.length - 1]; \
+                   axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(found => \
+                   done(found.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(' | '))))";
+        let found = self.driver.execute_async(run, Vec::new()).await.unwrap().json().clone();
+        serde_json::from_value(found).unwrap()
+    }
+
+    /// How far elements moved by themselves since the page came, and the longest task of the main thread in ms.
+    pub(crate) async fn shifts_and_longest_task(&self) -> (f64, f64) {
+        let script = "const done = arguments[arguments.length - 1]; let shift = 0, task = 0; \
+                      new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput) shift += e.value; })) \
+                      .observe({type: 'layout-shift', buffered: true}); \
+                      new PerformanceObserver(list => list.getEntries().forEach(e => { task = Math.max(task, e.duration); })) \
+                      .observe({type: 'longtask', buffered: true}); setTimeout(() => done([shift, task]), 200);";
+        let found = self.driver.execute_async(script, Vec::new()).await.unwrap().json().clone();
+        (found[0].as_f64().unwrap(), found[1].as_f64().unwrap())
+    }
+
+    /// Bytes of the page with everything that it loaded.
+    pub(crate) async fn bytes(&self) -> u64 {
+        let script = "return performance.getEntriesByType('navigation').concat(performance.getEntriesByType('resource')) \
+                      .filter(e => !e.name.includes('/v1/')).reduce((sum, e) => sum + e.decodedBodySize, 0);";
+        self.eval(script).await.as_f64().map_or(0, |bytes| format!("{bytes:.0}").parse().unwrap())
+    }
+
+    /// Keeps a picture of the whole page.
+    pub(crate) async fn picture(&self, file: &Path) {
+        let size =
+            self.eval("return [document.documentElement.scrollWidth, document.documentElement.scrollHeight];").await;
+        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
+        let taken = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let taken = self.driver.cdp().send_raw("Page.captureScreenshot", taken).await.unwrap();
+        let data = taken["data"].as_str().unwrap();
+        use base64::Engine as _;
+        std::fs::write(file, base64::engine::general_purpose::STANDARD.decode(data).unwrap()).unwrap();
+    }
+}
+
+/// A program by its variable, else on the path. Panics with what to install.
+fn program(variable: &str, name: &str) -> PathBuf {
+    if let Some(path) = std::env::var_os(variable) {
+        return path.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file());
+    found.unwrap_or_else(|| {
+        panic!(
+            "{name} is missing. Please install it (Debian: chromium chromium-driver), name it in {variable}, or set {SKIP}=1 to go \
+             without the console's tests in a browser."
+        )
+    })
+}
+
+/// The checker of accessibility that `./dev test` downloads.
+fn axe_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.redial/axe/axe.min.js")
+}

@@ -1,0 +1,33 @@
+//! Texts that a model, a tool or a user may write.
+
+/// A name, and the text.
+pub(crate) fn texts() -> Vec<(&'static str, String)> {
+    vec![
+        ("script", "<script>window.hacked = 1</script>".to_owned()),
+        ("handler", "<img src=x onerror=\"window.hacked = 1\">".to_owned()),
+        ("end of a field", "</textarea></pre></title></svg><script>window.hacked = 1</script>".to_owned()),
+        (
+            "end of an attribute",
+            "\" autofocus onfocus=\"window.hacked = 1\" x=\"' onclick='window.hacked = 1'".to_owned(),
+        ),
+        ("template", "{{7*7}} ${7*7} {% if true %}".to_owned()),
+        ("link", "javascript:window.hacked=1".to_owned()),
+        ("terminal", "\u{1b}[31mred\u{1b}[0m \u{7}\u{8}\u{9b}31m".to_owned()),
+        ("turned around", "safe \u{202e}gnp.exe\u{202c} \u{2066}x\u{2069}".to_owned()),
+        ("invisible", "a\u{200b}b\u{feff}c\u{2028}d".to_owned()),
+        ("languages", "请订明天的机票 مرحبا بالعالم שלום 👩\u{200d}👩\u{200d}👧\u{200d}👦 🏳️\u{200d}🌈".to_owned()),
+        ("long word", "x".repeat(5_000)),
+        ("many lines", "line\n".repeat(3_000)),
+    ]
+}
+
+/// JSON of ten thousand members.
+pub(crate) fn many_keys() -> String {
+    let members: Vec<String> = (0..10_000).map(|n| format!("\"<b>k{n}</b>\":{n}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// Deeply nested JSON, as deep as the contract allows.
+pub(crate) fn deep() -> String {
+    format!("{}1{}", "{\"a\":".repeat(60), "}".repeat(60))
+}
