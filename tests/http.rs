@@ -24,6 +24,8 @@ mod functions;
 mod lists;
 #[path = "http/processes.rs"]
 mod processes;
+#[path = "http/search.rs"]
+mod search;
 #[path = "http/sse.rs"]
 mod sse;
 #[path = "http/tasks.rs"]

@@ -1,9 +1,11 @@
 -- The next calls along one index, newest first, and which of them match a filter. The first conditions lead along the index
 -- ($1 to $8; one of them is set, and none for the primary key), within bounds of ids; at most $12 calls are read. The others
 -- are compared afterwards, so a step costs the same however few calls match. Only calls of the tenant count as looked at.
+-- Agent and user of a call's task are read as scalars: an EXISTS could be planned as a hash of all tasks.
 WITH looked AS MATERIALIZED (
     SELECT
-        c.id, c.submitted_at, c.finished_at, c.tenant, c.tool, c.state, c.class, c.conversation, c.key, c.task_id, c.effect, c.worker
+        c.id, c.submitted_at, c.finished_at, c.tenant, c.tool, c.state, c.class, c.conversation, c.key, c.task_id, c.effect,
+        c.submitted_by
     FROM calls c
     WHERE ($1::text IS NULL OR (c.tenant = $13 AND c.key = $1))
         AND ($2::uuid IS NULL OR c.task_id = $2)
@@ -33,11 +35,12 @@ SELECT
         AND tool <> ALL ($22::text[])
         AND state <> ALL ($23::text[])
         AND (class IS NULL OR class <> ALL ($24::text[]))
-        AND ($25::text IS NULL OR EXISTS (SELECT FROM tasks t WHERE t.id = task_id AND t.agent = $25))
-        AND (cardinality($26::text[]) = 0 OR NOT EXISTS (SELECT FROM tasks t WHERE t.id = task_id AND t.agent = ANY ($26)))
-        AND ($27::text IS NULL OR effect = $27)
-        AND (cardinality($28::text[]) = 0 OR (
-            COALESCE(worker <> ALL ($28), true)
-            AND NOT EXISTS (SELECT FROM attempts a WHERE a.call_id = looked.id AND a.worker = ANY ($28)))), false) AS "matches!"
-FROM looked
+        AND ($25::text IS NULL OR effect = $25)
+        AND effect <> ALL ($26::text[])
+        AND ($27::text IS NULL
+            OR COALESCE(submitted_by, (SELECT t.submitted_by FROM tasks t WHERE t.id = l.task_id)) = $27)
+        AND ($28::text IS NULL OR (SELECT t.agent FROM tasks t WHERE t.id = l.task_id) = $28)
+        AND ($29::text[] = '{}' OR COALESCE((SELECT t.agent FROM tasks t WHERE t.id = l.task_id), '') <> ALL ($29)),
+        false) AS "matches!"
+FROM looked l
 ORDER BY id DESC

@@ -17,7 +17,7 @@ const SIZE: u32 = 50;
 /// The largest page.
 pub(crate) const LARGEST: u32 = 1_000;
 /// Bytes of a page: it ends where its entries take more, but has one at least.
-const BYTES: usize = 4 * 1024 * 1024;
+pub(crate) const BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a seal.
 const SEAL: usize = 16;
 

@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::case::Case;
@@ -58,6 +60,12 @@ pub(crate) struct PlansArgs {
     /// Calls of the history; five million need about 10 GB of disk while it runs
     #[arg(long, default_value_t = 5_000_000, value_name = "N", value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     pub(crate) calls: u32,
+    /// Only what a gateway answers over HTTP: fail also if an address takes more than 80 ms, or a search more than 300 ms
+    #[arg(long)]
+    pub(crate) http: bool,
+    /// Keep servers and history in this folder; if it has a history, measure that one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) keep: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -184,6 +184,12 @@ impl Database {
         self.vacuum().await
     }
 
+    /// Writes the steps and messages of the varied history's tasks.
+    pub(crate) async fn fill_varied_steps(&self) -> anyhow::Result<()> {
+        self.pool.execute(include_str!("../sql/fill_varied_steps.sql")).await?;
+        Ok(())
+    }
+
     /// Runs a statement that writes entries with these numbers of a varied history.
     pub(crate) async fn fill_varied(
         &self,
@@ -207,6 +213,23 @@ impl Database {
     pub(crate) async fn vacuum_analyze(&self) -> anyhow::Result<()> {
         self.pool.execute("VACUUM ANALYZE").await?;
         self.pool.execute("CHECKPOINT").await?;
+        Ok(())
+    }
+
+    /// Calls on record.
+    pub(crate) async fn calls(&self) -> anyhow::Result<u32> {
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM calls").fetch_one(&self.pool).await?;
+        Ok(u32::try_from(count)?)
+    }
+
+    /// When the last call was submitted.
+    pub(crate) async fn last_submitted_at(&self) -> anyhow::Result<DateTime<Utc>> {
+        Ok(sqlx::query_scalar("SELECT max(submitted_at) FROM calls").fetch_one(&self.pool).await?)
+    }
+
+    /// Statements of new connections write no plans any more.
+    pub(crate) async fn explain_nothing(&self) -> anyhow::Result<()> {
+        self.pool.execute("ALTER DATABASE redial_plans RESET ALL").await?;
         Ok(())
     }
 

@@ -64,8 +64,14 @@ impl Fleet {
 
     /// Starts a gateway that asks for no tokens; returns its URL.
     pub(crate) async fn add_gateway(&mut self) -> anyhow::Result<String> {
-        let (log, args) =
-            (self.log(), ["gateway", "--listen=127.0.0.1:0", "--without-token", "--gateway-rate=1000000"]);
+        self.add_gateway_of("default").await
+    }
+
+    /// The same for another tenant.
+    pub(crate) async fn add_gateway_of(&mut self, tenant: &str) -> anyhow::Result<String> {
+        let of = format!("--tenant={tenant}");
+        let args = ["gateway", "--listen=127.0.0.1:0", "--without-token", "--gateway-rate=1000000", &of];
+        let log = self.log();
         self.gateways.push(self.spawn(Program::Redial, &args).await?);
         let text = fs::read_to_string(log)?;
         let address =

@@ -4,7 +4,9 @@
 //! The questions go through the store, as the commands of `redial` ask them; Postgres's own `auto_explain` writes the plan of
 //! each statement that ran into the server's log.
 
+mod addresses;
 mod fill;
+mod http;
 mod log;
 mod questions;
 
@@ -14,31 +16,46 @@ use anyhow::Context as _;
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use redial_store::{Purpose, Store, StoreConfig, stats::RolledUp};
 
-use crate::{cli::PlansArgs, output::note, servers::Servers};
+use crate::{
+    cli::PlansArgs,
+    database::Database,
+    output::{note, println},
+    servers::Servers,
+};
 use fill::Filled;
 use log::{Log, Statement};
 use questions::Question;
 
+/// The database with the history.
+const DATABASE: &str = "redial_plans";
 /// A question that reads more rows than this has no plan worth the name; those about sums say how many they read.
 const MANY: f64 = 10_000.0;
 
 /// See the module. Fails if a question scans a table.
 pub(crate) async fn run(args: &PlansArgs) -> anyhow::Result<()> {
-    let servers = Servers::start().await?;
-    let asked = ask_all(&servers, args.calls).await;
-    servers.stop().await?;
+    let servers = match &args.keep {
+        Some(folder) => Servers::start_in(folder).await?,
+        None => Servers::start().await?,
+    };
+    let asked = ask_all(&servers, args).await;
+    if args.keep.is_some() {
+        servers.stop_and_keep().await;
+    } else {
+        servers.stop().await?;
+    }
     let bad = asked?;
     anyhow::ensure!(bad.is_empty(), "questions without a plan: {}", bad.join(", "));
     Ok(())
 }
 
 /// Prints the plans, and returns the names of the questions that scan a table.
-async fn ask_all(servers: &Servers, calls: u32) -> anyhow::Result<Vec<String>> {
-    let database = servers.another("redial_plans").await?;
-    let began = Instant::now();
-    let filled = fill::fill(&database, calls).await?;
-    note(&format!("filled in {:.0} s: {}", began.elapsed().as_secs_f64(), database.version().await?));
-    println(&format!("{calls} calls, {} GB", gigabytes(database.table_bytes("public").await?)))?;
+async fn ask_all(servers: &Servers, args: &PlansArgs) -> anyhow::Result<Vec<String>> {
+    let (database, filled) = history(servers, args).await?;
+    println(&format!("{} calls, {} GB", filled.calls, gigabytes(database.table_bytes("public").await?)))?;
+    if args.http {
+        println(&roll_up(&database.url, &filled).await?)?;
+        return http::ask_all(servers, &database, &filled).await;
+    }
     let mut log = Log::open(&servers.folder)?;
     database.explain_everything().await?;
     let store = connect(&database.url, Purpose::Audit).await?;
@@ -48,6 +65,20 @@ async fn ask_all(servers: &Servers, calls: u32) -> anyhow::Result<Vec<String>> {
     store.close().await;
     database.close().await;
     Ok(bad)
+}
+
+/// A history that was kept, or a new one.
+async fn history(servers: &Servers, args: &PlansArgs) -> anyhow::Result<(Database, Filled)> {
+    if args.keep.is_some()
+        && let Ok(database) = servers.existing(DATABASE).await
+    {
+        return Ok((database.clone(), fill::found(&database).await?));
+    }
+    let database = servers.another(DATABASE).await?;
+    let began = Instant::now();
+    let filled = fill::fill(&database, args.calls).await?;
+    note(&format!("filled in {:.0} s: {}", began.elapsed().as_secs_f64(), database.version().await?));
+    Ok((database, filled))
 }
 
 /// Asks questions and prints how they were answered; returns the names of those that scan a table.
@@ -146,11 +177,6 @@ fn table(rows: &[Answer]) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
-}
-
-fn println(text: &str) -> std::io::Result<()> {
-    use std::io::Write as _;
-    writeln!(std::io::stdout(), "{text}")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]

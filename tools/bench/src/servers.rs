@@ -29,8 +29,13 @@ impl Servers {
     /// Starts both on an empty folder.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         remove(Path::new(FOLDER))?;
-        std::fs::create_dir_all(FOLDER)?;
-        let folder = std::fs::canonicalize(FOLDER)?;
+        Self::start_in(Path::new(FOLDER)).await
+    }
+
+    /// Starts both on a folder that may have their data.
+    pub(crate) async fn start_in(folder: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let folder = std::fs::canonicalize(folder)?;
         let (postgres, nats) = tokio::try_join!(
             Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
             Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
@@ -77,19 +82,30 @@ impl Servers {
 
     /// A database for a case that leaves calls which never end.
     pub(crate) async fn another(&self, name: &str) -> anyhow::Result<Database> {
+        admin::create_database(self.postgres.url(), name).await?;
+        self.existing(name).await
+    }
+
+    /// A database that exists.
+    pub(crate) async fn existing(&self, name: &str) -> anyhow::Result<Database> {
         let url = self.postgres.url();
-        admin::create_database(url, name).await?;
         let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
         Database::open(&format!("{server}/{name}")).await
     }
 
     /// Stops both and removes their data, which may be gigabytes.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
-        let Self { folder, postgres, nats, queue } = self;
+        let folder = self.folder.clone();
+        self.stop_and_keep().await;
+        remove(&folder)
+    }
+
+    /// Stops both.
+    pub(crate) async fn stop_and_keep(self) {
+        let Self { postgres, nats, queue, .. } = self;
         // Or it would try to reconnect, and say so.
         drop(queue);
         tokio::join!(postgres.stop(), nats.stop());
-        remove(&folder)
     }
 }
 

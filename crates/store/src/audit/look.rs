@@ -1,10 +1,17 @@
 //! Searches of a tenant: in steps that cost the same however few calls match, and whoever's calls are between them.
 
-use std::time::{Duration, Instant};
+mod along;
+mod among;
 
-use redial_proto::{CallId, CallState, ErrorClass, Tenant, ToolEffect};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
+
+use redial_proto::{CallId, CallState, ErrorClass, ToolEffect};
 use uuid::Uuid;
 
+use self::along::Along;
 use super::{
     Filter, FoundCall, Inside,
     history::{since_id, until_id},
@@ -33,8 +40,12 @@ pub struct Search {
     pub not_agents: Vec<String>,
     /// Of tools with this effect.
     pub effect: Option<ToolEffect>,
+    /// Not of tools with these effects.
+    pub not_effects: Vec<ToolEffect>,
     /// Not with an attempt on these workers.
     pub not_workers: Vec<String>,
+    /// Submitted by this user, or asked for by a task that was.
+    pub submitted_by: Option<String>,
     /// What their arguments and results hold.
     pub inside: Inside,
 }
@@ -63,43 +74,6 @@ pub struct Searched {
     pub last: Option<CallId>,
     /// No call is left.
     pub ended: bool,
-}
-
-/// The index that a search follows: only one of these is set.
-#[derive(Debug, Default)]
-struct Along<'a> {
-    key: Option<&'a str>,
-    task: Option<Uuid>,
-    conversation: Option<&'a str>,
-    class: Option<&'a str>,
-    ended_as: Option<&'a str>,
-    tenant: Option<&'a str>,
-    tool: Option<&'a str>,
-}
-
-impl<'a> Along<'a> {
-    /// Those first that lead to the fewest calls as a rule. Calls of tenant `default` have no index of their own.
-    fn of(filter: &'a Filter, tenant: &'a Tenant) -> Self {
-        let ended_as = filter.state.filter(|state| state.is_terminal() && *state != CallState::Succeeded);
-        let none = Self::default();
-        if let Some(key) = &filter.key {
-            Self { key: Some(key), ..none }
-        } else if let Some(task) = filter.task {
-            Self { task: Some(task.0), ..none }
-        } else if filter.worker.is_some() {
-            none
-        } else if let Some(conversation) = &filter.conversation {
-            Self { conversation: Some(conversation), ..none }
-        } else if let Some(class) = filter.class {
-            Self { class: Some(class.as_str()), ..none }
-        } else if let Some(state) = ended_as {
-            Self { ended_as: Some(state.as_str()), ..none }
-        } else if *tenant != Tenant::default() {
-            Self { tenant: Some(tenant.as_str()), ..none }
-        } else {
-            Self { tool: filter.tool.as_deref(), ..none }
-        }
-    }
 }
 
 /// One step.
@@ -150,32 +124,40 @@ impl TenantStore<'_> {
 
     async fn look(&self, search: &Search) -> Result<Step, StoreError> {
         let step = if search.inside.is_empty() { STEP } else { STEP_INSIDE };
-        let is_last = |found: usize| found < step as usize;
-        let filter = &search.filter;
-        let few = filter.key.is_some() || filter.task.is_some();
-        if let Some(worker) = filter.worker.as_ref().filter(|_| !few) {
-            let among = self.store().calls_of_worker(worker, filter, step).await?;
-            let rows = self.rows(search, Some(&among), step).await?;
-            return Ok(Step { rows, last: among.last().copied().map(CallId), ended: is_last(among.len()) });
+        let among = self.store().among(search, self.tenant(), step).await?;
+        let mut rows = match &among {
+            Some(among) if among.calls.is_empty() => Vec::new(),
+            _ => self.rows(search, among.as_ref().map(|among| among.calls.as_slice()), step).await?,
+        };
+        if let Some(worker) = search.filter.worker.as_ref().filter(|_| among.is_none()) {
+            let ran = self.ran_by(&rows, std::slice::from_ref(worker)).await?;
+            rows.iter_mut().for_each(|row| row.matches &= ran.contains(&row.call));
         }
-        let mut rows = self.rows(search, None, step).await?;
-        if let Some(worker) = &filter.worker {
-            self.only_of_worker(&mut rows, worker).await?;
+        if !search.not_workers.is_empty() {
+            let ran = self.ran_by(&rows, &search.not_workers).await?;
+            rows.iter_mut().for_each(|row| row.matches &= !ran.contains(&row.call));
         }
-        let (last, ended) = (rows.last().map(|row| CallId(row.call)), is_last(rows.len()));
-        Ok(Step { rows, last, ended })
+        Ok(match among {
+            Some(among) => Step { rows, last: among.calls.last().copied().map(CallId), ended: among.ended },
+            None => Step { last: rows.last().map(|row| CallId(row.call)), ended: rows.len() < step as usize, rows },
+        })
     }
 
+    #[expect(clippy::too_many_lines, reason = "the parameters of one statement")]
     async fn rows(&self, search: &Search, among: Option<&[Uuid]>, step: u32) -> Result<Vec<RawLooked>, StoreError> {
-        let Search { filter, not_tools, not_states, not_classes, agent, not_agents, effect, not_workers, .. } = search;
-        let index = Along::of(filter, self.tenant());
-        let not_states: Vec<&str> = not_states.iter().map(|state| state.as_str()).collect();
-        let not_classes: Vec<&str> = not_classes.iter().map(|class| class.as_str()).collect();
+        let filter = &search.filter;
+        let not_states: Vec<&str> = search.not_states.iter().map(|state| state.as_str()).collect();
+        let not_classes: Vec<&str> = search.not_classes.iter().map(|class| class.as_str()).collect();
+        let not_effects: Vec<&str> = search.not_effects.iter().map(|effect| effect.as_str()).collect();
         self.store()
             .run_again(|| async {
                 let mut db = self.store().begin().await?;
                 // A plan for any parameters follows no index. Dispatchers would make one after some steps.
                 sqlx::raw_sql("SET LOCAL plan_cache_mode = force_custom_plan").execute(&mut *db).await?;
+                let index = match among {
+                    Some(_) => Along::default(),
+                    None => Along::of(search, self.tenant(), &mut db).await?,
+                };
                 let rows = sqlx::query_file_as!(
                     RawLooked,
                     "sql/look.sql",
@@ -200,13 +182,14 @@ impl TenantStore<'_> {
                     filter.conversation.as_deref(),
                     filter.key.as_deref(),
                     filter.task.map(|task| task.0),
-                    not_tools,
+                    &search.not_tools,
                     &not_states as &[&str],
                     &not_classes as &[&str],
-                    agent.as_deref(),
-                    not_agents,
-                    effect.map(ToolEffect::as_str),
-                    not_workers,
+                    search.effect.map(ToolEffect::as_str),
+                    &not_effects as &[&str],
+                    search.submitted_by.as_deref(),
+                    search.agent.as_deref(),
+                    &search.not_agents,
                 );
                 let rows = rows.fetch_all(&mut *db).await?;
                 db.commit().await?;
@@ -215,27 +198,23 @@ impl TenantStore<'_> {
             .await
     }
 
-    /// Those that the worker did not run do not match.
-    async fn only_of_worker(&self, rows: &mut [RawLooked], worker: &str) -> Result<(), StoreError> {
-        let ids: Vec<Uuid> = rows.iter().map(|row| row.call).collect();
-        let ran: Vec<Uuid> = self
-            .store()
+    /// Those of the rows that match so far of which one of these workers ran an attempt, or runs one.
+    async fn ran_by(&self, rows: &[RawLooked], workers: &[String]) -> Result<HashSet<Uuid>, StoreError> {
+        let ids: Vec<Uuid> = rows.iter().filter(|row| row.matches).map(|row| row.call).collect();
+        self.store()
             .run_again(|| async {
                 let mut db = self.store().checkout().await?;
                 let ran = sqlx::query_scalar!(
-                    r#"SELECT a.call_id AS "call!" FROM attempts a WHERE a.call_id = ANY ($1) AND a.worker = $2
-                       UNION SELECT c.id FROM calls c WHERE c.id = ANY ($1) AND c.state = 'running' AND c.worker = $2"#,
+                    r#"SELECT a.call_id AS "call!" FROM attempts a WHERE a.call_id = ANY ($1) AND a.worker = ANY ($2)
+                       UNION
+                       SELECT c.id FROM calls c WHERE c.id = ANY ($1) AND c.state = 'running' AND c.worker = ANY ($2)"#,
                     &ids,
-                    worker,
+                    workers,
                 );
                 let ran = ran.fetch_all(&mut *db).await?;
-                Ok(db.done(ran))
+                Ok(db.done(ran.into_iter().collect()))
             })
-            .await?;
-        for row in rows {
-            row.matches &= ran.contains(&row.call);
-        }
-        Ok(())
+            .await
     }
 }
 

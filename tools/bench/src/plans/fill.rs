@@ -35,7 +35,8 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
             (include_str!("../../sql/fill_varied_calls.sql"), include_str!("../../sql/fill_varied_tasks.sql"));
         database.fill_varied(calls, from..until, &past).await?;
         if n + 1 == i64::from(STEPS) {
-            database.fill_varied(tasks, 0..all / 100, &past).await?;
+            database.fill_varied(tasks, 0..all / 50, &past).await?;
+            database.fill_varied_steps().await?;
         }
         note(&format!("{until} calls written"));
     }
@@ -48,6 +49,15 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
         note(&format!("attempts: {n} of {STEPS} parts written"));
     }
     database.vacuum_analyze().await?;
+    filled(database, now, calls).await
+}
+
+/// A history that was written before.
+pub(crate) async fn found(database: &Database) -> anyhow::Result<Filled> {
+    filled(database, database.last_submitted_at().await?, database.calls().await?).await
+}
+
+async fn filled(database: &Database, now: DateTime<Utc>, calls: u32) -> anyhow::Result<Filled> {
     let (call, task) = database.middle().await?;
     Ok(Filled { now, calls, call: CallId(call), task: TaskId(task) })
 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Calls that one request looks at, and for how long, before it answers with what it found.
-pub(super) const LOOKED: u64 = 100_000;
+pub(in crate::routes) const LOOKED: u64 = 100_000;
 pub(super) const LOOKS_FOR: Duration = Duration::from_secs(2);
 
 /// Which calls. Every parameter narrows.
@@ -61,6 +61,11 @@ pub(super) struct CallsQuery {
     not_agent: Vec<String>,
     /// Of tools with this effect.
     effect: Option<ToolEffect>,
+    /// Not of tools with this effect; may be repeated.
+    #[serde(default)]
+    not_effect: Vec<ToolEffect>,
+    /// Submitted by this user, or asked for by a task that was.
+    submitted_by: Option<String>,
     /// Of this conversation.
     conversation: Option<String>,
     /// Submitted under this idempotency key.
@@ -166,7 +171,7 @@ pub(super) async fn list(
     Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
 }
 
-fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
+pub(in crate::routes) fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
     let longest = u64::try_from(LOOKS_FOR.as_millis()).unwrap_or(u64::MAX);
     match ms {
         None => Ok(LOOKS_FOR),
@@ -200,7 +205,20 @@ pub(super) fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search
     let not_tools = query.not_tool.into_iter().chain(not_models).collect();
     let (not_states, not_classes, not_workers) = (query.not_state, query.not_class, query.not_worker);
     let (agent, not_agents, effect) = (query.agent, query.not_agent, query.effect);
-    Ok(Search { filter, not_tools, not_states, not_classes, agent, not_agents, effect, not_workers, inside })
+    let (not_effects, submitted_by) = (query.not_effect, query.submitted_by);
+    Ok(Search {
+        filter,
+        not_tools,
+        not_states,
+        not_classes,
+        agent,
+        not_agents,
+        effect,
+        not_effects,
+        not_workers,
+        submitted_by,
+        inside,
+    })
 }
 
 pub(super) fn item(line: CallLine) -> Result<CallItem, Problem> {

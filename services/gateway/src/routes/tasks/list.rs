@@ -1,19 +1,25 @@
 //! Lists tasks.
 
+use std::cmp::Reverse;
+
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use redial_proto::{TaskId, TaskState, TaskView};
-use redial_store::audit::TaskFilter;
+use redial_proto::{TaskCode, TaskId, TaskState, TaskView};
+use redial_store::audit::{Limits, TaskFilter, TaskSearch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     extract::Query,
-    gateway::Shared,
+    gateway::{Gateway, Shared},
     identity::Identity,
-    page::{ListQuery, Page, by_bytes},
+    page::{BYTES, ListQuery, Page},
     problem::Problem,
+    routes::calls::{LOOKED, look_time},
 };
+
+/// Tasks that are read at once.
+const AT_ONCE: usize = 50;
 
 /// Which tasks. Every parameter narrows.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -21,10 +27,24 @@ use crate::{
 pub(super) struct TasksQuery {
     /// In this state.
     state: Option<TaskState>,
+    /// Not in this state; may be repeated.
+    #[serde(default)]
+    not_state: Vec<TaskState>,
+    /// Ended with this code.
+    code: Option<TaskCode>,
     /// Of this conversation.
     conversation: Option<String>,
     /// Of this declared agent.
     agent: Option<String>,
+    /// Not of this declared agent; may be repeated.
+    #[serde(default)]
+    not_agent: Vec<String>,
+    /// That this model began.
+    model: Option<String>,
+    /// Submitted by this user.
+    submitted_by: Option<String>,
+    /// With this text in their input.
+    contains: Option<String>,
     /// Submitted then or later.
     since: Option<DateTime<Utc>>,
     /// Submitted before.
@@ -33,6 +53,8 @@ pub(super) struct TasksQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
+    /// How long to look before the answer has what was found, in ms: 10 to 2,000. Default 2,000.
+    look_ms: Option<u64>,
 }
 
 impl ListQuery for TasksQuery {
@@ -48,8 +70,23 @@ impl ListQuery for TasksQuery {
 pub(super) struct TaskList {
     /// Newest first.
     tasks: Vec<TaskView>,
-    /// For the next page; empty at the end.
+    /// For the next page; empty at the end. A page may have few tasks, or none, and a next one: then the search looked at as many
+    /// tasks as one request may.
     next_page_token: String,
+    /// How far this request looked.
+    searched: SearchedPart,
+}
+
+/// How far a search looked.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SearchedTasks")]
+struct SearchedPart {
+    /// Tasks of the tenant that this request looked at.
+    tasks: u64,
+    /// When the last one of them was submitted.
+    back_to: Option<DateTime<Utc>>,
+    /// No task is left: `next_page_token` is empty.
+    complete: bool,
 }
 
 pub(super) async fn list(
@@ -59,12 +96,50 @@ pub(super) async fn list(
 ) -> Result<axum::Json<TaskList>, Problem> {
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let page = Page::<TaskId>::of(&gateway, &who, &query).await?;
-    let (store, TasksQuery { state, conversation, agent, since, until, .. }) = (gateway.store.of(&who.tenant), query);
-    let filter = TaskFilter { state, conversation, agent, since, until, ..TaskFilter::default() };
-    let read = |before, limit| {
-        let filter = TaskFilter { before, ..filter.clone() };
-        async move { Ok(store.tasks(&filter, limit).await?) }
-    };
-    let (tasks, next) = by_bytes(&page, |task: &TaskView| task.task, read).await?;
-    Ok(axum::Json(TaskList { tasks, next_page_token: page.next(next.as_ref()) }))
+    let limits = Limits { matches: page.size as usize, looked: LOOKED, time: look_time(query.look_ms)? };
+    let _turn = gateway.long_read(&who).await?;
+    let store = gateway.store.of(&who.tenant);
+    let found = store.search_tasks(&search(query, page.after), limits).await?;
+    let (tasks, cut) = views(&gateway, &who, &found.tasks).await?;
+    let complete = found.ended && cut.is_none();
+    let next = cut.or(found.last).filter(|_| !complete);
+    let searched = SearchedPart { tasks: found.looked, back_to: found.back_to, complete };
+    Ok(axum::Json(TaskList { tasks, next_page_token: page.next(next.as_ref()), searched }))
+}
+
+fn search(query: TasksQuery, before: Option<TaskId>) -> TaskSearch {
+    let TasksQuery { state, conversation, agent, since, until, .. } = query;
+    TaskSearch {
+        filter: TaskFilter { state, conversation, agent, since, until, before, ..TaskFilter::default() },
+        model: query.model,
+        code: query.code,
+        submitted_by: query.submitted_by,
+        not_states: query.not_state,
+        not_agents: query.not_agent,
+        text: query.contains,
+    }
+}
+
+/// As many of the tasks as a page holds in bytes; and the last of them, if that is not all. Those that were erased meanwhile are left
+/// out.
+async fn views(
+    gateway: &Gateway,
+    who: &Identity,
+    tasks: &[TaskId],
+) -> Result<(Vec<TaskView>, Option<TaskId>), Problem> {
+    let (mut views, mut bytes, mut last) = (Vec::new(), 0, None);
+    for some in tasks.chunks(AT_ONCE) {
+        let mut read = gateway.store.task_views(some).await?;
+        read.sort_by_key(|(_, task, _)| Reverse(*task));
+        for (_, task, view) in read.into_iter().filter(|(tenant, ..)| tenant == who.tenant.as_str()) {
+            let view = view?;
+            bytes += serde_json::to_vec(&view).map_or(0, |json| json.len());
+            if bytes > BYTES && !views.is_empty() {
+                return Ok((views, last));
+            }
+            last = Some(task);
+            views.push(view);
+        }
+    }
+    Ok((views, None))
 }
