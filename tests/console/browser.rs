@@ -9,8 +9,8 @@ use std::{
 use redial_testkit::{Process, until};
 use serde_json::{Value, json};
 use thirtyfour::{
-    By, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver,
-    common::capabilities::chromium::LoggingPrefsLogLevel, error::WebDriverErrorInner,
+    By, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver, common::log::LoggingPrefsLogLevel,
+    error::WebDriverErrorInner,
 };
 
 /// If it is set, these tests are skipped with a note.

@@ -47,7 +47,8 @@ async fn a_task_is_watched_while_everything_is_killed_in_turn() {
     let gateway = || start(&["gateway", "--without-token", "--listen", &listen]);
     let mut dispatchers = vec![dispatcher()];
     dispatchers[0].line("Dispatcher started").await;
-    let worker = || start_scripted_worker(&nats, &stack.ledger, Duration::from_mins(1));
+    let ledger = stack.ledger.clone();
+    let worker = || start_scripted_worker(&nats, &ledger, Duration::from_mins(1));
     let mut workers = vec![worker()];
     let folder = tempfile::tempdir().unwrap();
     let models = models(folder.path(), SCRIPT);
