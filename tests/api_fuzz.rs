@@ -49,7 +49,8 @@ const FOREIGN_IDS: [(&str, &str); 11] = [
     ("query", "task"),
 ];
 /// The operations with a name in the path that all tenants share.
-const OF_ALL_TENANTS: [&str; 4] = ["get_error_page", "get_agent", "get_model", "get_tool"];
+const OF_ALL_TENANTS: [&str; 6] =
+    ["get_error_page", "get_agent", "get_model", "get_tool", "check_arguments", "list_tool_pointers"];
 
 fn folder() -> PathBuf {
     python::repository().join("tests/api_fuzz")

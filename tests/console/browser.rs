@@ -154,7 +154,7 @@ impl Page<'_> {
     /// Waits until an element has this text.
     pub(crate) async fn sees(&self, css: &str, text: &str) {
         let mut last = String::new();
-        let seen = tokio::time::timeout(Duration::from_secs(60), async {
+        let seen = tokio::time::timeout(Duration::from_secs(30), async {
             loop {
                 last = self.text(css).await;
                 if last.contains(text) {
@@ -212,7 +212,7 @@ impl Page<'_> {
 
     /// What axe finds wrong.
     pub(crate) async fn axe(&self) -> Vec<String> {
-        let script = std::fs::read_to_string(axe_file()).expect("axe.min.js is there: ./dev setup_browser");
+        let script = std::fs::read_to_string(axe_file()).expect("axe.min.js is there: ./dev test downloads it");
         // The policy of the page forbids scripts of others; the driver's own are no part of it.
         self.driver.execute(script, Vec::new()).await.unwrap();
         let run = "const done = arguments[arguments.length - 1]; \

@@ -24,8 +24,16 @@ thought = "The user says tomorrow."
 calls = [{ name = "book", arguments = { city = "Rome", date = "tomorrow", seats = 2 } }]
 
 [[rule]]
-when = { tool = "book", failed = true, contains = ["/date"] }
+when = { user = "tomorrow", tool = "book", failed = true, contains = ["/date"] }
 calls = [{ name = "book", arguments = { city = "Rome", date = "2026-12-01", seats = 2 } }]
+
+[[rule]]
+when = { user = "never right", tool = "book", failed = true, contains = ["\"never\""] }
+calls = [{ name = "book", arguments = { city = "Rome", date = "never again", seats = 1 } }]
+
+[[rule]]
+when = { user = "never right", tool = "book", failed = true, contains = ["never again"] }
+calls = [{ name = "book", arguments = { city = "Rome", date = "no", seats = 1 } }]
 
 [[rule]]
 when = { last = "user", contains = "never right" }

@@ -54,8 +54,8 @@ function carryChildren(from, to) {
   }
   while (at) {
     const next = at.nextSibling;
-    // Whoever stands on it would lose the place: it goes with the next change.
-    if (!(at.nodeType === 1 && at.contains(document.activeElement) && keyed.size > 0 && at.classList.contains("row"))) at.remove();
+    // Whoever stands on a row would lose the place: it stays until the focus is elsewhere.
+    if (!(at.nodeType === 1 && keyOf(at) !== null && at.contains(document.activeElement))) at.remove();
     at = next;
   }
 }

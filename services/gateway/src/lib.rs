@@ -66,7 +66,7 @@ pub async fn run(
         () = shutdown.cancelled() => return Ok(()),
     };
     start_loops(&gateway).await?;
-    tracing::info!(%address, "Gateway started");
+    tracing::info!(%address, console = format!("http://{address}/console"), "Gateway started");
     ready(address);
     let serving = server::serve(listener, router::router(&gateway), shutdown, gateway.config.drain_grace);
     let stopped = tokio::select! {

@@ -64,6 +64,7 @@ impl Greeting {
             format!("  Postgres  {}", self.database_url),
             format!("  log       {} (here only warnings, and each only once a minute)", self.log.display()),
         ];
+        lines.extend(self.http_url.iter().map(|url| format!("  console   {url}/console")));
         lines.extend(self.http_url.iter().map(|url| format!("  HTTP      {url} (no token needed here; {url}/docs)")));
         lines.extend(self.taken.iter().map(|taken| {
             format!("            another program has {taken}: `eval \"$(redial env)\"` sets REDIAL_URL for clients")
