@@ -143,7 +143,7 @@ pub(crate) fn meter(parts: &[(&str, u64, &str)]) -> Html {
 }
 
 fn begin(about: &str, top: u64) -> String {
-    frame(about, top, |number| count(number))
+    frame(about, top, count)
 }
 
 fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> String {

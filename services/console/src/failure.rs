@@ -22,9 +22,6 @@ pub(crate) enum Failure {
 pub(crate) struct Problem {
     #[serde(skip)]
     pub(crate) status: StatusCode,
-    /// The code in words.
-    #[serde(default)]
-    pub(crate) title: String,
     /// What is wrong, where, and what is allowed.
     #[serde(default)]
     pub(crate) detail: String,
@@ -54,7 +51,6 @@ impl Problem {
     pub(crate) fn read(status: StatusCode, body: &[u8]) -> Self {
         let read = serde_json::from_slice(body).unwrap_or_else(|_| Self {
             status,
-            title: String::new(),
             detail: String::from_utf8_lossy(body).chars().take(500).collect(),
             code: String::new(),
             request_id: String::new(),
@@ -79,7 +75,6 @@ impl Failure {
     pub(crate) fn not_found(what: impl Into<String>) -> Self {
         Problem {
             status: StatusCode::NOT_FOUND,
-            title: "Not found".to_owned(),
             detail: what.into(),
             code: "not_found".to_owned(),
             request_id: String::new(),

@@ -189,7 +189,7 @@ mod tests {
         let places: Vec<f64> = (0..=900).map(|n| scale.x(at(n * 1_000))).collect();
         assert!(places.is_sorted(), "{places:?}");
         assert!((scale.x(at(900_000)) - WHOLE).abs() < 1e-6);
-        assert_eq!(scale.x(at(-5)), 0.0);
+        assert!(scale.x(at(-5)).abs() < 1e-9);
         assert!((scale.x(at(9_000_000)) - WHOLE).abs() < 1e-6);
     }
 

@@ -118,12 +118,12 @@ impl Tree<'_> {
             .unwrap_or_default();
         match value {
             Value::Object(members) if !members.is_empty() => {
-                self.open(&id, mark, &label, &format!("{{{}}}", count(members.len())), depth, members.len());
+                self.open(&id, mark, &label, depth, (members.len(), ['{', '}']));
                 let parts = members.iter().map(|(key, value)| (token(key), Some(key.as_str()), value));
                 self.parts(pointer, parts, members.len(), depth);
             }
             Value::Array(elements) if !elements.is_empty() => {
-                self.open(&id, mark, &label, &format!("[{}]", count(elements.len())), depth, elements.len());
+                self.open(&id, mark, &label, depth, (elements.len(), ['[', ']']));
                 let parts = elements.iter().enumerate().map(|(n, value)| (n.to_string(), None, value));
                 self.parts(pointer, parts, elements.len(), depth);
             }
@@ -136,7 +136,9 @@ impl Tree<'_> {
         }
     }
 
-    fn open(&mut self, id: &str, mark: &str, label: &str, size: &str, depth: usize, members: usize) {
+    #[expect(clippy::too_many_arguments, reason = "one place calls it for each kind")]
+    fn open(&mut self, id: &str, mark: &str, label: &str, depth: usize, (members, [left, right]): (usize, [char; 2])) {
+        let size = format!("{left}{}{right}", count(members));
         let open = if depth < 2 && members <= 30 { " open" } else { "" };
         self.html.push_str(&format!(
             "<details id=\"{id}\"{open}{mark}><summary>{label}<span class=\"none\">{size}</span></summary>"
@@ -172,7 +174,7 @@ impl Tree<'_> {
 
 fn leaf(value: &Value) -> (&'static str, String) {
     match value {
-        Value::String(text) => ("t-string", format!("\"{}\"", text)),
+        Value::String(text) => ("t-string", format!("\"{text}\"")),
         Value::Number(number) => ("t-number", number.to_string()),
         Value::Null | Value::Bool(_) => ("t-literal", value.to_string()),
         Value::Object(_) => ("none", "{}".to_owned()),

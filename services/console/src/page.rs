@@ -155,7 +155,7 @@ impl Shell {
         role.is_ok_and(|role| self.who.as_ref().is_some_and(|who| who.may(role)))
     }
 
-    pub(crate) fn sections(&self) -> impl Iterator<Item = &'static (&'static str, &'static str, char)> + use<> {
+    pub(crate) fn sections() -> impl Iterator<Item = &'static (&'static str, &'static str, char)> + use<> {
         SECTIONS.iter()
     }
 

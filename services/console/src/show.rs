@@ -159,7 +159,7 @@ pub(crate) fn count(number: impl Whole) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n) % 3 == 0 {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
             out.push('\u{202f}');
         }
         out.push(digit);
@@ -181,7 +181,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     let tenths = part.saturating_mul(1000).div_ceil(whole).min(1000);
     match tenths {
         1000 if part < whole => "99.9 %".to_owned(),
-        _ if tenths >= 100 || tenths % 10 == 0 => format!("{} %", (part * 100 + whole / 2) / whole),
+        _ if tenths >= 100 || tenths.is_multiple_of(10) => format!("{} %", (part * 100 + whole / 2) / whole),
         _ => format!("{}.{} %", tenths / 10, tenths % 10),
     }
 }

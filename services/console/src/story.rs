@@ -51,8 +51,6 @@ pub(crate) struct Turn {
 /// A call that a model asked for.
 #[derive(Debug)]
 pub(crate) struct Asked {
-    /// The id in the conversation.
-    pub(crate) id: String,
     pub(crate) tool: String,
     /// The arguments as the model wrote them.
     pub(crate) sent: Option<String>,
@@ -82,7 +80,6 @@ pub(crate) struct Answer {
 /// An attempt that failed and was repeated.
 #[derive(Clone, Debug)]
 pub(crate) struct Retry {
-    pub(crate) attempt: u32,
     pub(crate) class: ErrorClass,
     pub(crate) message: String,
     pub(crate) at: DateTime<Utc>,
@@ -152,14 +149,8 @@ impl Story {
                     asked.call = Some(*call);
                 }
             }
-            TaskInput::Retrying { turn, call_index, attempt, class, message, next_at, call, .. } => {
-                let retry = Retry {
-                    attempt: *attempt,
-                    class: *class,
-                    message: message.clone(),
-                    at: step.at,
-                    next_at: *next_at,
-                };
+            TaskInput::Retrying { turn, call_index, class, message, next_at, call, .. } => {
+                let retry = Retry { class: *class, message: message.clone(), at: step.at, next_at: *next_at };
                 if *call_index == 0 {
                     if let Some(turn) = self.turns.get_mut(turn) {
                         turn.retries.push(retry);
@@ -230,11 +221,11 @@ impl Story {
     }
 
     fn asked(&self, step: &TaskStep, id: &str, tool: &str) -> Asked {
-        let calls = self.messages.iter().flat_map(|message| &message.message.calls);
-        let sent = calls.filter(|call| call.id == id).last().map(|call| call.arguments.clone());
-        let (id, tool) = (id.to_owned(), tool.to_owned());
+        let calls = self.messages.iter().flat_map(|message| message.message.calls.iter());
+        let sent = calls.rev().find(|call| call.id == id).map(|call| call.arguments.clone());
+        let tool = tool.to_owned();
         let (repairs, retries) = (Vec::new(), Vec::new());
-        Asked { id, tool, sent, at: step.at, repairs, client: false, answer: None, retries, call: None }
+        Asked { tool, sent, at: step.at, repairs, client: false, answer: None, retries, call: None }
     }
 
     fn note(&mut self, step: &TaskStep, what: &'static str, text: impl Into<String>) {

@@ -185,7 +185,8 @@ impl Row {
         ModelKey { hour, tenant, agent, model, tool: if is_turn { String::new() } else { tool } }
     }
 
-    /// What a call of a task adds to the figures of its model. The call of a cancelled or lost task says nothing about its arguments.
+    /// What a call of a task adds to the figures of its model. One that ended for another reason, as cancelled, lost or while its tool was
+    /// down, says nothing about its arguments.
     fn model_sums(&self, calls: &CallSums) -> ModelSums {
         let mut sums = ModelSums { calls: 1, usage: calls.usage, ..ModelSums::default() };
         if self.call_index == 0 {
@@ -194,6 +195,9 @@ impl Row {
         let is_correction = self.corrections > 0;
         let turns = self.wrong_turns.max(i32::from(is_correction));
         let is_wrong = self.class.as_deref().and_then(|class| class.parse().ok()).is_some_and(is_correctable);
+        if !is_wrong && self.state != "succeeded" {
+            return sums;
+        }
         let slot = match (is_wrong, is_correction, turns) {
             (true, false, _) => &mut sums.wrong,
             (true, true, _) => return sums,

@@ -82,8 +82,8 @@ pub(crate) struct ModelKey {
     pub(crate) tool: String,
 }
 
-/// Sums over tool calls and turns of models: each call of a task counts in one of `right_at_once`, `repaired`, `wrong` and `corrected`,
-/// but for corrections that are wrong again.
+/// Sums over tool calls and turns of models: a call of a task counts in one of `right_at_once`, `repaired`, `wrong` and `corrected`;
+/// corrections that are wrong again, and calls that ended for another reason than their arguments, in none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelSums {
     /// Calls, or turns.

@@ -22,7 +22,6 @@ pub(super) fn router() -> Router<Console> {
 /// `GET /v1/statistics/models`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ModelStatistics {
-    pub(crate) since: DateTime<Utc>,
     pub(crate) until: DateTime<Utc>,
     #[serde(default)]
     pub(crate) is_complete: bool,

@@ -78,16 +78,15 @@ async fn settings(visit: Visit) -> Response {
 async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
     let who = visit.shell.who.clone().ok_or_else(|| Failure::not_found("Nobody is signed in."))?;
     let filter = Filter::of(&visit.here);
-    let tokens: Option<TokenList> = match who.may(UserRole::Admin) {
-        true => Some(visit.api.get(&format!("/v1/tokens{}", filter.request(&[("page_size", "50")]))).await?),
-        false => None,
+    let tokens: Option<TokenList> = if who.may(UserRole::Admin) {
+        Some(visit.api.get(&format!("/v1/tokens{}", filter.request(&[("page_size", "50")]))).await?)
+    } else {
+        None
     };
     let next = tokens.as_ref().map(|list| list.next_page_token.clone()).filter(|token| !token.is_empty());
     let next = next.map(|token| format!("{PATH}{}", filter.at(&token).query()));
-    let webhooks: Vec<Value> = match who.may(UserRole::Read) {
-        true => visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks,
-        false => Vec::new(),
-    };
+    let webhooks: Vec<Value> =
+        if who.may(UserRole::Read) { visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks } else { Vec::new() };
     let text = |webhook: &Value, name: &str| webhook.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let webhooks = webhooks.iter().map(|one| (text(one, "webhook"), text(one, "url"), text(one, "state"))).collect();
     Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created })

@@ -26,8 +26,6 @@ pub(crate) struct Statistics {
 pub(crate) struct Group {
     pub(crate) tool: Option<String>,
     pub(crate) class: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) agent: Option<String>,
     pub(crate) hour: Option<DateTime<Utc>>,
     pub(crate) calls: u64,
     pub(crate) succeeded: u64,
@@ -37,11 +35,6 @@ pub(crate) struct Group {
     pub(crate) refused: u64,
     pub(crate) retries: u64,
     pub(crate) corrections: u64,
-    pub(crate) answers: u64,
-    pub(crate) input_tokens: Option<u64>,
-    pub(crate) output_tokens: Option<u64>,
-    pub(crate) cost_usd: Option<f64>,
-    pub(crate) cost_unknown: u64,
     pub(crate) p50_ms: Option<u64>,
     pub(crate) p95_ms: Option<u64>,
     pub(crate) p99_ms: Option<u64>,
@@ -119,18 +112,6 @@ impl Group {
     /// What did not end with success.
     pub(crate) const fn bad(&self) -> u64 {
         self.failed + self.unknown + self.refused
-    }
-
-    /// The cost; at least so much if some of it is unknown.
-    pub(crate) fn cost(&self) -> String {
-        match self.cost_usd {
-            None if self.answers == 0 => "\u{2013}".to_owned(),
-            None => "unknown".to_owned(),
-            Some(cost) => {
-                let least = if self.cost_unknown > 0 { "\u{2265} " } else { "" };
-                if cost > 0.0 && cost < 0.01 { format!("{least}${cost:.6}") } else { format!("{least}${cost:.2}") }
-            }
-        }
     }
 
     /// A duration.

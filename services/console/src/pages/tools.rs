@@ -150,7 +150,7 @@ impl OnePage {
     }
 
     fn retry(&self) -> Html {
-        let retry = serde_json::to_value(&self.tool.spec.retry).unwrap_or_default();
+        let retry = serde_json::to_value(self.tool.spec.retry).unwrap_or_default();
         crate::json::tree("retry", &retry, &std::collections::BTreeSet::new())
     }
 

@@ -100,10 +100,8 @@ async fn workers(visit: Visit) -> Response {
 
 async fn page(visit: &Visit) -> Result<Page, Failure> {
     let is_operators = visit.shell.who.as_ref().is_some_and(Who::is_operators);
-    let workers = match is_operators {
-        true => Some(visit.api.get::<WorkerList>("/v1/workers?all=true").await?.workers),
-        false => None,
-    };
+    let workers =
+        if is_operators { Some(visit.api.get::<WorkerList>("/v1/workers?all=true").await?.workers) } else { None };
     let queues = visit.api.get(if is_operators { "/v1/queues?all=true" } else { "/v1/queues" }).await?;
     Ok(Page { shell: visit.frame("Workers and queues").again(2), workers, queues })
 }

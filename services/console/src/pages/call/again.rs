@@ -7,12 +7,12 @@ use axum::{
 };
 use redial_proto::SubmitResult;
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 
 use super::CallRecord;
 use crate::{
     failure::{Broken, Failure, Problem},
-    page::{self, Shell, Visit},
+    page::{Shell, Visit},
     show,
 };
 
@@ -128,7 +128,7 @@ fn layout(json: &str) -> String {
             }
             '{' | '[' => {
                 out.push(c);
-                while rest.peek().is_some_and(|next| next.is_ascii_whitespace()) {
+                while rest.peek().is_some_and(char::is_ascii_whitespace) {
                     rest.next();
                 }
                 if rest.peek().is_some_and(|next| matches!(next, '}' | ']')) {
@@ -188,7 +188,7 @@ mod tests {
         assert!(shown.contains("1e400") && shown.contains("12345678901234567890"), "{shown}");
         assert_eq!(layout(&shown), shown, "again the same");
         assert_eq!(layout(&shown.replace('\n', "\r\n")), shown, "as a browser sends it");
-        let value: Value = serde_json::from_str(r#"{"a":[1,{}],"b":"x"}"#).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&layout(&value.to_string())).unwrap(), value);
+        let value: serde_json::Value = serde_json::from_str(r#"{"a":[1,{}],"b":"x"}"#).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&layout(&value.to_string())).unwrap(), value);
     }
 }

@@ -112,7 +112,7 @@ impl CallRecord {
             submitted_at: self.submitted_at,
             finished_at: self.finished_at,
             next_attempt_at: self.next_attempt_at,
-            waits: self.waits.clone(),
+            waits: self.waits,
             lease_until: None,
             arguments: None,
             sent: None,

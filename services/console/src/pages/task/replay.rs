@@ -44,9 +44,10 @@ pub(super) async fn replay(visit: Visit, Path(id): Path<String>) -> Response {
 
 async fn page(visit: &Visit, id: &str) -> Result<Page, Failure> {
     let head = head(visit, id, "replay").await?;
-    let replay = match head.story.task.state.is_terminal() {
-        true => Some(visit.api.get(&format!("/v1/tasks/{}/replay", show::url(id))).await?),
-        false => None,
+    let replay = if head.story.task.state.is_terminal() {
+        Some(visit.api.get(&format!("/v1/tasks/{}/replay", show::url(id))).await?)
+    } else {
+        None
     };
     // What is on record does not change any more.
     Ok(Page { shell: Shell { asked: visit.api.asked(), ..head.shell.clone() }, head, replay })
