@@ -24,8 +24,12 @@ mod functions;
 mod lists;
 #[path = "http/processes.rs"]
 mod processes;
+#[path = "http/record.rs"]
+mod record;
 #[path = "http/search.rs"]
 mod search;
+#[path = "http/sessions.rs"]
+mod sessions;
 #[path = "http/sse.rs"]
 mod sse;
 #[path = "http/tasks.rs"]

@@ -74,9 +74,11 @@ impl Store {
     pub async fn end_session(&self, hash: [u8; 32]) -> Result<(), StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            sqlx::query!("DELETE FROM sessions WHERE sha256 = $1", hash.as_slice()).execute(&mut *db).await?;
-            Ok(db.done(()))
+            let done =
+                sqlx::query!("DELETE FROM sessions WHERE sha256 = $1", hash.as_slice()).execute(&mut *db).await?;
+            Ok(db.done(done))
         })
         .await
+        .map(|_| ())
     }
 }

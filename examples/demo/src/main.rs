@@ -92,6 +92,9 @@ async fn run(real_model: Option<RealModel>, stay: bool) -> anyhow::Result<ExitCo
     closed?;
     let seconds = began.elapsed().as_secs_f64();
     output::line(format!("{held} of {all} hold, in {seconds:.1} s; every process of the demo has ended"));
+    if !stay {
+        output::line("To look at it in a browser: ./dev demo --stay");
+    }
     Ok(if held == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -131,11 +131,15 @@ impl TenantStore<'_> {
         };
         if let Some(worker) = search.filter.worker.as_ref().filter(|_| among.is_none()) {
             let ran = self.ran_by(&rows, std::slice::from_ref(worker)).await?;
-            rows.iter_mut().for_each(|row| row.matches &= ran.contains(&row.call));
+            for row in &mut rows {
+                row.matches &= ran.contains(&row.call);
+            }
         }
         if !search.not_workers.is_empty() {
             let ran = self.ran_by(&rows, &search.not_workers).await?;
-            rows.iter_mut().for_each(|row| row.matches &= !ran.contains(&row.call));
+            for row in &mut rows {
+                row.matches &= !ran.contains(&row.call);
+            }
         }
         Ok(match among {
             Some(among) => Step { rows, last: among.calls.last().copied().map(CallId), ended: among.ended },
@@ -143,7 +147,6 @@ impl TenantStore<'_> {
         })
     }
 
-    #[expect(clippy::too_many_lines, reason = "the parameters of one statement")]
     async fn rows(&self, search: &Search, among: Option<&[Uuid]>, step: u32) -> Result<Vec<RawLooked>, StoreError> {
         let filter = &search.filter;
         let not_states: Vec<&str> = search.not_states.iter().map(|state| state.as_str()).collect();

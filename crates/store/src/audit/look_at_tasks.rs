@@ -126,7 +126,6 @@ impl TenantStore<'_> {
         Ok(Some(tasks).filter(|tasks| tasks.len() <= STEP as usize))
     }
 
-    #[expect(clippy::too_many_lines, reason = "the parameters of one statement")]
     async fn look_at_tasks(&self, search: &TaskSearch, open: Option<&[Uuid]>) -> Result<Vec<RawLooked>, StoreError> {
         let filter = &search.filter;
         let not_states: Vec<&str> = search.not_states.iter().map(|state| state.as_str()).collect();

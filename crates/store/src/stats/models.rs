@@ -146,9 +146,8 @@ impl ModelsQuestion {
         let (model, tool) = (Some(key.model.clone()), Some(key.tool.clone()));
         Some(match self.by {
             ModelsBy::Model => ModelGroup { model, ..none },
-            ModelsBy::Tool if key.tool.is_empty() => return None,
+            ModelsBy::Tool | ModelsBy::ModelAndTool if key.tool.is_empty() => return None,
             ModelsBy::Tool => ModelGroup { tool, ..none },
-            ModelsBy::ModelAndTool if key.tool.is_empty() => return None,
             ModelsBy::ModelAndTool => ModelGroup { model, tool, ..none },
             ModelsBy::Agent => ModelGroup { agent: Some(key.agent.clone()), ..none },
             ModelsBy::Hour => ModelGroup { at: Some(key.hour), ..none },

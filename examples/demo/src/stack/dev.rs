@@ -40,6 +40,7 @@ struct DevFile {
 
 /// What `redial dev` prints when it is ready.
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of its output")]
 pub(super) struct Ready {
     pub(super) nats_url: String,
     pub(super) database_url: String,

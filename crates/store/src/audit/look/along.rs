@@ -32,6 +32,9 @@ struct Reach {
     tool: Option<Uuid>,
 }
 
+/// Where a reach is found.
+type Reached = fn(&Reach) -> Option<Uuid>;
+
 impl<'a> Along<'a> {
     pub(super) async fn of(
         search: &'a Search,
@@ -70,9 +73,9 @@ impl<'a> Along<'a> {
     }
 
     /// Each of them alone, with where its reach is found.
-    fn split(self) -> impl Iterator<Item = (Self, fn(&Reach) -> Option<Uuid>)> {
+    fn split(self) -> impl Iterator<Item = (Self, Reached)> {
         let none = Self::default();
-        let each: [(Option<Self>, fn(&Reach) -> Option<Uuid>); 5] = [
+        let each: [(Option<Self>, Reached); 5] = [
             (self.conversation.map(|text| Self { conversation: Some(text), ..none }), |reach| reach.conversation),
             (self.class.map(|text| Self { class: Some(text), ..none }), |reach| reach.class),
             (self.ended_as.map(|text| Self { ended_as: Some(text), ..none }), |reach| reach.ended_as),
