@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use base64::Engine as _;
 use redial_testkit::{Process, until};
 use serde_json::{Value, json};
 use thirtyfour::{
@@ -163,9 +164,8 @@ impl Page<'_> {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        if seen.await.is_err() {
-            panic!("{css} does not have {text:?} at {}; it has: {last}", self.address().await);
-        }
+        let is_seen = seen.await.is_ok();
+        assert!(is_seen, "{css} does not have {text:?} at {}; it has: {last}", self.address().await);
     }
 
     /// How many elements there are.
@@ -248,7 +248,6 @@ impl Page<'_> {
         let taken = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let taken = self.driver.cdp().send_raw("Page.captureScreenshot", taken).await.unwrap();
         let data = taken["data"].as_str().unwrap();
-        use base64::Engine as _;
         std::fs::write(file, base64::engine::general_purpose::STANDARD.decode(data).unwrap()).unwrap();
     }
 }

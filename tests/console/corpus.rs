@@ -1,15 +1,19 @@
 //! Texts that a model, a tool or a user may write.
 
+/// An element that no page has: wherever a text becomes markup, it is there.
+pub(crate) const ELEMENT: &str = "x-corpus";
+
 /// A name, and the text.
 pub(crate) fn texts() -> Vec<(&'static str, String)> {
+    let element = format!("<{ELEMENT} onclick=x>");
     vec![
-        ("script", "<script>window.hacked = 1</script>".to_owned()),
-        ("handler", "<img src=x onerror=\"window.hacked = 1\">".to_owned()),
-        ("end of a field", "</textarea></pre></title></svg><script>window.hacked = 1</script>".to_owned()),
+        ("script", format!("<script>window.hacked = 1</script>{element}")),
+        ("handler", format!("<img src=x onerror=\"window.hacked = 1\">{element}")),
         (
-            "end of an attribute",
-            "\" autofocus onfocus=\"window.hacked = 1\" x=\"' onclick='window.hacked = 1'".to_owned(),
+            "end of a field",
+            format!("</textarea></pre></title></svg></script>{element}<script>window.hacked = 1</script>"),
         ),
+        ("end of an attribute", format!("\"' autofocus onfocus=\"window.hacked = 1\">{element}")),
         ("template", "{{7*7}} ${7*7} {% if true %}".to_owned()),
         ("link", "javascript:window.hacked=1".to_owned()),
         ("terminal", "\u{1b}[31mred\u{1b}[0m \u{7}\u{8}\u{9b}31m".to_owned()),
@@ -23,11 +27,16 @@ pub(crate) fn texts() -> Vec<(&'static str, String)> {
 
 /// JSON of ten thousand members.
 pub(crate) fn many_keys() -> String {
-    let members: Vec<String> = (0..10_000).map(|n| format!("\"<b>k{n}</b>\":{n}")).collect();
+    let members: Vec<String> = (0..10_000).map(|n| format!("\"<{ELEMENT}>k{n}\":{n}")).collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Deeply nested JSON, as deep as the contract allows.
+/// Deeply nested JSON.
 pub(crate) fn deep() -> String {
     format!("{}1{}", "{\"a\":".repeat(60), "}".repeat(60))
+}
+
+/// As much text as a result may have.
+pub(crate) fn long() -> String {
+    serde_json::json!(vec![format!("<{ELEMENT}>").repeat(20); 4_000]).to_string()
 }

@@ -30,6 +30,7 @@ text = "It is done."
 "#;
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story, as it happens")]
 async fn a_task_is_watched_while_everything_is_killed_in_turn() {
     let Some(browser) = Browser::start().await else { return };
     let mut stack = Stack::on(Servers::start_own().await).await;
@@ -115,8 +116,8 @@ async fn rows_come_by_themselves_and_nothing_that_a_reader_holds_is_lost() {
     stack.is(first, CallState::Succeeded).await;
     let page = browser.open(&gateway.url, "/console/calls").await;
     page.press("j").await;
-    let held = page.eval("return document.activeElement.getAttribute('href');").await;
-    assert_eq!(held, format!("/console/calls/{first}"));
+    let focus = page.eval("return document.activeElement.getAttribute('href');").await;
+    assert_eq!(focus, format!("/console/calls/{first}"));
     page.eval("window.here = 17;").await;
     // Two hundred a second, for three seconds.
     let hold = unique_path("hold");
@@ -136,7 +137,7 @@ async fn rows_come_by_themselves_and_nothing_that_a_reader_holds_is_lost() {
     })
     .await;
     assert_eq!(page.eval("return window.here;").await, 17);
-    assert_eq!(page.eval("return document.activeElement.getAttribute('href');").await, held, "the focus stays");
+    assert_eq!(page.eval("return document.activeElement.getAttribute('href');").await, focus, "the focus stays");
     let (shift, longest) = page.shifts_and_longest_task().await;
     let note = format!("601 calls in 3 s: layout shift {shift:.4}, longest task of the main thread {longest:.0} ms\n");
     std::io::Write::write_all(&mut std::io::stderr(), note.as_bytes()).unwrap();

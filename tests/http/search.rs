@@ -53,7 +53,7 @@ async fn count(http: &Http, list: &str, query: &str) -> usize {
     loop {
         let page = http.get(&format!("/v1/{list}?{query}&page_size=2&page_token={token}")).await.must(200);
         count += page[list].as_array().unwrap().len();
-        token = page["next_page_token"].as_str().unwrap().to_owned();
+        page["next_page_token"].as_str().unwrap().clone_into(&mut token);
         assert_eq!(page["searched"]["complete"], token.is_empty(), "{query}: {page}");
         if token.is_empty() {
             return count;

@@ -20,6 +20,7 @@ use crate::{
 const TAG: &str = "tasks";
 const READ: &[UserRole] = &[UserRole::Read];
 
+#[expect(clippy::too_many_lines, reason = "a list, as it is read in the document")]
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/v1/tasks", submit::submit)

@@ -142,6 +142,7 @@ fn listed(path: &str, query: &str) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}&look_ms={LOOK_MS}") }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "each caller makes the text for it")]
 fn address(tenant: &'static str, path: String) -> Address {
     Address { searches: path.contains("look_ms"), tenant, path: path.replace(' ', "%20") }
 }

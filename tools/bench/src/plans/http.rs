@@ -99,6 +99,7 @@ async fn get(client: &reqwest::Client, url: &str) -> anyhow::Result<(Duration, V
 }
 
 impl Answer {
+    #[expect(clippy::needless_pass_by_value, reason = "what was measured ends here")]
     fn of(address: Address, times: Vec<Duration>, body: &Value, statements: Vec<Statement>) -> Self {
         let Address { tenant, path, searches } = address;
         let list = body.as_object().and_then(|fields| fields.values().find_map(Value::as_array));
