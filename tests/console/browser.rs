@@ -132,15 +132,20 @@ impl Page<'_> {
 
     /// Waits until the address is this, or begins with it if it ends in `*`.
     pub(crate) async fn is_at(&self, wanted: &str) {
-        until(&format!("the address is {wanted}"), async || {
+        let is_there = async || {
             let address = self.address().await;
-            let is_there = match wanted.strip_suffix('*') {
+            match wanted.strip_suffix('*') {
                 Some(start) => address.starts_with(start),
                 None => address == wanted,
-            };
-            is_there.then_some(())
-        })
-        .await;
+            }
+        };
+        let arrives = tokio::time::timeout(Duration::from_secs(30), async {
+            while !is_there().await {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let arrived = arrives.await.is_ok();
+        assert!(arrived, "the address is {}, not {wanted}: {}", self.address().await, self.text("main").await);
     }
 
     /// The text of an element that is there; empty if it is not.

@@ -225,7 +225,13 @@ async fn ordered(visit: &Visit, order: &Order) -> Result<RedriveView, Failure> {
         return Err(invalid(format!("The rate is {:?}; allowed: 1 to 10000.", show::clip(&order.rate, 40))));
     }
     let body = json!({ "redrive": order.redrive, "filter": as_json(&filter), "rate": rate });
-    visit.api.post("/v1/redrives", &body).await
+    match visit.api.post("/v1/redrives", &body).await {
+        // It was ordered before, perhaps at another rate: the page was gone back to.
+        Err(Failure::Problem(problem)) if problem.code == "idempotency_conflict" => {
+            visit.api.get(&format!("/v1/redrives/{}", show::url(&order.redrive))).await
+        }
+        done => done,
+    }
 }
 
 fn invalid(detail: String) -> Failure {
