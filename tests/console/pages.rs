@@ -67,7 +67,9 @@ async fn axe_finds_nothing_on_any_page() {
             found.extend(page.axe().await.into_iter().map(|one| format!("{name} at {width}, {theme}: {one}")));
             let wide =
                 page.eval("return document.documentElement.scrollWidth - document.documentElement.clientWidth;").await;
-            assert!(wide.as_i64().unwrap() <= 0, "{name} is {wide} px too wide at {width}");
+            if wide.as_i64() > Some(0) {
+                found.push(format!("{name} is {wide} px too wide at {width}"));
+            }
         }
     }
     assert!(found.is_empty(), "{found:#?}");
