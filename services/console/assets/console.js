@@ -221,7 +221,7 @@ function dress() {
     if (id.closest("a, summary")) continue;
     id.setAttribute("role", "button");
     id.tabIndex = 0;
-    id.setAttribute("aria-label", `Copy ${id.dataset.copy}`);
+    id.setAttribute("aria-label", `${id.textContent}, copy ${id.dataset.copy}`);
   }
 }
 

@@ -118,13 +118,13 @@ struct TaskCallItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     sent: Option<String>,
     /// Lossless changes that were made before it ran.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     repairs: Vec<Repair>,
     /// The rules that its arguments break.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     details: Vec<FieldError>,
     /// JSON pointers to properties that the tool's schema does not declare.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     undeclared: Vec<String>,
     /// The ended call that it runs again.
     #[serde(skip_serializing_if = "Option::is_none")]
