@@ -99,7 +99,7 @@ async fn a_start_is_quiet_a_second_one_is_told_who_runs_and_one_after_a_kill_rec
     let dev = start(folder.path());
     dev.line("Ctrl-C stops everything").await;
     let lines = dev.output().lines().count();
-    assert!(lines <= 10, "{}", dev.output());
+    assert!(lines <= 11, "{}", dev.output());
     let log = || fs::read_to_string(folder.path().join("redial.log")).unwrap();
     until("the log has what the terminal has not", async || log().contains("Worker started").then_some(())).await;
     assert!(!dev.output().contains("INFO"), "{}", dev.output());
