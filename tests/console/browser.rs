@@ -144,8 +144,8 @@ impl Page<'_> {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        let arrived = arrives.await.is_ok();
-        assert!(arrived, "the address is {}, not {wanted}: {}", self.address().await, self.text("main").await);
+        let is_reached = arrives.await.is_ok();
+        assert!(is_reached, "the address is {}, not {wanted}: {}", self.address().await, self.text("main").await);
     }
 
     /// The text of an element that is there; empty if it is not.
