@@ -21,6 +21,7 @@ mod queues;
 mod record;
 mod records;
 mod search;
+mod searched_for;
 mod task_attempts;
 mod tasks;
 
@@ -28,7 +29,7 @@ pub use ended_since::{EndedLine, EndedPosition};
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use inside::Inside;
-pub use look::{Limits, Search, Searched};
+pub use look::{Limits, Searched};
 pub use look_at_tasks::{SearchedTasks, TaskSearch};
 pub use of_tenant::{ConversationLine, Conversations};
 pub use progress::Progress;
@@ -38,6 +39,7 @@ pub use records::{
     WorkerRecord,
 };
 pub use search::{Payload, Texts};
+pub use searched_for::Search;
 pub use task_attempts::{TimedAttempt, TimedCall};
 
 impl Store {

@@ -12,7 +12,7 @@ use axum::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::Console;
+use crate::console::Console;
 
 /// One file.
 struct Asset {

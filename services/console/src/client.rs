@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tower::ServiceExt as _;
 
 use crate::{
-    Console,
+    console::Console,
     failure::{Failure, Problem},
 };
 

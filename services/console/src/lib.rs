@@ -16,12 +16,14 @@
 mod assets;
 mod chart;
 mod client;
+mod console;
 mod failure;
 mod filter;
 mod fold;
 mod json;
 mod page;
 mod pages;
+mod record;
 mod show;
 mod story;
 
@@ -29,11 +31,7 @@ use std::sync::Arc;
 
 use axum::Router;
 
-/// What all pages share: the API.
-#[derive(Clone)]
-pub(crate) struct Console {
-    api: Arc<Router>,
-}
+use crate::console::Console;
 
 /// The pages, below `/console`, over this API. Whoever serves them adds what every request goes through.
 pub fn router(api: Router) -> Router {

@@ -4,12 +4,17 @@ use askama::Template;
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
 };
 use redial_proto::UserRole;
 use serde::Deserialize;
 
-use crate::{Console, client::Api, failure::Failure, show};
+use crate::{
+    client::Api,
+    console::Console,
+    failure::{Broken, Failure},
+    show,
+};
 
 /// A page loads from its own gateway only, and runs no script or style that is written into it. Nobody frames it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -38,7 +43,7 @@ impl FromRequestParts<Console> for Visit {
         let mut shell = Shell { theme, here: here.clone(), ..Shell::default() };
         match api.get::<Who>("/v1/session").await {
             Ok(who) => shell.who = Some(who),
-            Err(failure) => return Err(failure.page(shell, &here)),
+            Err(failure) => return Err(failure_page(&failure, shell, &here)),
         }
         shell.section = section(&parts.uri);
         Ok(Self { api, shell, here })
@@ -180,7 +185,7 @@ impl Visit {
     pub(crate) fn answer<T: Template>(&self, page: Result<T, Failure>) -> Response {
         match page {
             Ok(page) => respond(&page),
-            Err(failure) => failure.page(self.shell.clone(), &self.here),
+            Err(failure) => failure_page(&failure, self.shell.clone(), &self.here),
         }
     }
 
@@ -188,7 +193,7 @@ impl Visit {
     pub(crate) fn done(&self, done: Result<String, Failure>) -> Response {
         match done {
             Ok(to) => axum::response::Redirect::to(&to).into_response(),
-            Err(failure) => failure.page(self.shell.clone(), &self.here),
+            Err(failure) => failure_page(&failure, self.shell.clone(), &self.here),
         }
     }
 }
@@ -243,4 +248,70 @@ pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> 
     let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     let written: Vec<String> = set.map(|(name, value)| format!("{name}={}", show::url(value))).collect();
     if written.is_empty() { String::new() } else { format!("?{}", written.join("&")) }
+}
+
+/// The page about it. `here` is the address that was asked for.
+pub(crate) fn failure_page(failure: &Failure, shell: Shell, here: &str) -> Response {
+    if failure.is_unauthenticated() {
+        return Redirect::to(&format!("/console/sign-in?next={}", show::url(here))).into_response();
+    }
+    let (status, problem) = match failure {
+        Failure::Problem(problem) => (problem.status, Some(problem.as_ref())),
+        Failure::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, None),
+    };
+    let detail = match failure {
+        Failure::Problem(problem) => problem.detail.clone(),
+        Failure::Unreadable(detail) => detail.clone(),
+    };
+    let heading = heading(status);
+    let page = FailurePage {
+        shell: shell.titled(heading),
+        heading,
+        detail: show::plain(&detail),
+        remedy: remedy(status),
+        code: problem.map(|problem| problem.code.clone()).unwrap_or_default(),
+        request_id: problem.map(|problem| problem.request_id.clone()).unwrap_or_default(),
+        errors: problem.map_or(&[], |problem| problem.errors.as_slice()),
+    };
+    let mut response = respond(&page);
+    *response.status_mut() = status;
+    response
+}
+
+#[derive(askama::Template)]
+#[template(path = "failure.html")]
+struct FailurePage<'a> {
+    shell: Shell,
+    heading: &'static str,
+    detail: String,
+    remedy: &'static str,
+    code: String,
+    request_id: String,
+    errors: &'a [Broken],
+}
+
+const fn heading(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 422 => "This address has a mistake",
+        403 => "Not allowed",
+        404 => "Not on record",
+        409 => "It has changed meanwhile",
+        429 => "Too many requests",
+        503 => "Part of Redial is down",
+        _ => "This page could not be made",
+    }
+}
+
+const fn remedy(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        400 | 422 => "Correct the filter, or begin with an empty one.",
+        403 => "Sign in with a token that has the role, or ask whoever administers Redial for it.",
+        404 => "It may belong to another tenant, or its time on record is over (retention), or it was erased.",
+        409 => "Go back, look at its state now, and decide again.",
+        429 => "Wait a moment. A token has a limit of requests per second.",
+        503 => {
+            "Nothing is lost: what was accepted is on record. The page comes back by itself once Postgres, NATS and a dispatcher answer."
+        }
+        _ => "Try again. If it stays, the gateway's log has the reason under the request's id.",
+    }
 }

@@ -20,7 +20,7 @@ pub(crate) mod workers;
 
 use axum::Router;
 
-use crate::Console;
+use crate::console::Console;
 
 pub(crate) fn router() -> Router<Console> {
     let pages = [

@@ -1,6 +1,7 @@
 //! What happened in a task, as its record tells: turns, the calls that they asked for, and changes of course.
 
 pub(crate) mod chains;
+mod course;
 pub(crate) mod lanes;
 pub(crate) mod verdict;
 pub(crate) mod why;
@@ -213,7 +214,7 @@ impl Story {
                 self.note(step, "asked again", format!("The answer was not taken: {problem}"));
             }
             other => {
-                if let Some((what, text)) = why::course(other) {
+                if let Some((what, text)) = course::course(other) {
                     self.note(step, what, text);
                 }
             }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use axum::http::{HeaderMap, header};
@@ -17,13 +17,9 @@ use crate::{
     limits::{Limits, RequestLimits},
     problem::Problem,
     rights::Rights,
-    sessions::{self, SessionHash, Sessions},
+    sessions::{self, FRESH, REMEMBERED, SessionHash, Sessions},
 };
 
-/// How long a token that was read counts as it was: a revoked one stops working after this.
-pub(crate) const FRESH: Duration = Duration::from_secs(10);
-/// Tokens that are remembered, and as many ids that nobody has, so that guessing costs no query each.
-pub(crate) const REMEMBERED: usize = 10_000;
 /// Tokens that are not remembered are read so many at a time.
 const LOOKUPS: usize = 2;
 

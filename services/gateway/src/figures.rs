@@ -10,13 +10,13 @@ use std::{
 use chrono::{TimeDelta, Utc};
 use redial_proto::Tenant;
 use redial_store::{
-    StoreError,
+    Store, StoreError,
     audit::Queues,
     stats::{By, Group, Histogram, ModelStats, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
 };
 use tokio::sync::Mutex;
 
-use crate::{gateway::Gateway, stats::head};
+use crate::stats::head;
 
 /// How long figures of a tenant are answered again as they are: scrapes of several servers cost one read.
 const FRESH: Duration = Duration::from_secs(5);
@@ -33,13 +33,13 @@ pub(crate) struct Figures {
 
 impl Figures {
     /// The lines about a tenant, or of all tenants if it is that of the operators.
-    pub(crate) async fn lines(&self, gateway: &Gateway, tenant: &Tenant) -> Result<String, StoreError> {
+    pub(crate) async fn lines(&self, store: &Store, tenant: &Tenant) -> Result<String, StoreError> {
         // One at a time: whoever waits finds what the one before has read.
         let mut kept = self.kept.lock().await;
         if let Some((_, lines)) = kept.get(tenant).filter(|(at, _)| at.elapsed() < FRESH) {
             return Ok(lines.clone());
         }
-        let lines = read(gateway, tenant).await?;
+        let lines = read(store, tenant).await?;
         if kept.len() >= TENANTS {
             kept.clear();
         }
@@ -48,8 +48,8 @@ impl Figures {
     }
 }
 
-async fn read(gateway: &Gateway, tenant: &Tenant) -> Result<String, StoreError> {
-    let store = gateway.store.of(tenant);
+async fn read(store: &Store, tenant: &Tenant) -> Result<String, StoreError> {
+    let store = store.of(tenant);
     let since = Utc::now() - TimeDelta::hours(1);
     let queues = store.queues(*tenant == Tenant::default()).await?;
     let question = StatsQuestion { by: By::Tool, and: Some(By::Class), since, until: None, tool: None, tenant: None };

@@ -5,6 +5,7 @@
 //! for the roles that it needs, and for the OpenAPI document. `routes` has a file for each resource.
 
 mod auth;
+mod bounds;
 mod config;
 mod endpoint;
 mod error;

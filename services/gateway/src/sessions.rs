@@ -12,11 +12,12 @@ use redial_store::{SessionRecord, Store};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
-use crate::{
-    auth::{FRESH, REMEMBERED},
-    problem::Problem,
-};
+use crate::problem::Problem;
 
+/// How long a token that was read counts as it was: a revoked one stops working after this.
+pub(crate) const FRESH: Duration = Duration::from_secs(10);
+/// Tokens that are remembered, and as many ids that nobody has, so that guessing costs no query each.
+pub(crate) const REMEMBERED: usize = 10_000;
 /// The cookie with the id of a session.
 pub(crate) const COOKIE: &str = "redial_session";
 /// How long a session lasts at most. It ends with its token if that is earlier.

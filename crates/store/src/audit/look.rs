@@ -12,6 +12,7 @@ use redial_proto::{CallId, CallState, ErrorClass, ToolEffect};
 use uuid::Uuid;
 
 use self::along::Along;
+use super::searched_for::Search;
 use super::{
     Filter, FoundCall, Inside,
     history::{since_id, until_id},
@@ -22,33 +23,6 @@ use crate::{StoreError, TenantStore, Time};
 const STEP: u32 = 2_000;
 /// Calls that one step reads if their payloads are compared as well.
 const STEP_INSIDE: u32 = 500;
-
-/// Which calls of a tenant to find. Every field narrows.
-#[derive(Clone, Debug, Default)]
-pub struct Search {
-    /// The fields of the call; `tenant` is not looked at.
-    pub filter: Filter,
-    /// Not of these tools.
-    pub not_tools: Vec<String>,
-    /// Not in these states.
-    pub not_states: Vec<CallState>,
-    /// Not ended with these error classes.
-    pub not_classes: Vec<ErrorClass>,
-    /// Of a task of this declared agent.
-    pub agent: Option<String>,
-    /// Not of a task of these declared agents.
-    pub not_agents: Vec<String>,
-    /// Of tools with this effect.
-    pub effect: Option<ToolEffect>,
-    /// Not of tools with these effects.
-    pub not_effects: Vec<ToolEffect>,
-    /// Not with an attempt on these workers.
-    pub not_workers: Vec<String>,
-    /// Submitted by this user, or asked for by a task that was.
-    pub submitted_by: Option<String>,
-    /// What their arguments and results hold.
-    pub inside: Inside,
-}
 
 /// Where a search stops, whichever comes first.
 #[derive(Clone, Copy, Debug)]

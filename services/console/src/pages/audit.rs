@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::{Chip, Filter},
     page::{Shell, Visit},

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub(crate) use self::record::CallRecord;
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     page::{Shell, Visit},
     show::{self, Html},

@@ -6,7 +6,7 @@ use redial_proto::{CallState, ErrorClass};
 use serde::Deserialize;
 
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::{Chip, Filter},
     page::{Shell, Visit},

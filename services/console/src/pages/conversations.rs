@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::tasks::TaskList;
 use crate::{
-    Console,
+    console::Console,
     failure::{Failure, Problem},
     filter::Filter,
     page::{Shell, Visit},

@@ -16,7 +16,7 @@ use super::{
     statistics::{self, Group, Statistics},
 };
 use crate::{
-    Console,
+    console::Console,
     failure::{Failure, Problem},
     filter::{Chip, Filter},
     page::{self, Shell, Visit},

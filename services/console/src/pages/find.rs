@@ -9,7 +9,7 @@ use redial_proto::TaskView;
 use serde_json::Value;
 
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::Filter,
     page::{self, Visit},

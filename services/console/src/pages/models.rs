@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
 use crate::{
-    Console,
     chart::{self, Column},
+    console::Console,
     failure::Failure,
     filter::Filter,
     page::{Shell, Visit},

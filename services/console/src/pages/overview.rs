@@ -16,7 +16,7 @@ use super::{
     tasks::TaskList,
 };
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     page::{Shell, THEME, Visit},
     show,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::Filter,
     page::{Shell, Visit},

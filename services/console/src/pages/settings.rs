@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Console,
+    console::Console,
     failure::{Failure, Problem},
     filter::Filter,
     page::{Shell, Visit, Who},

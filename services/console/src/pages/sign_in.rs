@@ -10,8 +10,8 @@ use axum::{
 use serde::Deserialize;
 
 use crate::{
-    Console,
     client::Api,
+    console::Console,
     failure::Problem,
     filter::Filter,
     page::{self, Shell, Visit},

@@ -1,7 +1,7 @@
 //! `/console/tasks/{id}`: one task. Its parts have addresses of their own: the timeline, the corrections, the conversation, what the
 //! model saw in a turn, the replay.
 
-pub(crate) mod record;
+mod head;
 mod replay;
 mod turn;
 
@@ -12,25 +12,20 @@ use axum::{
     routing::{get, post},
 };
 use chrono::Utc;
-use redial_proto::TaskReport;
 use serde_json::{Value, json};
 
-use self::record::CallItem;
+use self::head::{Head, head};
 use crate::{
-    Console,
-    failure::Failure,
+    console::Console,
     page::{Shell, Visit},
+    record::CallItem,
     show::{self, Html},
     story::{
-        Agent, Asked, Story,
-        chains::{self, Chain},
+        Asked,
+        chains::Chain,
         lanes::{self, Lane},
-        verdict::{Verdict, verdict},
     },
 };
-
-/// Pages of steps that are read at most.
-const PAGES: usize = 4;
 
 pub(super) fn router() -> Router<Console> {
     Router::new()
@@ -40,86 +35,6 @@ pub(super) fn router() -> Router<Console> {
         .route("/console/tasks/{id}/replay", get(replay::replay))
         .route("/console/tasks/{id}/turns/{turn}", get(turn::turn))
         .route("/console/tasks/{id}/cancel", post(cancel))
-}
-
-/// What all parts of a task's page show.
-pub(crate) struct Head {
-    pub(crate) shell: Shell,
-    pub(crate) story: Story,
-    pub(crate) part: &'static str,
-    pub(crate) chains: Vec<Chain>,
-    pub(crate) verdict: Verdict,
-    pub(crate) items: Vec<CallItem>,
-    pub(crate) agent: Option<Agent>,
-    /// The steps go on beyond what is shown, after this one.
-    pub(crate) after: Option<u32>,
-    /// There are more calls than are shown.
-    pub(crate) more_calls: bool,
-}
-
-/// Reads a task, and shows one part of it.
-async fn head(visit: &Visit, id: &str, part: &'static str) -> Result<Head, Failure> {
-    let from = crate::filter::Filter::of(&visit.here).get("after_step").parse().unwrap_or(0);
-    let id = &show::url(id);
-    let (reports, after) = reports(visit, id, from).await?;
-    let story = Story::new(reports).ok_or_else(|| Failure::not_found("This task has no record."))?;
-    let (items, more_calls) = record::calls(visit, id).await?;
-    let agent: Option<Agent> = visit.api.find(&format!("/v1/tasks/{id}/spec")).await?;
-    let spec = agent.as_ref().map(|agent| &agent.spec);
-    let verdict = verdict(&story, &items, spec, Utc::now());
-    let mut shell = visit.frame(show::line(&story.task.input, 60));
-    if !story.task.state.is_terminal() {
-        shell = shell.live(format!("/v1/tasks/{id}/events")).again(2);
-    }
-    Ok(Head { chains: chains::chains(&story), shell, story, part, verdict, items, agent, after, more_calls })
-}
-
-async fn reports(visit: &Visit, id: &str, from: u32) -> Result<(Vec<TaskReport>, Option<u32>), Failure> {
-    let mut reports: Vec<TaskReport> = Vec::new();
-    let mut after = from;
-    for _ in 0..PAGES {
-        let report: TaskReport = visit.api.get(&format!("/v1/tasks/{id}/steps?after_step={after}")).await?;
-        let (more, last) = (report.more, report.steps.last().map(|step| step.step));
-        reports.push(report);
-        match last.filter(|_| more) {
-            Some(last) => after = last,
-            None => return Ok((reports, None)),
-        }
-    }
-    Ok((reports, Some(after)))
-}
-
-impl Head {
-    /// The parts: address, name, whether it is this one.
-    fn parts(&self) -> Vec<(String, String, bool)> {
-        let base = format!("/console/tasks/{}", self.story.task.task);
-        let corrections = match self.chains.len() {
-            0 => "Corrections".to_owned(),
-            n => format!("Corrections {n}"),
-        };
-        let part = |path: &'static str, name: String| {
-            let to = if path.is_empty() { base.clone() } else { format!("{base}/{path}") };
-            (to, name, path == self.part)
-        };
-        vec![
-            part("", "Timeline".to_owned()),
-            part("corrections", corrections),
-            part("conversation", "Conversation".to_owned()),
-            part("replay", "Replay".to_owned()),
-        ]
-    }
-
-    fn cost(&self) -> String {
-        self.story.task.usage.cost_micros.map_or_else(|| "unknown".to_owned(), show::dollars)
-    }
-
-    fn may_cancel(&self) -> bool {
-        !self.story.task.state.is_terminal() && self.shell.may("submit")
-    }
-
-    fn spec(&self) -> Option<&redial_proto::AgentSpec> {
-        self.agent.as_ref().map(|agent| &agent.spec)
-    }
 }
 
 #[derive(askama::Template)]

@@ -5,7 +5,7 @@ use redial_proto::{TaskState, TaskView};
 use serde::Deserialize;
 
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::{Chip, Filter},
     page::{Shell, Visit},

@@ -11,8 +11,8 @@ use super::{
     workers::{QueueLine, QueueList, WorkerList},
 };
 use crate::{
-    Console,
     chart::{self, Column},
+    console::Console,
     failure::Failure,
     filter::Filter,
     page::{Shell, Visit},

@@ -4,7 +4,7 @@ use axum::{Router, response::Response, routing::get};
 
 use super::calls::{CallLine, CallList, LOOK_MS};
 use crate::{
-    Console,
+    console::Console,
     failure::Failure,
     filter::Filter,
     page::{Shell, Visit},

@@ -6,7 +6,7 @@ use redial_proto::AgentSpec;
 use super::{Asked, Story, Turn, chains::was_fed_back, why};
 use crate::{
     fold::{Scale, Span},
-    pages::task::record::{Attempt, CallItem},
+    record::{Attempt, CallItem},
     show::{self, Html, escape},
 };
 

@@ -5,7 +5,7 @@ use redial_proto::{AgentSpec, TaskCode, TaskState};
 
 use super::{Asked, Story, why};
 use crate::{
-    pages::task::record::CallItem,
+    record::CallItem,
     show::{self, things},
 };
 

@@ -1,51 +1,12 @@
 //! Why each step happened: the rule, and the setting that decided.
 
-use redial_proto::{AgentSpec, ErrorClass, FieldError, Repair, TaskDecision};
+use redial_proto::{AgentSpec, ErrorClass, FieldError, Repair};
 
 use super::{Asked, Retry, Turn};
 use crate::show::{self, line, things};
 
 /// Characters of a reason in one line.
 const LINE: usize = 240;
-
-/// What a change of course is called, and the reason in words.
-pub(crate) fn course(decision: &TaskDecision) -> Option<(&'static str, String)> {
-    Some(match decision {
-        TaskDecision::Accepted { problem, refused } => {
-            let text = format!(
-                "The answer was taken as it is ({problem}), after {} that were not.",
-                things(*refused, "answer")
-            );
-            ("accepted", text)
-        }
-        TaskDecision::Fallback { model, because, pruned } => {
-            let hidden = if pruned.is_empty() {
-                String::new()
-            } else {
-                format!(" {} hidden from the model (policy fallback).", things(pruned.len(), "failed call"))
-            };
-            ("fell back", format!("To {model}: {because}.{hidden}"))
-        }
-        TaskDecision::Returned { model } => ("returned", format!("To {model}: the call is answered.")),
-        TaskDecision::LastAnswer { code } => (
-            "limit",
-            format!(
-                "{}: running calls are stopped, and the model is asked for a last answer without tools.",
-                show::words(code.as_str())
-            ),
-        ),
-        TaskDecision::Stopping { calls } => ("stopping", format!("{} still running.", things(*calls, "call"))),
-        TaskDecision::Ended { state, code, message } => {
-            let message = message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
-            (state.as_str(), format!("{}{message}", show::words(code.as_str())))
-        }
-        TaskDecision::Message { .. }
-        | TaskDecision::Turn { .. }
-        | TaskDecision::Run { .. }
-        | TaskDecision::Answered { .. }
-        | TaskDecision::Nudged { .. } => return None,
-    })
-}
 
 /// Why a turn went as it did.
 pub(crate) fn of_turn(turn: &Turn) -> String {

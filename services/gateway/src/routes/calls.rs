@@ -22,7 +22,6 @@ use crate::{
     events::{After, MEDIA, ServerSentEvent},
 };
 
-pub(super) use list::{LOOKED, look_time};
 pub(crate) use wait::{Ended, ended_within};
 
 const TAG: &str = "calls";

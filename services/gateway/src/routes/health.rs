@@ -91,7 +91,7 @@ async fn dispatcher_answers(gateway: &Gateway) -> bool {
 
 async fn metrics(State(gateway): State<Shared>, who: Identity) -> Response {
     let mut page = gateway.stats.page(gateway.hub.waiters());
-    match gateway.figures.lines(&gateway, &who.tenant).await {
+    match gateway.figures.lines(&gateway.store, &who.tenant).await {
         Ok(lines) => page.push_str(&lines),
         // What this process counts is told during an outage, too.
         Err(error) => tracing::warn!(%error, "The figures of the record could not be read for a scrape"),

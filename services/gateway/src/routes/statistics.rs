@@ -3,19 +3,17 @@
 mod models;
 
 use axum::extract::State;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use redial_proto::{UserRole, turn};
 use redial_store::stats::{By, StatsQuestion};
 use redial_views::{Figures, sort_groups};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{bounds::since, endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
 
 /// Groups of an answer at most.
 const GROUPS: usize = 1_000;
-/// The longest time that one question covers.
-const LONGEST: TimeDelta = TimeDelta::days(366);
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -87,17 +85,6 @@ struct Statistics {
     is_complete: bool,
     /// By hour from the latest on; all others from the most calls on, at most 1,000.
     groups: Vec<Figures>,
-}
-
-/// The begin of the time that a question is about.
-pub(crate) fn since(since: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, Problem> {
-    Problem::check_times(&[("since", since), ("until", until)])?;
-    let since = since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));
-    let end = until.unwrap_or_else(Utc::now);
-    if end <= since || end - since > LONGEST {
-        return Err(Problem::invalid("since must be before until, or before now, by 366 days at most"));
-    }
-    Ok(since)
 }
 
 impl From<GroupBy> for By {

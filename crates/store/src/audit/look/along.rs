@@ -5,8 +5,10 @@ use redial_proto::{CallState, Tenant};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Search;
-use crate::audit::history::{since_id, until_id};
+use crate::audit::{
+    Search,
+    history::{since_id, until_id},
+};
 
 /// Calls by which indexes are compared: a tenth of a step, and only their entries are read.
 const COMPARED: i64 = 200;

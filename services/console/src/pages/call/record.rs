@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    pages::task::record::{Attempt, CallItem, waiting},
+    record::{Attempt, CallItem, waiting},
     show::{self, Html},
     story::verdict::Verdict,
 };

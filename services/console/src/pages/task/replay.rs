@@ -4,7 +4,7 @@ use axum::{extract::Path, response::Response};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Head, head};
+use super::head::{Head, head};
 use crate::{
     failure::Failure,
     page::{Shell, Visit},

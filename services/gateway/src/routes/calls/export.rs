@@ -15,10 +15,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    list::{CallItem, CallsQuery, LOOKED, LOOKS_FOR, item, search},
+    list::{CallItem, CallsQuery, item, search},
     ndjson,
 };
-use crate::{extract::Query, gateway::Shared, identity::Identity, page::ListQuery as _, problem::Problem};
+use crate::{
+    bounds::{LOOKED, LOOKS_FOR},
+    extract::Query,
+    gateway::Shared,
+    identity::Identity,
+    page::ListQuery as _,
+    problem::Problem,
+};
 
 /// Calls that are read at once.
 const PORTION: u64 = 500;

@@ -1,7 +1,5 @@
 //! Lists and searches calls.
 
-use std::time::Duration;
-
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, ToolEffect, turn};
@@ -10,16 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bounds::{LOOKED, look_time},
     extract::Query,
     gateway::Shared,
     identity::Identity,
     page::{ListQuery, Page},
     problem::Problem,
 };
-
-/// Calls that one request looks at, and for how long, before it answers with what it found.
-pub(in crate::routes) const LOOKED: u64 = 100_000;
-pub(super) const LOOKS_FOR: Duration = Duration::from_secs(2);
 
 /// Which calls. Every parameter narrows.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -169,15 +164,6 @@ pub(super) async fn list(
     let next = found.last.filter(|_| !found.ended);
     let searched = SearchedPart { calls: found.looked, back_to: found.back_to, complete: found.ended };
     Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
-}
-
-pub(in crate::routes) fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
-    let longest = u64::try_from(LOOKS_FOR.as_millis()).unwrap_or(u64::MAX);
-    match ms {
-        None => Ok(LOOKS_FOR),
-        Some(ms) if (10..=longest).contains(&ms) => Ok(Duration::from_millis(ms)),
-        Some(ms) => Err(Problem::invalid(format!("look_ms is {ms}; allowed: 10 to {longest}"))),
-    }
 }
 
 pub(super) fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search, Problem> {

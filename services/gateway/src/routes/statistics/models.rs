@@ -6,8 +6,7 @@ use redial_store::stats::{ModelGroup, ModelSums, ModelsBy, ModelsQuestion, Usage
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::since;
-use crate::{extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{bounds::since, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
 
 /// Groups of an answer at most.
 const GROUPS: usize = 1_000;

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bounds::{LOOKED, look_time},
     extract::Query,
     gateway::{Gateway, Shared},
     identity::Identity,
     page::{BYTES, ListQuery, Page},
     problem::Problem,
-    routes::calls::{LOOKED, look_time},
 };
 
 /// Tasks that are read at once.

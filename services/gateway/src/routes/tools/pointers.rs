@@ -7,11 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bounds::since,
     extract::{Name, Query},
     gateway::Shared,
     identity::Identity,
     problem::Problem,
-    routes::statistics::since,
 };
 
 /// Places of each kind in an answer.

@@ -1,0 +1,32 @@
+//! Which calls of a tenant a search is for.
+
+use redial_proto::{CallState, ErrorClass, ToolEffect};
+
+use super::{Filter, Inside};
+
+/// Which calls of a tenant to find. Every field narrows.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    /// The fields of the call; `tenant` is not looked at.
+    pub filter: Filter,
+    /// Not of these tools.
+    pub not_tools: Vec<String>,
+    /// Not in these states.
+    pub not_states: Vec<CallState>,
+    /// Not ended with these error classes.
+    pub not_classes: Vec<ErrorClass>,
+    /// Of a task of this declared agent.
+    pub agent: Option<String>,
+    /// Not of a task of these declared agents.
+    pub not_agents: Vec<String>,
+    /// Of tools with this effect.
+    pub effect: Option<ToolEffect>,
+    /// Not of tools with these effects.
+    pub not_effects: Vec<ToolEffect>,
+    /// Not with an attempt on these workers.
+    pub not_workers: Vec<String>,
+    /// Submitted by this user, or asked for by a task that was.
+    pub submitted_by: Option<String>,
+    /// What their arguments and results hold.
+    pub inside: Inside,
+}

@@ -1,0 +1,11 @@
+//! What all pages share.
+
+use std::sync::Arc;
+
+use axum::Router;
+
+/// The API that pages ask.
+#[derive(Clone)]
+pub(crate) struct Console {
+    pub(crate) api: Arc<Router>,
+}
