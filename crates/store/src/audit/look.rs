@@ -14,7 +14,7 @@ use uuid::Uuid;
 use self::along::Along;
 use super::searched_for::Search;
 use super::{
-    Filter, FoundCall, Inside,
+    FoundCall,
     history::{since_id, until_id},
 };
 use crate::{StoreError, TenantStore, Time};
