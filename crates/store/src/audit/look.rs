@@ -44,7 +44,7 @@ pub struct Searched {
     pub looked: u64,
     /// When the last one of them was submitted.
     pub back_to: Option<Time>,
-    /// The next part begins before this call: set it as [`Filter::before`].
+    /// The next part begins before this call: set it as [`super::Filter::before`].
     pub last: Option<CallId>,
     /// No call is left.
     pub ended: bool,
