@@ -44,10 +44,10 @@ SELECT
     CASE WHEN c.call_index > 0 THEN (
         SELECT t.tool FROM calls t WHERE t.task_id = c.task_id AND t.turn = c.turn AND t.call_index = 0) END AS model_tool,
     CASE WHEN c.task_id IS NOT NULL THEN (SELECT t.agent FROM tasks t WHERE t.id = c.task_id) END AS agent,
-    CASE WHEN octet_length(c.repairs::text) <= 65536 THEN c.repairs::text END AS repairs,
+    CASE WHEN octet_length(c.repairs::text) <= 8192 THEN c.repairs::text END AS repairs,
     CASE WHEN c.class = ANY ($4) THEN COALESCE(
-        CASE WHEN octet_length(c.details::text) <= 65536 THEN c.details::text END,
-        (SELECT CASE WHEN octet_length(a.details::text) <= 65536 THEN a.details::text END
+        CASE WHEN octet_length(c.details::text) <= 8192 THEN c.details::text END,
+        (SELECT CASE WHEN octet_length(a.details::text) <= 8192 THEN a.details::text END
         FROM attempts a WHERE a.call_id = c.id AND a.attempt = c.attempt AND a.details IS NOT NULL)) END AS details
 FROM calls c
 WHERE c.finished_at >= $1 AND c.finished_at < $2

@@ -6,7 +6,7 @@ use axum::{
     body::{Body, Bytes, to_bytes},
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, header, request::Parts},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use tower::ServiceExt as _;
@@ -18,9 +18,14 @@ use crate::{
 
 /// Bytes of an answer that a page reads at most.
 const LARGEST: usize = 16 * 1024 * 1024;
-/// What a request of a page says about who sent it.
-const CREDENTIALS: [HeaderName; 4] =
-    [header::AUTHORIZATION, header::COOKIE, header::ORIGIN, HeaderName::from_static("sec-fetch-site")];
+/// What a request of a page says about who sent it, and how: a session that came by HTTPS is kept for HTTPS.
+const CREDENTIALS: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::ORIGIN,
+    HeaderName::from_static("sec-fetch-site"),
+    HeaderName::from_static("x-forwarded-proto"),
+];
 
 /// The API for one visit of a page. It remembers what was asked, because each page tells what it is made of.
 pub(crate) struct Api {
@@ -96,7 +101,7 @@ impl Api {
         }
         match request.body(Body::empty()) {
             Ok(request) => self.ask(request).await,
-            Err(_) => Response::new(Body::empty()),
+            Err(_) => StatusCode::BAD_REQUEST.into_response(),
         }
     }
 

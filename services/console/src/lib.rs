@@ -27,14 +27,26 @@ mod record;
 mod show;
 mod story;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{
+    Router,
+    extract::Request,
+    http::StatusCode,
+    middleware::{Next, from_fn},
+    response::{IntoResponse as _, Response},
+};
 
 use crate::console::Console;
 
 /// The pages, below `/console`, over this API. Whoever serves them adds what every request goes through.
 pub fn router(api: Router) -> Router {
     let console = Console { api: Arc::new(api) };
-    pages::router().merge(assets::router()).with_state(console)
+    pages::router().merge(assets::router()).layer(from_fn(within_a_minute)).with_state(console)
+}
+
+/// A page is answered whole. A form that does not arrive must not be waited for: those of the sign-in come from anybody.
+async fn within_a_minute(request: Request, next: Next) -> Response {
+    let answered = tokio::time::timeout(Duration::from_mins(1), next.run(request)).await;
+    answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
 }

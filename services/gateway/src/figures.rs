@@ -72,7 +72,7 @@ fn waiting(page: &mut String, queues: &Queues) {
         page,
         "redial_open_calls",
         "gauge",
-        "Calls that have not ended, by tool and state; lower bounds with many of them.",
+        "Calls that have not ended, by tool and state; for tenant default those of all tenants. Lower bounds with over 50,000 of them.",
     );
     for line in queues.tools.iter().take(SERIES) {
         let states = [
@@ -149,6 +149,10 @@ fn costs(page: &mut String, stats: &ModelStats) {
     let about = "Known price of the turns of models in this hour and the one before, by declared agent, in US dollars.";
     head(page, "redial_agent_cost_usd", "gauge", about);
     for (group, sums) in stats.groups.iter().take(SERIES) {
+        if sums.usage.answers <= sums.usage.cost_unknown && sums.usage.cost_micros == 0 {
+            // Unknown is not zero.
+            continue;
+        }
         let agent = group.agent.as_deref().unwrap_or_default();
         let cost = redial_views::dollars(sums.usage.cost_micros);
         let _ = writeln!(page, "redial_agent_cost_usd{{agent=\"{}\"}} {cost}", label(agent));

@@ -34,8 +34,8 @@ pub(super) fn router() -> Router<Console> {
 struct Page {
     shell: Shell,
     hours: Statistics,
-    tools: Statistics,
-    classes: Statistics,
+    /// By tool and class.
+    ends: Statistics,
     unknown: Unknown,
     latest: Vec<TaskView>,
     running: TaskList,
@@ -62,15 +62,14 @@ async fn overview(visit: Visit) -> Response {
 
 async fn page(visit: &Visit) -> Result<Page, Failure> {
     let day = (chrono::Utc::now() - chrono::TimeDelta::hours(24)).format("%Y-%m-%dT%H:00:00Z").to_string();
-    let unknown = visit.api.get("/v1/calls?state=unknown&page_size=100").await?;
+    let unknown = visit.api.get("/v1/calls?state=unknown&page_size=100&look_ms=250").await?;
     let hours = statistics::by(visit, "hour", "").await?;
-    let classes = statistics::by(visit, "class", "").await?;
-    let tools = statistics::by(visit, "tool", "").await?;
+    let ends = statistics::by(visit, "tool", "&and=class").await?;
     let running = visit.api.get("/v1/tasks?state=running&page_size=100").await?;
     let failed = visit.api.get(&format!("/v1/tasks?state=failed&since={day}&page_size=8")).await?;
     let latest: TaskList = visit.api.get("/v1/tasks?page_size=8").await?;
     let shell = visit.frame("Overview").live("/v1/events").again(10);
-    Ok(Page { shell, hours, tools, classes, unknown, latest: latest.tasks, running, failed })
+    Ok(Page { shell, hours, ends, unknown, latest: latest.tasks, running, failed })
 }
 
 impl Page {
@@ -89,17 +88,22 @@ impl Page {
     }
 
     /// The tools with failures, those with the most first.
-    fn worst(&self) -> Vec<&Group> {
-        let mut bad: Vec<&Group> = self.tools.groups.iter().filter(|group| group.bad() > 0).collect();
-        bad.sort_by_key(|group| std::cmp::Reverse(group.bad()));
-        bad.truncate(ROWS);
-        bad
+    fn worst(&self) -> Vec<Group> {
+        self.bad_by(|group| &mut group.tool)
     }
 
     /// Error classes, those with the most calls first.
-    fn bad_classes(&self) -> Vec<&Group> {
-        let bad = self.classes.groups.iter().filter(|group| group.bad() > 0);
-        bad.take(ROWS).collect()
+    fn bad_classes(&self) -> Vec<Group> {
+        self.bad_by(|group| &mut group.class)
+    }
+
+    /// The groups with failures, added up by a name.
+    fn bad_by(&self, name: fn(&mut Group) -> &mut Option<String>) -> Vec<Group> {
+        let mut sums = self.ends.by_name(name);
+        sums.retain(|group| group.bad() > 0);
+        sums.sort_by_key(|group| std::cmp::Reverse(group.bad()));
+        sums.truncate(ROWS);
+        sums
     }
 
     fn bad(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::{Form, FromRequestParts as _, State},
+    extract::{DefaultBodyLimit, Form, FromRequestParts as _, State},
     http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
@@ -17,8 +17,13 @@ use crate::{
     page::{self, Shell, Visit},
 };
 
+/// Bytes of a form that anybody may send.
+const FORM: usize = 16 * 1024;
+
 pub(super) fn router() -> Router<Console> {
-    Router::new().route("/console/sign-in", get(form).post(sign_in)).route("/console/sign-out", post(sign_out))
+    Router::new()
+        .route("/console/sign-in", get(form).post(sign_in).layer(DefaultBodyLimit::max(FORM)))
+        .route("/console/sign-out", post(sign_out))
 }
 
 #[derive(askama::Template)]

@@ -1,5 +1,7 @@
 //! What the API says of figures: `GET /v1/statistics`.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use serde::Deserialize;
 
@@ -21,7 +23,7 @@ pub(crate) struct Statistics {
 }
 
 /// The figures of a group.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Group {
     pub(crate) tool: Option<String>,
@@ -49,6 +51,23 @@ impl Statistics {
     /// The sum of a number of all groups.
     pub(crate) fn sum(&self, number: impl Fn(&Group) -> u64) -> u64 {
         self.groups.iter().map(number).sum()
+    }
+
+    /// The groups of groups, added up by one of their names. Durations cannot be added up.
+    pub(crate) fn by_name(&self, name: fn(&mut Group) -> &mut Option<String>) -> Vec<Group> {
+        let mut sums: BTreeMap<String, Group> = BTreeMap::new();
+        for group in &self.groups {
+            let Some(key) = name(&mut group.clone()).clone() else { continue };
+            let sum = sums.entry(key.clone()).or_default();
+            *name(sum) = Some(key);
+            sum.calls += group.calls;
+            sum.succeeded += group.succeeded;
+            sum.failed += group.failed;
+            sum.unknown += group.unknown;
+            sum.cancelled += group.cancelled;
+            sum.refused += group.refused;
+        }
+        sums.into_values().collect()
     }
 
     /// A group for each hour, also for those in which nothing ended.

@@ -39,7 +39,8 @@ struct QueuesQuery {
 struct QueueList {
     /// When this was read.
     at: DateTime<Utc>,
-    /// False if there are more open calls than are counted: the numbers are lower bounds, and the oldest may be older.
+    /// False if there are more open calls than are counted: the numbers are lower bounds, the oldest may be older, and tools may be
+    /// missing.
     is_complete: bool,
     /// Tools with open calls, at most 1,000.
     queues: Vec<QueueItem>,

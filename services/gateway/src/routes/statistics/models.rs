@@ -154,6 +154,8 @@ pub(super) async fn models(
     let question = ModelsQuestion { by, since, until, model, tool, agent };
     let _turn = gateway.long_read(&who).await?;
     let stats = gateway.store.of(&who.tenant).model_stats(&question).await?;
-    let groups = stats.groups.into_iter().take(GROUPS).map(|(group, sums)| ModelFigures::new(group, &sums)).collect();
+    // Of hours and days the latest.
+    let beyond = stats.groups.len().saturating_sub(GROUPS);
+    let groups = stats.groups.into_iter().skip(beyond).map(|(group, sums)| ModelFigures::new(group, &sums)).collect();
     Ok(axum::Json(ModelStatistics { since: stats.since, until: stats.until, is_complete: stats.is_complete, groups }))
 }
