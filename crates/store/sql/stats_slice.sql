@@ -28,17 +28,27 @@ SELECT
                     ORDER BY q.turn DESC LIMIT 1)
                 AND p.call_index > 0 AND p.class = 'unknown_tool'))::int
     ELSE 0 END AS "corrections!",
-    -- For how many turns the model has been wrong about this tool before.
-    CASE WHEN c.call_index > 0 AND c.turn > 1 AND NOT EXISTS (
-            SELECT FROM calls s
+    -- For how many turns the model has been wrong about this tool before; 0 for a call that corrects none. The calls of a turn correct
+    -- those that were fed back in the last turn that called the tool, one each, in order.
+    CASE WHEN c.call_index > 0 AND c.turn > 1 AND (
+            SELECT count(*) FROM calls p
+            WHERE p.task_id = c.task_id AND p.call_index > 0 AND p.tool = c.tool AND p.state IN ('failed', 'refused')
+                AND p.class = ANY ($4) AND p.turn = (
+                    SELECT max(q.turn) FROM calls q
+                    WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0 AND q.tool = c.tool)
+        ) > (
+            SELECT count(*) FROM calls s
             WHERE s.task_id = c.task_id AND s.turn = c.turn AND s.call_index > 0 AND s.call_index < c.call_index
                 AND s.tool = c.tool) THEN
         (SELECT count(DISTINCT p.turn)::int FROM calls p
         WHERE p.task_id = c.task_id AND p.turn < c.turn AND p.call_index > 0 AND p.tool = c.tool
             AND p.turn > COALESCE((
-                SELECT max(q.turn) FROM calls q
-                WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0 AND q.tool = c.tool
-                    AND (q.state NOT IN ('failed', 'refused') OR q.class IS NULL OR q.class <> ALL ($4))), 0))
+                -- The last turn in which none of its calls was fed back.
+                SELECT max(g.turn) FROM (
+                    SELECT q.turn FROM calls q
+                    WHERE q.task_id = c.task_id AND q.turn < c.turn AND q.call_index > 0 AND q.tool = c.tool
+                    GROUP BY q.turn
+                    HAVING bool_and(q.state NOT IN ('failed', 'refused') OR q.class IS NULL OR q.class <> ALL ($4))) g), 0))
     ELSE 0 END AS "wrong_turns!",
     COALESCE(c.call_index, -1) AS "call_index!", c.repairs IS NOT NULL AS "is_repaired!",
     CASE WHEN c.call_index > 0 THEN (

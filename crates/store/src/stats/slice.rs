@@ -192,8 +192,9 @@ impl Row {
         if self.call_index == 0 {
             return sums;
         }
-        let is_correction = self.corrections > 0;
-        let turns = self.wrong_turns.max(i32::from(is_correction));
+        // After a tool that does not exist, the first call of the next turn corrects, whatever its tool.
+        let turns = self.wrong_turns.max(self.corrections.min(1));
+        let is_correction = turns > 0;
         let is_wrong = self.class.as_deref().and_then(|class| class.parse().ok()).is_some_and(is_correctable);
         if !is_wrong && self.state != "succeeded" {
             return sums;
