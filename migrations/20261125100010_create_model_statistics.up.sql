@@ -47,3 +47,8 @@ COMMENT ON TABLE pointer_stats IS 'Places in arguments that broke a rule or were
 COMMENT ON COLUMN pointer_stats.what IS 'error, or repair.';
 COMMENT ON COLUMN pointer_stats.pointer IS 'JSON pointer; * stands for any index.';
 COMMENT ON COLUMN pointer_stats.rule IS 'The broken rule, or the kind of the repair.';
+
+-- Hours that were rolled up before have no such sums; what was counted from here on has.
+ALTER TABLE stats_progress ADD COLUMN models_since timestamptz;
+UPDATE stats_progress SET models_since = rolled_until;
+COMMENT ON COLUMN stats_progress.models_since IS 'Sums of models and of places begin here; null: with the first call.';

@@ -8,6 +8,7 @@ mod histogram;
 mod models;
 mod question;
 mod roll_up;
+mod rows;
 mod slice;
 mod tally;
 

@@ -8,6 +8,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ran {
+    /// It has not ended, so this is not decided.
+    NotEnded,
     /// No attempt was started.
     NotRun,
     /// One attempt.
@@ -16,6 +18,8 @@ pub enum Ran {
     AgainSameKey,
     /// Several attempts of a tool that may run again, or whose earlier attempts are known to have done nothing.
     Again,
+    /// It was cancelled after an attempt had started: how much the tool did before it stopped is not known.
+    Stopped,
     /// An attempt of an `unsafe` tool ended without anybody knowing whether it did its work.
     Unknown,
 }
@@ -24,7 +28,9 @@ pub enum Ran {
 pub const fn ran(state: CallState, effect: ToolEffect, attempts: u32) -> Ran {
     match (state, attempts, effect) {
         (CallState::Unknown, ..) => Ran::Unknown,
+        (CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait, ..) => Ran::NotEnded,
         (_, 0, _) => Ran::NotRun,
+        (CallState::Cancelled, ..) => Ran::Stopped,
         (_, 1, _) => Ran::Once,
         (.., ToolEffect::Keyed) => Ran::AgainSameKey,
         (.., ToolEffect::Read | ToolEffect::Idempotent | ToolEffect::Unsafe) => Ran::Again,
@@ -39,8 +45,11 @@ mod tests {
     fn what_the_ledger_says() {
         for (state, effect, attempts, expected) in [
             (CallState::Refused, ToolEffect::Unsafe, 0, Ran::NotRun),
-            (CallState::Ready, ToolEffect::Keyed, 0, Ran::NotRun),
-            (CallState::Running, ToolEffect::Keyed, 1, Ran::Once),
+            (CallState::Ready, ToolEffect::Keyed, 0, Ran::NotEnded),
+            (CallState::Running, ToolEffect::Keyed, 1, Ran::NotEnded),
+            (CallState::RetryWait, ToolEffect::Read, 2, Ran::NotEnded),
+            (CallState::Cancelled, ToolEffect::Keyed, 0, Ran::NotRun),
+            (CallState::Cancelled, ToolEffect::Read, 1, Ran::Stopped),
             (CallState::Failed, ToolEffect::Read, 1, Ran::Once),
             (CallState::Succeeded, ToolEffect::Keyed, 3, Ran::AgainSameKey),
             (CallState::Succeeded, ToolEffect::Idempotent, 2, Ran::Again),

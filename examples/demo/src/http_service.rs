@@ -121,6 +121,18 @@ fn reply(path: &str, earlier: usize) -> Reply {
         ("/taxis", _) => done(r#"{"taxi": "沪A-12345"}"#),
         ("/rooms", _) => Reply { status: 409, retry_after: None, body: r#"{"error": "no room is free that night"}"# },
         ("/trains", 0 | 1) => Reply { status: 503, retry_after: None, body: r#"{"error": "the timetable is busy"}"# },
+        // An outage of some seconds, a longer one, and a single failure now and then.
+        ("/flights", 0..16) | ("/rates", 0..40) => {
+            Reply { status: 503, retry_after: None, body: r#"{"error": "down for maintenance"}"# }
+        }
+        ("/flights", _) => {
+            done(r#"{"flights": [{"number": "RD 417", "departs": "08:40"}, {"number": "RD 91", "departs": "17:05"}]}"#)
+        }
+        ("/rates", _) => done(r#"{"rate": 8.2391, "at": "close of the last day"}"#),
+        ("/tables", n) if n % 7 == 3 => {
+            Reply { status: 503, retry_after: None, body: r#"{"error": "the book is locked"}"# }
+        }
+        ("/tables", _) => done(r#"{"table": "T-207", "confirmed": true}"#),
         ("/trains", _) => done(r#"{"trains": ["08:15", "13:40"]}"#),
         _ => Reply { status: 404, retry_after: None, body: r#"{"error": "no such service"}"# },
     }

@@ -10,6 +10,7 @@ mod poll;
 mod real_model;
 mod record;
 mod scenarios;
+mod showcase;
 mod stack;
 mod task;
 
@@ -18,7 +19,7 @@ use std::{process::ExitCode, time::Instant};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{real_model::RealModel, scenarios::Scenario, stack::Stack};
+use crate::{real_model::RealModel, scenarios::Scenario, showcase::Desk, stack::Stack};
 
 /// Shows what Redial does, on private servers in .redial/demo; exit code 1 if a scenario does not hold.
 #[derive(Parser, Debug)]
@@ -83,8 +84,10 @@ async fn run(real_model: Option<RealModel>, stay: bool) -> anyhow::Result<ExitCo
         return Ok(ExitCode::from(130));
     };
     if stay && result.is_ok() {
-        output::line(format!("Look at what happened: {}/console   (Ctrl-C ends the demo)", stack.http_url()));
-        stop.await;
+        tokio::select! {
+            () = show(stack.http_url()) => {}
+            () = &mut stop => {}
+        }
     }
     // Also after an error: no process may stay behind.
     let closed = stack.close().await;
@@ -119,6 +122,25 @@ async fn run_all(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, us
     }
     output::line("");
     Ok((held, scenarios.len()))
+}
+
+/// Fills the console, and goes on until it is stopped. What fails there is told, and what is there can be looked at.
+async fn show(url: &str) {
+    let worked = async {
+        let mut desk = Desk::open(url).await?;
+        desk.work().await?;
+        anyhow::Ok(desk)
+    };
+    let desk = worked.await;
+    output::line(format!("Look at what happened: {url}/console   (Ctrl-C ends the demo)"));
+    let gone_on = match desk {
+        Ok(mut desk) => desk.go_on().await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = gone_on {
+        output::error_line(format!("demo: {error:#}"));
+    }
+    std::future::pending().await
 }
 
 /// Completes on Ctrl-C, on SIGTERM, and when the terminal is closed.

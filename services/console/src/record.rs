@@ -48,8 +48,7 @@ pub(crate) struct CallItem {
     pub(crate) sent: Option<String>,
     #[serde(default)]
     pub(crate) repairs: Vec<Repair>,
-    /// `not_run`, `once`, `again_same_key`, `again` or `unknown`.
-    #[serde(default)]
+    /// How often the tool ran: see [`ledger`].
     pub(crate) ran: String,
     #[serde(default)]
     pub(crate) lease_until: Option<DateTime<Utc>>,
@@ -138,20 +137,27 @@ impl CallItem {
 
     /// What the effect ledger says.
     pub(crate) fn ledger(&self) -> (&'static str, &'static str) {
-        match self.ran.as_str() {
-            "not_run" => ("not_run", "never ran"),
-            "once" => ("once", "ran once"),
-            "again_same_key" => ("again", "ran again with the same key"),
-            "again" => ("again", "ran again"),
-            "unknown" => ("unknown", "unknown: look"),
-            _ => ("waiting", "not ended"),
-        }
+        ledger(&self.ran)
     }
 
     /// The arguments as the tool gets them.
     pub(crate) fn arguments_tree(&self) -> Html {
         let name = format!("{}-args", self.lane());
         self.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
+    }
+}
+
+/// The glyph and the words of the effect ledger for what the API calls `ran`.
+pub(crate) fn ledger(ran: &str) -> (&'static str, &'static str) {
+    match ran {
+        "not_ended" => ("waiting", "not ended"),
+        "not_run" => ("not_run", "never ran"),
+        "once" => ("once", "ran once"),
+        "again_same_key" => ("again", "ran again with the same key"),
+        "again" => ("again", "ran again"),
+        "stopped" => ("cancelled", "stopped after it had begun"),
+        "unknown" => ("unknown", "unknown: look"),
+        _ => ("waiting", "not known to this version"),
     }
 }
 

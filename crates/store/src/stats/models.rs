@@ -60,7 +60,7 @@ pub struct ModelGroup {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct ModelStats {
-    /// The start of the first hour.
+    /// The start of the first hour, or when a previous version was upgraded that counted nothing of this.
     pub since: Time,
     /// The figures are complete for calls that ended before this.
     pub until: Time,
@@ -86,7 +86,7 @@ pub struct PlaceLine {
 /// The places of a tool.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The start of the first hour.
+    /// The start of the first hour, or when a previous version was upgraded that counted nothing of this.
     pub since: Time,
     /// The figures are complete for calls that ended before this.
     pub until: Time,

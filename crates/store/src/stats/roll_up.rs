@@ -1,19 +1,13 @@
 //! Adds ended calls to the statistics of their hours, slice by slice.
 
-use std::collections::BTreeMap;
-
 use chrono::TimeDelta;
 use sqlx::PgConnection;
 
 use super::{
-    histogram::Histogram,
+    rows,
     slice::{self, Range, Slice, hour_of},
-    tally::{AttemptKey, AttemptSums, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UsageSums, What},
 };
-use crate::{
-    Store, StoreError, Time,
-    columns::{bigint, column, unsigned},
-};
+use crate::{Store, StoreError, Time};
 
 /// Rows for one hour: of calls, and the same number for attempts. What is beyond is counted as one.
 const MOST: usize = 1_000;
@@ -106,8 +100,8 @@ impl Store {
             let until = bound.min(hour + TimeDelta::hours(1));
             let Slice { tally, calls, until } =
                 slice::read(&mut transaction, Range { from: next, until, limit }).await?;
-            let changed = read_hour(&mut transaction, hour).await?.merge(tally, MOST);
-            write(&mut transaction, &changed).await?;
+            let changed = rows::read_hour(&mut transaction, hour).await?.merge(tally, MOST);
+            rows::write(&mut transaction, &changed).await?;
             set_progress(&mut transaction, until).await?;
             transaction.commit().await?;
             Ok(RolledUp::Added { calls })
@@ -199,201 +193,6 @@ async fn first_end(db: &mut PgConnection, from: Time) -> Result<Option<Time>, sq
     )
     .fetch_optional(db)
     .await
-}
-
-/// The sums of an hour.
-async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally, sqlx::Error> {
-    let until = hour + TimeDelta::hours(1);
-    Ok(Tally {
-        calls: read_calls(&mut *db, hour, until).await?,
-        attempts: read_attempts(&mut *db, hour, until).await?,
-        models: read_models(&mut *db, hour, until).await?,
-        places: read_places(db, hour, until).await?,
-    })
-}
-
-/// The sums of calls of these hours.
-pub(super) async fn read_calls(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<CallKey, CallSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM call_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut calls = BTreeMap::new();
-    for row in rows {
-        let key = CallKey { hour: row.hour, tenant: row.tenant, tool: row.tool, state: row.state, class: row.class };
-        let usage = UsageSums {
-            answers: unsigned(row.answers),
-            input_tokens: unsigned(row.input_tokens),
-            output_tokens: unsigned(row.output_tokens),
-            cost_micros: unsigned(row.cost_micros),
-            tokens_unknown: unsigned(row.tokens_unknown),
-            cost_unknown: unsigned(row.cost_unknown),
-        };
-        let sums = CallSums {
-            calls: unsigned(row.calls),
-            retries: unsigned(row.retries),
-            corrections: unsigned(row.corrections),
-            durations: Histogram::from_column(&row.durations),
-            usage,
-        };
-        calls.insert(key, sums);
-    }
-    Ok(calls)
-}
-
-/// The sums of attempts of these hours.
-pub(super) async fn read_attempts(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<AttemptKey, AttemptSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM attempt_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut attempts = BTreeMap::new();
-    for row in rows {
-        let key = AttemptKey { hour: row.hour, tenant: row.tenant, worker: row.worker, tool: row.tool };
-        let sums = AttemptSums {
-            attempts: unsigned(row.attempts),
-            failed: unsigned(row.failed),
-            durations: Histogram::from_column(&row.durations),
-        };
-        attempts.insert(key, sums);
-    }
-    Ok(attempts)
-}
-
-/// The sums of models of these hours.
-pub(super) async fn read_models(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<ModelKey, ModelSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM model_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut models = BTreeMap::new();
-    for row in rows {
-        let key = ModelKey { hour: row.hour, tenant: row.tenant, agent: row.agent, model: row.model, tool: row.tool };
-        let sums = ModelSums {
-            calls: unsigned(row.calls),
-            right_at_once: unsigned(row.right_at_once),
-            repaired: unsigned(row.repaired),
-            wrong: unsigned(row.wrong),
-            corrected: [unsigned(row.corrected_1), unsigned(row.corrected_2), unsigned(row.corrected_3)],
-            usage: UsageSums {
-                answers: unsigned(row.answers),
-                input_tokens: unsigned(row.input_tokens),
-                output_tokens: unsigned(row.output_tokens),
-                cost_micros: unsigned(row.cost_micros),
-                tokens_unknown: unsigned(row.tokens_unknown),
-                cost_unknown: unsigned(row.cost_unknown),
-            },
-        };
-        models.insert(key, sums);
-    }
-    Ok(models)
-}
-
-/// The places of these hours.
-pub(super) async fn read_places(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM pointer_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut places = BTreeMap::new();
-    for row in rows {
-        let what = if row.what == What::Repair.as_str() { What::Repair } else { What::Error };
-        let (hour, tenant, tool, pointer, rule) = (row.hour, row.tenant, row.tool, row.pointer, row.rule);
-        places.insert(PlaceKey { hour, tenant, tool, what, pointer, rule }, unsigned(row.calls));
-    }
-    Ok(places)
-}
-
-async fn write(db: &mut PgConnection, tally: &Tally) -> Result<(), sqlx::Error> {
-    let rows: Vec<(&CallKey, &CallSums)> = tally.calls.iter().collect();
-    sqlx::query_file!(
-        "sql/write_call_stats.sql",
-        &column(&rows, |(key, _)| key.hour),
-        &column(&rows, |(key, _)| key.tenant.clone()),
-        &column(&rows, |(key, _)| key.tool.clone()),
-        &column(&rows, |(key, _)| key.state.clone()),
-        &column(&rows, |(key, _)| key.class.clone()),
-        &column(&rows, |(_, sums)| bigint(sums.calls)),
-        &column(&rows, |(_, sums)| bigint(sums.retries)),
-        &column(&rows, |(_, sums)| bigint(sums.corrections)),
-        &column(&rows, |(_, sums)| sums.durations.to_column()),
-        &column(&rows, |(_, sums)| bigint(sums.usage.answers)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.input_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.output_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_micros)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.tokens_unknown)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_unknown)),
-    )
-    .execute(&mut *db)
-    .await?;
-    let rows: Vec<(&AttemptKey, &AttemptSums)> = tally.attempts.iter().collect();
-    sqlx::query_file!(
-        "sql/write_attempt_stats.sql",
-        &column(&rows, |(key, _)| key.hour),
-        &column(&rows, |(key, _)| key.tenant.clone()),
-        &column(&rows, |(key, _)| key.worker.clone()),
-        &column(&rows, |(key, _)| key.tool.clone()),
-        &column(&rows, |(_, sums)| bigint(sums.attempts)),
-        &column(&rows, |(_, sums)| bigint(sums.failed)),
-        &column(&rows, |(_, sums)| sums.durations.to_column()),
-    )
-    .execute(&mut *db)
-    .await?;
-    write_models(db, &tally.models).await?;
-    write_places(db, &tally.places).await
-}
-
-async fn write_models(db: &mut PgConnection, models: &BTreeMap<ModelKey, ModelSums>) -> Result<(), sqlx::Error> {
-    let rows: Vec<(&ModelKey, &ModelSums)> = models.iter().collect();
-    sqlx::query_file!(
-        "sql/write_model_stats.sql",
-        &column(&rows, |(key, _)| key.hour),
-        &column(&rows, |(key, _)| key.tenant.clone()),
-        &column(&rows, |(key, _)| key.agent.clone()),
-        &column(&rows, |(key, _)| key.model.clone()),
-        &column(&rows, |(key, _)| key.tool.clone()),
-        &column(&rows, |(_, sums)| bigint(sums.calls)),
-        &column(&rows, |(_, sums)| bigint(sums.right_at_once)),
-        &column(&rows, |(_, sums)| bigint(sums.repaired)),
-        &column(&rows, |(_, sums)| bigint(sums.wrong)),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[0])),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[1])),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[2])),
-        &column(&rows, |(_, sums)| bigint(sums.usage.answers)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.input_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.output_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_micros)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.tokens_unknown)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_unknown)),
-    )
-    .execute(db)
-    .await
-    .map(|_| ())
-}
-
-async fn write_places(db: &mut PgConnection, places: &BTreeMap<PlaceKey, u64>) -> Result<(), sqlx::Error> {
-    let rows: Vec<(&PlaceKey, &u64)> = places.iter().collect();
-    sqlx::query_file!(
-        "sql/write_pointer_stats.sql",
-        &column(&rows, |(key, _)| key.hour),
-        &column(&rows, |(key, _)| key.tenant.clone()),
-        &column(&rows, |(key, _)| key.tool.clone()),
-        &column(&rows, |(key, _)| key.what.as_str().to_owned()),
-        &column(&rows, |(key, _)| key.pointer.clone()),
-        &column(&rows, |(key, _)| key.rule.clone()),
-        &column(&rows, |(_, calls)| bigint(**calls)),
-    )
-    .execute(db)
-    .await
-    .map(|_| ())
 }
 
 #[cfg(test)]

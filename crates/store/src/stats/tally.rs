@@ -1,6 +1,6 @@
 //! Sums of calls and attempts by hour and name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use redial_proto::TurnUsage;
 
@@ -142,6 +142,8 @@ pub(crate) struct Tally {
 
 /// Counted under this name: what an hour has no more room for.
 pub(crate) const OTHER: &str = "(other)";
+/// Places of one tool of a tenant in an hour: models invent names of arguments without end, and others need room too.
+const PLACES_OF_TOOL: usize = 50;
 /// Counted under this name: calls of tools that are not registered. Models and clients invent such names without end.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
 
@@ -235,9 +237,19 @@ impl Tally {
             all.add(&sums);
             changed.models.insert(key, all.clone());
         }
+        let mut of_tools: HashMap<(String, String), usize> = HashMap::new();
+        for key in self.places.keys() {
+            *of_tools.entry(key.of_tool()).or_default() += 1;
+        }
         for (key, calls) in slice.places {
-            let full = self.places.len() >= most && !self.places.contains_key(&key);
-            let key = if full { key.other() } else { key };
+            let known = self.places.contains_key(&key);
+            let of_tool = of_tools.entry(key.of_tool()).or_default();
+            let key = match (known, *of_tool >= PLACES_OF_TOOL, self.places.len() >= most) {
+                (true, ..) | (_, false, false) => key,
+                (false, true, false) => key.other_place(),
+                (false, _, true) => key.other(),
+            };
+            *of_tool += usize::from(!known);
             let all = self.places.entry(key.clone()).or_default();
             *all = all.saturating_add(calls);
             changed.places.insert(key, *all);
@@ -253,6 +265,14 @@ impl ModelKey {
 }
 
 impl PlaceKey {
+    fn of_tool(&self) -> (String, String) {
+        (self.tenant.clone(), self.tool.clone())
+    }
+
+    fn other_place(self) -> Self {
+        Self { pointer: OTHER.into(), rule: OTHER.into(), ..self }
+    }
+
     fn other(self) -> Self {
         Self { tenant: OTHER.into(), tool: OTHER.into(), pointer: OTHER.into(), rule: OTHER.into(), ..self }
     }
@@ -290,6 +310,32 @@ mod tests {
         assert_eq!(hour.calls.values().map(|sums| sums.calls).sum::<u64>(), 210);
         assert_eq!(hour.attempts.values().map(|sums| sums.attempts).sum::<u64>(), 105);
         assert_eq!(hour.calls[&key(3, "failed")].calls, 2, "what has a row keeps it");
+    }
+
+    #[test]
+    fn invented_places_of_one_tool_leave_room_for_others() {
+        let key = |tool: &str, pointer: String| PlaceKey {
+            hour: Time::UNIX_EPOCH,
+            tenant: "default".to_owned(),
+            tool: tool.to_owned(),
+            what: What::Error,
+            pointer,
+            rule: "additionalProperties".to_owned(),
+        };
+        let mut hour = Tally::default();
+        for n in 0..1_000 {
+            let mut slice = Tally::default();
+            slice.places.insert(key("noisy", format!("/invented_{n}")), 1);
+            slice.places.insert(key("quiet", format!("/{}", n % 3)), 1);
+            hour.merge(slice, 200);
+        }
+        let of = |tool: &str| -> Vec<u64> {
+            hour.places.iter().filter(|(key, _)| key.tool == tool).map(|(_, calls)| *calls).collect()
+        };
+        assert_eq!((of("noisy").len(), of("noisy").iter().sum::<u64>()), (PLACES_OF_TOOL + 1, 1_000));
+        assert_eq!(of("quiet"), [334, 333, 333]);
+        let other = PlaceKey { rule: OTHER.to_owned(), ..key("noisy", OTHER.to_owned()) };
+        assert_eq!(hour.places[&other], 950);
     }
 
     #[test]

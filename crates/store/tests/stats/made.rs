@@ -22,6 +22,9 @@ pub(crate) struct Made {
     pub(crate) reply: Option<String>,
     /// Task, turn and call index.
     pub(crate) task: Option<(Uuid, i32, i32)>,
+    /// The broken rules and the repairs, as JSON.
+    pub(crate) details: Option<String>,
+    pub(crate) repairs: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -47,6 +50,8 @@ impl Made {
             attempts,
             reply: None,
             task: None,
+            details: None,
+            repairs: None,
         }
     }
 
@@ -64,6 +69,19 @@ impl Made {
 
     pub(crate) fn in_task(self, task: Uuid, turn: i32, call_index: i32) -> Self {
         Self { task: Some((task, turn, call_index)), ..self }
+    }
+
+    /// With a broken rule at each of these places.
+    pub(crate) fn broken_at(self, pointers: &[&str], rule: &str) -> Self {
+        let error = |path: &&str| format!(r#"{{"path": "{path}", "rule": "{rule}", "allowed": ""}}"#);
+        let errors: Vec<String> = pointers.iter().map(error).collect();
+        Self { details: Some(format!("[{}]", errors.join(","))), ..self }
+    }
+
+    /// After a repair at this place.
+    pub(crate) fn repaired_at(self, pointer: &str, kind: &str) -> Self {
+        let repair = format!(r#"[{{"kind": "{kind}", "path": "{pointer}", "before": "", "after": ""}}]"#);
+        Self { repairs: Some(repair), ..self }
     }
 
     /// Any call that ended within three hours after `begin`.
@@ -115,8 +133,9 @@ impl Made {
         };
         sqlx::query(
             "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
-                                attempt, state, class, finished_at, task_id, turn, call_index)
-             VALUES ($1, $2, $2, 1, false, $3, 'default', 'read', $4, '{}', $5, $6, $7, $8, $9, $10, $11)",
+                                attempt, state, class, finished_at, task_id, turn, call_index, details, repairs)
+             VALUES ($1, $2, $2, 1, false, $3, 'default', 'read', $4, '{}', $5, $6, $7, $8, $9, $10, $11,
+                     $12::json, $13::json)",
         )
         .bind(self.id)
         .bind(self.finished_at - TimeDelta::milliseconds(self.total_ms))
@@ -129,6 +148,8 @@ impl Made {
         .bind(task)
         .bind(turn)
         .bind(call_index)
+        .bind(&self.details)
+        .bind(&self.repairs)
         .execute(&mut *db)
         .await
         .unwrap();

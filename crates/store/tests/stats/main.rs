@@ -5,5 +5,6 @@
 mod expected;
 mod fixture;
 mod made;
+mod models;
 mod rolling;
 mod unknown;

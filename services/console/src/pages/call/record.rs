@@ -45,6 +45,7 @@ pub(crate) struct CallRecord {
     pub(crate) feedback: Option<Box<RawValue>>,
     pub(crate) arguments: Box<RawValue>,
     pub(crate) effect: String,
+    pub(crate) ran: String,
     pub(crate) pool: String,
     pub(crate) deadline_at: DateTime<Utc>,
     #[serde(default)]
@@ -117,20 +118,9 @@ impl CallRecord {
             arguments: None,
             sent: None,
             repairs: Vec::new(),
-            ran: self.ran().to_owned(),
+            ran: self.ran.clone(),
             redriven_as: self.redriven_as.clone(),
             attempts_made: self.attempts_made.iter().map(attempt).collect(),
-        }
-    }
-
-    /// How often the tool ran, as `GET /v1/tasks/{id}/calls` says it.
-    fn ran(&self) -> &'static str {
-        match (self.state.as_str(), self.attempts, self.effect.as_str()) {
-            ("unknown", ..) => "unknown",
-            (_, 0, _) => "not_run",
-            (_, 1, _) => "once",
-            (.., "keyed") => "again_same_key",
-            _ => "again",
         }
     }
 

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallView, Code, Language, TaskId, ToolEffect};
 use redial_store::audit::{CallAudit, LateRecord};
-use redial_views::call_view;
+use redial_views::{Ran, call_view, ran};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -20,6 +20,8 @@ pub(super) struct CallRecord {
     arguments: Box<RawValue>,
     /// What the tool does to the world; decides whether the call is retried when nobody knows how an attempt ended.
     effect: ToolEffect,
+    /// How often the tool ran.
+    ran: Ran,
     /// The pool whose workers run it.
     pool: String,
     /// No attempt starts later.
@@ -71,9 +73,12 @@ impl CallRecord {
             outcome: late.outcome.clone(),
         };
         let effect = record.effect.parse().map_err(redial_store::StoreError::BadData)?;
+        let state = line.state.parse().map_err(redial_store::StoreError::BadData)?;
+        let attempts = u32::try_from(line.attempts).unwrap_or(0);
         Ok(Self {
             arguments: record.arguments.clone(),
             effect,
+            ran: ran(state, effect, attempts),
             pool: record.pool.clone(),
             deadline_at: record.deadline_at,
             cancel_requested: record.cancel_requested,

@@ -1,0 +1,188 @@
+//! How often models were right, and which places in arguments are corrected: the same live and rolled up.
+
+use chrono::TimeDelta;
+use redial_proto::ErrorClass;
+use redial_store::{
+    Purpose, Store, Time,
+    stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Places, What},
+};
+use uuid::Uuid;
+
+use crate::{
+    fixture::{Fixture, roll_up},
+    made::Made,
+};
+
+fn question(by: ModelsBy, since: Time) -> ModelsQuestion {
+    ModelsQuestion { by, since, until: None, model: None, tool: None, agent: None }
+}
+
+fn tenant() -> redial_proto::Tenant {
+    redial_proto::Tenant::default()
+}
+
+async fn models(store: &Store, question: &ModelsQuestion) -> ModelStats {
+    store.of(&tenant()).model_stats(question).await.unwrap()
+}
+
+async fn places(store: &Store, tool: &str, since: Time) -> Places {
+    store.of(&tenant()).places(tool, since, None).await.unwrap()
+}
+
+/// Calls, right at once, repaired, wrong, corrected in one, two and three or more turns.
+const fn figures(sums: &ModelSums) -> [u64; 7] {
+    let [one, two, three] = sums.corrected;
+    [sums.calls, sums.right_at_once, sums.repaired, sums.wrong, one, two, three]
+}
+
+/// Asks live and after the roll-up, which must make no difference.
+async fn by_tool(fixture: &Fixture) -> Vec<(String, [u64; 7])> {
+    let store = fixture.store(Purpose::Dispatch).await;
+    let asked = question(ModelsBy::Tool, fixture.begin);
+    let live = models(&store, &asked).await;
+    roll_up(&store, fixture.end(), 3).await;
+    let rolled = models(&store, &asked).await;
+    assert_eq!(live.groups, rolled.groups);
+    store.close().await;
+    let line = |(group, sums): (redial_store::stats::ModelGroup, ModelSums)| (group.tool.unwrap(), figures(&sums));
+    rolled.groups.into_iter().map(line).collect()
+}
+
+fn wrong(tool: &str, at: Time) -> Made {
+    Made::new(tool, at).failed("refused", ErrorClass::InvalidArguments)
+}
+
+#[tokio::test]
+async fn calls_of_a_turn_correct_those_of_the_turn_before_one_each() {
+    let mut fixture = Fixture::empty().await;
+    let (at, task) = (fixture.begin, Uuid::now_v7());
+    for made in [
+        Made::new("model-m", at).in_task(task, 1, 0),
+        wrong("book", at).in_task(task, 1, 1),
+        wrong("book", at).in_task(task, 1, 2),
+        Made::new("model-m", at).in_task(task, 2, 0),
+        Made::new("book", at).in_task(task, 2, 1),
+        Made::new("book", at).in_task(task, 2, 2),
+        // Nothing is left that it could correct.
+        Made::new("book", at).in_task(task, 2, 3),
+        Made::new("model-m", at).in_task(task, 3, 0),
+        Made::new("book", at).in_task(task, 3, 1),
+    ] {
+        fixture.add(made).await;
+    }
+    assert_eq!(by_tool(&fixture).await, [("book".to_owned(), [6, 2, 0, 2, 2, 0, 0])]);
+}
+
+#[tokio::test]
+async fn a_correction_counts_once_it_succeeds_under_the_turns_that_it_took() {
+    let mut fixture = Fixture::empty().await;
+    let at = fixture.begin;
+    let call = |tool: &str, task, turn| Made::new(tool, at).in_task(task, turn, 1);
+    let wrong = |tool: &str, task, turn| wrong(tool, at).in_task(task, turn, 1);
+    // Right at the first, second, third, fourth and fifth time, and never.
+    for turns in 0..5 {
+        let task = Uuid::now_v7();
+        for turn in 1..=turns {
+            fixture.add(wrong("book", task, turn)).await;
+        }
+        fixture.add(call("book", task, turns + 1)).await;
+    }
+    let gave_up = Uuid::now_v7();
+    for turn in 1..=3 {
+        fixture.add(wrong("book", gave_up, turn)).await;
+    }
+    // Repaired in code; down, which says nothing of the arguments; without a task.
+    let repaired = || Made::new("find", at).repaired_at("/city", "key_name");
+    fixture.add(repaired().in_task(Uuid::now_v7(), 1, 1)).await;
+    let down = Made::new("find", at).failed("failed", ErrorClass::Unavailable);
+    fixture.add(down.in_task(Uuid::now_v7(), 1, 1)).await;
+    fixture.add(repaired()).await;
+    // A name that does not exist is corrected under the name that comes next.
+    let task = Uuid::now_v7();
+    let unknown = Made::new("no_such", at).failed("refused", ErrorClass::UnknownTool);
+    fixture.add(unknown.in_task(task, 1, 1)).await;
+    fixture.add(call("pay", task, 2)).await;
+    let expected = [
+        ("(unknown tool)", [1, 0, 0, 1, 0, 0, 0]),
+        ("book", [18, 1, 0, 5, 1, 1, 2]),
+        ("find", [2, 0, 1, 0, 0, 0, 0]),
+        ("pay", [1, 0, 0, 0, 1, 0, 0]),
+    ];
+    assert_eq!(by_tool(&fixture).await, expected.map(|(tool, figures)| (tool.to_owned(), figures)));
+}
+
+#[tokio::test]
+async fn figures_belong_to_the_model_and_the_agent_of_the_turn_and_to_its_tenant() {
+    let mut fixture = Fixture::empty().await;
+    let (at, task) = (fixture.begin, Uuid::now_v7());
+    let usage = r#"{"usage": {"input_tokens": 10, "output_tokens": 2, "cost_micros": 7}}"#;
+    let turn = |tool: &str, turn| Made { reply: Some(usage.to_owned()), ..Made::new(tool, at) }.in_task(task, turn, 0);
+    fixture.add(turn("model-small", 1)).await;
+    fixture.add(Made::new("book", at).in_task(task, 1, 1)).await;
+    fixture.add(turn("model-large", 2)).await;
+    fixture.add(wrong("book", at + TimeDelta::hours(1)).in_task(task, 2, 1)).await;
+    let elsewhere = Made { tenant: "acme".to_owned(), ..Made::new("book", at) };
+    fixture.add(elsewhere.in_task(Uuid::now_v7(), 1, 1)).await;
+
+    let store = fixture.store(Purpose::Dispatch).await;
+    roll_up(&store, fixture.end(), 100).await;
+    let by_model = models(&store, &question(ModelsBy::Model, fixture.begin)).await.groups;
+    let line = |(group, sums): &(redial_store::stats::ModelGroup, ModelSums)| {
+        (group.model.clone().unwrap(), sums.right_at_once, sums.wrong, sums.usage.answers, sums.usage.cost_micros)
+    };
+    let seen: Vec<_> = by_model.iter().map(line).collect();
+    assert_eq!(seen, [("large".to_owned(), 0, 1, 1, 7), ("small".to_owned(), 1, 0, 1, 7)]);
+    let only = ModelsQuestion { model: Some("large".to_owned()), ..question(ModelsBy::Hour, fixture.begin) };
+    let hours = models(&store, &only).await.groups;
+    assert_eq!(hours.iter().map(|(_, sums)| sums.wrong).collect::<Vec<_>>(), [0, 1]);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_place_counts_once_for_each_call_with_any_index() {
+    let mut fixture = Fixture::empty().await;
+    let at = fixture.begin;
+    let broken = |pointers: &[&str]| wrong("book", at).broken_at(pointers, "type");
+    fixture.add(broken(&["/guests/0/name", "/guests/12/name", "/date"])).await;
+    fixture.add(broken(&["/guests/1/name"])).await;
+    fixture.add(Made::new("book", at).repaired_at("/date", "key_name")).await;
+    fixture.add(Made { tenant: "acme".to_owned(), ..broken(&["/date"]) }).await;
+    fixture.add(wrong("other", at).broken_at(&["/date"], "type")).await;
+    // Too long to be read, and not what this version can read: they are calls, and no places.
+    fixture.add(broken(&[&"/x".repeat(9_000)])).await;
+    fixture.add(Made { details: Some("{}".to_owned()), ..wrong("book", at) }).await;
+
+    let store = fixture.store(Purpose::Dispatch).await;
+    let live = places(&store, "book", fixture.begin).await.places;
+    roll_up(&store, fixture.end(), 2).await;
+    let rolled = places(&store, "book", fixture.begin).await.places;
+    assert_eq!(live, rolled);
+    let lines: Vec<_> =
+        rolled.iter().map(|line| (line.what, line.pointer.as_str(), line.rule.as_str(), line.calls)).collect();
+    assert_eq!(
+        lines,
+        [
+            (What::Error, "/guests/*/name", "type", 2),
+            (What::Error, "/date", "type", 1),
+            (What::Repair, "/date", "key_name", 1)
+        ]
+    );
+    store.close().await;
+}
+
+#[tokio::test]
+async fn hours_that_were_counted_without_these_figures_are_not_shown_as_empty() {
+    let mut fixture = Fixture::empty().await;
+    fixture.add(wrong("book", fixture.begin).in_task(Uuid::now_v7(), 1, 1)).await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    roll_up(&store, fixture.end(), 100).await;
+    // As the migration leaves what a previous version counted.
+    sqlx::raw_sql("TRUNCATE model_stats, pointer_stats; UPDATE stats_progress SET models_since = rolled_until")
+        .execute(&fixture.db)
+        .await
+        .unwrap();
+    let stats = models(&store, &question(ModelsBy::Tool, fixture.begin)).await;
+    assert_eq!((stats.since, stats.groups.len()), (fixture.end(), 0));
+    assert_eq!(places(&store, "book", fixture.begin).await.since, fixture.end());
+    store.close().await;
+}
