@@ -103,6 +103,23 @@ impl TenantStore<'_> {
         self.store.task_report(self.tenant, task, after, max_bytes).await
     }
 
+    /// The number of the last step of a task; 0 if there is none, or no such task of the tenant.
+    pub async fn last_step(&self, task: TaskId) -> Result<u32, StoreError> {
+        self.store
+            .run_again(|| async {
+                let mut db = self.store.checkout().await?;
+                let last = sqlx::query_scalar!(
+                    "SELECT s.n FROM task_steps s JOIN tasks t ON t.id = s.task_id
+                     WHERE t.id = $1 AND t.tenant = $2 ORDER BY s.n DESC LIMIT 1",
+                    task.0,
+                    self.tenant.as_str()
+                );
+                let last = last.fetch_optional(&mut *db).await?;
+                Ok(db.done(last.map_or(0, |last| u32::try_from(last).unwrap_or(0))))
+            })
+            .await
+    }
+
     /// The same in pages of about `about` bytes, for who can take a step of any length: nothing is cut.
     pub async fn task_page(&self, task: TaskId, after: u32, about: usize) -> Result<Option<TaskReport>, StoreError> {
         self.store.task_page(self.tenant, task, after, about).await

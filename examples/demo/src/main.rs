@@ -140,7 +140,7 @@ async fn show(url: &str) {
     if let Err(error) = gone_on {
         output::error_line(format!("demo: {error:#}"));
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Completes on Ctrl-C, on SIGTERM, and when the terminal is closed.

@@ -133,7 +133,7 @@ impl Desk {
             5 => ("desk", "How will the weather be in a week, and which day is that?".to_owned()),
             6 => ("desk", format!("From {to} to {from}, with EUR: the same way back.")),
             // More than the restaurant takes: the model does not find that out.
-            _ => ("desk", format!("A big table for {} at {place} tomorrow.", n + 9)),
+            _ => ("desk", format!("A big table for {} at {place} tomorrow.", n % 4 + 9)),
         };
         // Two guests write again and again, the others once.
         let conversation = ["guest Bennett", "旅客 陳先生"].get(n % 6);

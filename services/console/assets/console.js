@@ -192,16 +192,11 @@ let lastAsked = performance.now();
 
 // ---- Times ----------------------------------------------------------------------------------------------------------
 
-const two = (large, unit, small, smaller) => (small === 0 || large >= 10 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smaller}`);
-
 function words(ms) {
   const s = Math.floor(ms / 1000);
-  if (s < 1) return `${ms} ms`;
-  if (s < 10) return `${s}.${Math.floor((ms % 1000) / 100)} s`;
   if (s < 60) return `${s} s`;
-  if (s < 3600) return two(Math.floor(s / 60), "min", s % 60, "s");
-  if (s < 86400) return two(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
-  return two(Math.floor(s / 86400), "d", Math.floor((s % 86400) / 3600), "h");
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  return s < 86400 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
 }
 
 function age() {
@@ -246,6 +241,15 @@ document.addEventListener("click", (event) => {
   if (element && (element.tagName === "BUTTON" || element.getAttribute("role") === "button")) { event.preventDefault(); copy(element); }
 });
 
+// How long a redrive takes at the rate that somebody types; the words are those of the page, for the rate that it came with.
+document.addEventListener("input", (event) => {
+  const told = document.querySelector("[data-takes]");
+  if (!told || event.target.name !== "rate") return;
+  const rate = Number(event.target.value);
+  const seconds = Math.ceil(Number(told.dataset.takes) / rate);
+  told.textContent = rate >= 1 ? `At ${rate} per second it takes about ${words(seconds * 1000)}.` : "";
+});
+
 // A form that only narrows what is shown needs no button.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form[data-now]");
@@ -260,6 +264,13 @@ document.addEventListener("submit", (event) => {
 window.addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form [name]:disabled")) field.disabled = false;
 });
+
+// On narrow screens the sections do not fit: the one that this is comes into view.
+const section = document.querySelector(".sections a[aria-current]");
+if (section) {
+  const list = section.closest(".sections");
+  list.scrollLeft = section.offsetLeft - (list.clientWidth - section.offsetWidth) / 2;
+}
 
 // ---- Keys -----------------------------------------------------------------------------------------------------------
 

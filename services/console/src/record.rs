@@ -76,12 +76,14 @@ pub(crate) struct Attempt {
     pub(crate) retry_at: Option<DateTime<Utc>>,
 }
 
-/// The calls of a task. The second value is true if there are more than a timeline shows.
-pub(crate) async fn calls(visit: &Visit, task: &str) -> Result<(Vec<CallItem>, bool), Failure> {
+/// The calls of a task from this turn on. The second value is true if there are more than a timeline shows.
+pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<CallItem>, bool), Failure> {
+    let first = if turn > 1 { turn.to_string() } else { String::new() };
     let mut calls = Vec::new();
     let mut token = String::new();
     for _ in 0..PAGES {
-        let query = crate::page::query([("page_token", token.as_str()), ("page_size", "200")]);
+        let query =
+            crate::page::query([("from_turn", first.as_str()), ("page_token", token.as_str()), ("page_size", "200")]);
         let page: CallPage = visit.api.get(&format!("/v1/tasks/{task}/calls{query}")).await?;
         calls.extend(page.calls);
         token = page.next_page_token;
@@ -184,16 +186,19 @@ pub(crate) fn waiting(waits: &Waiting) -> String {
 impl Attempt {
     /// In words.
     pub(crate) fn told(&self) -> String {
-        let took = match (self.duration_ms, self.ended_at) {
-            (Some(ms), _) => show::span(i64::try_from(ms).unwrap_or(i64::MAX)),
-            (None, Some(end)) => show::span((end - self.started_at).num_milliseconds()),
-            (None, None) => "runs".to_owned(),
-        };
+        let took = self.took().unwrap_or_else(|| "runs".to_owned());
+        let took = self.tool_ran().map_or(took.clone(), |ran| format!("{took}, of which the tool ran {ran}"));
         let class = self.class.as_deref().map(|class| format!(", {}", show::words(class))).unwrap_or_default();
         format!("attempt {} on {}: {took}{class}", self.attempt, self.worker)
     }
 
-    pub(crate) fn took(&self) -> String {
-        self.duration_ms.map_or_else(|| "\u{2013}".to_owned(), |ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
+    /// From the grant to the end that is on record.
+    pub(crate) fn took(&self) -> Option<String> {
+        self.ended_at.map(|end| show::span((end - self.started_at).num_milliseconds()))
+    }
+
+    /// How long the tool ran, by the worker's clock.
+    pub(crate) fn tool_ran(&self) -> Option<String> {
+        self.duration_ms.map(|ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 }

@@ -84,12 +84,22 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
 pub(crate) fn ago(at: &DateTime<Utc>) -> Html {
     let now = Utc::now();
     let words = match now - *at {
-        span if span < TimeDelta::zero() => format!("in {}", span_words(-span)),
+        span if span < TimeDelta::zero() => format!("in {}", about(-span)),
         span if span < TimeDelta::seconds(1) => "now".to_owned(),
-        span => format!("{} ago", span_words(span)),
+        span => format!("{} ago", about(span)),
     };
     let (machine, exact) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), exact(at));
     Html(format!("<time datetime=\"{machine}\" title=\"{exact}\" data-ago>{words}</time>"))
+}
+
+/// A duration in its largest unit.
+fn about(span: TimeDelta) -> String {
+    match span.num_seconds() {
+        s @ ..60 => format!("{s} s"),
+        s @ ..3_600 => format!("{} min", s / 60),
+        s @ ..86_400 => format!("{} h", s / 3_600),
+        s => format!("{} d", s / 86_400),
+    }
 }
 
 /// The same for a time that may be unknown.

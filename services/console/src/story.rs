@@ -129,6 +129,13 @@ impl Story {
         Some(story)
     }
 
+    /// The first turn that these steps are about.
+    pub(crate) fn first_turn(&self) -> u32 {
+        let turn = self.turns.keys().next().copied();
+        let call = self.calls.keys().next().map(|(turn, _)| *turn);
+        turn.into_iter().chain(call).min().unwrap_or(0)
+    }
+
     fn input(&mut self, step: &TaskStep) {
         match &step.input {
             TaskInput::TurnEnded { turn, call } => {

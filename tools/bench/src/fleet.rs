@@ -47,10 +47,16 @@ impl Fleet {
             gateways: Vec::new(),
         };
         for _ in 0..dispatchers {
-            let process = fleet.spawn(Program::Redial, &["dispatcher"]).await?;
-            fleet.dispatchers.push(process);
+            fleet.add_dispatcher().await?;
         }
         Ok(fleet)
+    }
+
+    /// Starts one more.
+    pub(crate) async fn add_dispatcher(&mut self) -> anyhow::Result<()> {
+        let process = self.spawn(Program::Redial, &["dispatcher"]).await?;
+        self.dispatchers.push(process);
+        Ok(())
     }
 
     /// Starts workers with these arguments.

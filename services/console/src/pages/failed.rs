@@ -86,9 +86,19 @@ impl Page {
     }
 
     fn redrive(&self) -> String {
-        let filter =
-            if self.filter.get("state").is_empty() { self.filter.with("state", "failed") } else { self.filter.clone() };
-        format!("/console/failed/redrive{}", filter.query())
+        format!("/console/failed/redrive{}", self.filter.with("state", self.state()).query())
+    }
+
+    /// How the calls of the list ended.
+    fn state(&self) -> &str {
+        Some(self.filter.get("state")).filter(|state| !state.is_empty()).unwrap_or("failed")
+    }
+
+    /// The ways in which calls end badly: the state, the address of the list, whether it is this one.
+    fn states(&self) -> Vec<(&'static str, String, bool)> {
+        let state =
+            |state| (state, format!("{PATH}{}", self.filter.with("state", state).query()), state == self.state());
+        ["failed", "refused", "unknown", "cancelled"].map(state).into()
     }
 }
 

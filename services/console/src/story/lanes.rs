@@ -10,6 +10,11 @@ use crate::{
     show::{self, Html, escape},
 };
 
+/// Percent of the width that a label needs.
+const LABEL: f64 = 9.0;
+/// A task that waited longer than this before it started has a row for it.
+const QUEUED: TimeDelta = TimeDelta::milliseconds(200);
+
 /// A row.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -39,6 +44,7 @@ pub(crate) fn lanes(
     let drawn = Drawn { scale: &scale, now: end };
     let item = |key: &(u32, u32)| items.iter().find(|item| (item.turn, item.call_index) == *key);
     let mut rows: Vec<(DateTime<Utc>, u32, u32, Lane)> = Vec::new();
+    rows.extend(drawn.queued(story, now).map(|lane| (begin, 0, 0, lane)));
     for (n, turn) in &story.turns {
         rows.push((turn.asked_at, *n, 0, drawn.turn(*n, turn, item(&(*n, 0)))));
     }
@@ -101,6 +107,27 @@ struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
+    /// The time before it started, which the tasks before it in its conversation took.
+    fn queued(&self, story: &Story, now: DateTime<Utc>) -> Option<Lane> {
+        let task = &story.task;
+        let started = task.started_at.or(task.finished_at).unwrap_or(now);
+        if started - task.submitted_at < QUEUED {
+            return None;
+        }
+        let took = show::span((started - task.submitted_at).num_milliseconds());
+        let told = format!("waited {took} for the tasks before it in its conversation");
+        Some(Lane {
+            key: "queued".to_owned(),
+            kind: "note",
+            nth: String::new(),
+            state: "waiting".to_owned(),
+            name: "waited".to_owned(),
+            why: format!("{took}, for the tasks before it in its conversation"),
+            bars: self.strip(&self.wait(task.submitted_at, started), &told),
+            call: None,
+        })
+    }
+
     fn turn(&self, n: u32, turn: &Turn, item: Option<&CallItem>) -> Lane {
         let state = item.map_or_else(
             || if turn.ended_at.is_some() { "succeeded" } else { "running" }.to_owned(),
@@ -156,16 +183,20 @@ impl Drawn<'_> {
 
     /// The life of a call: how long it waited, its attempts, the pauses between them.
     fn bars(&self, item: &CallItem, good: &'static str) -> Html {
-        let mut svg = String::new();
+        // Labels come last, so that no pause crosses them.
+        let (mut svg, mut labels) = (String::new(), String::new());
         let mut told: Vec<String> = Vec::new();
         let mut at = item.submitted_at;
         let mut paused = false;
-        for attempt in &item.attempts_made {
+        let starts = item.attempts_made.iter().map(|attempt| attempt.started_at);
+        let next = starts.skip(1).map(Some).chain([None]);
+        for (attempt, next) in item.attempts_made.iter().zip(next) {
             if attempt.started_at > at {
                 svg += &if paused { self.pause(at, attempt.started_at) } else { self.wait(at, attempt.started_at) };
             }
             let class = bar_class(item, attempt, good);
             svg += &self.bar(attempt.started_at, attempt.ended_at, class, &attempt.told());
+            labels += &self.label(attempt.started_at, attempt.ended_at, next);
             if let (None, Some(until)) = (attempt.ended_at, item.lease_until) {
                 svg += &self.lease(until);
             }
@@ -176,12 +207,12 @@ impl Drawn<'_> {
         if item.finished_at.is_none() && item.attempts_made.last().is_none_or(|last| last.ended_at.is_some()) {
             svg += &if paused { self.pause(at, self.now) } else { self.wait(at, self.now) };
         }
-        self.strip(&svg, &told.join("; "))
+        self.strip(&(svg + &labels), &told.join("; "))
     }
 
     fn one(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, class: &str) -> Html {
         let took = show::span((to.unwrap_or(self.now) - from).num_milliseconds());
-        self.strip(&self.bar(from, to, class, &took), &took)
+        self.strip(&(self.bar(from, to, class, &took) + &self.label(from, to, None)), &took)
     }
 
     fn mark(&self, at: DateTime<Utc>) -> Html {
@@ -194,13 +225,22 @@ impl Drawn<'_> {
         let (x, x2) = (self.scale.x(from), self.scale.x(end));
         let width = (x2 - x).max(0.35);
         let class = if to.is_none() { "b-run-open" } else { class };
-        let took = show::span((end - from).num_milliseconds());
-        let (place, anchor) = if x + width > 88.0 { (x - 0.6, "end") } else { (x + width + 0.6, "start") };
         format!(
-            "<g><title>{}</title><rect class=\"{class}\" x=\"{x:.3}%\" y=\"27%\" width=\"{width:.3}%\" height=\"46%\" rx=\"3\"/></g>\
-             <text x=\"{place:.3}%\" y=\"50%\" dy=\".35em\" text-anchor=\"{anchor}\">{took}</text>",
+            "<g><title>{}</title><rect class=\"{class}\" x=\"{x:.3}%\" y=\"27%\" width=\"{width:.3}%\" height=\"46%\" rx=\"3\"/></g>",
             escape(told)
         )
+    }
+
+    /// How long a bar took, beside it; nothing if the next bar leaves no room.
+    fn label(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, next: Option<DateTime<Utc>>) -> String {
+        let end = to.unwrap_or(self.now).max(from);
+        let (x, x2) = (self.scale.x(from), self.scale.x(end));
+        if next.is_some_and(|next| self.scale.x(next) - x2 < LABEL) {
+            return String::new();
+        }
+        let took = show::span((end - from).num_milliseconds());
+        let (place, anchor) = if x2 > 88.0 { (x - 0.6, "end") } else { (x2.max(x + 0.35) + 0.6, "start") };
+        format!("<text x=\"{place:.3}%\" y=\"50%\" dy=\".35em\" text-anchor=\"{anchor}\">{took}</text>")
     }
 
     fn wait(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> String {

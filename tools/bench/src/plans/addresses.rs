@@ -1,4 +1,5 @@
-//! What pages ask of a gateway: each list and each filter alone, in pairs, with values that are common, rare, and of nothing.
+//! What is asked of a gateway: each list and each filter alone, in pairs, with values that are common, rare, and of nothing; and the pages
+//! of the console.
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
@@ -90,14 +91,43 @@ const TASKS: [&str; 22] = [
     "agent=agent_3&contains=nowhere",
 ];
 
-const OTHERS: [&str; 13] = [
+/// These ask a dispatcher, too.
+const OF_A_DISPATCHER: [&str; 5] =
+    ["/v1/tools", "/v1/agents", "/v1/tools/tool_7", "/console/tools", "/console/tools/tool_7"];
+
+/// Pages that no filter narrows, for each tenant.
+const PAGES: [&str; 13] = [
+    "/console",
+    "/console/tasks",
+    "/console/calls",
+    "/console/failed",
+    "/console/unknown",
+    "/console/models",
+    "/console/workers",
+    "/console/conversations",
+    "/console/redrives",
+    "/console/audit",
+    "/console/rejected",
+    "/console/settings",
+    "/console/tasks?state=failed",
+];
+
+/// Pages that search.
+const SEARCHES: [&str; 6] = [
+    "tool=tool_7&class=timeout",
+    "not_state=succeeded",
+    "agent=agent_3&class=timeout",
+    "submitted_by=user_7&state=failed",
+    "argument=/city=Paris",
+    "argument=/city=Nowhere",
+];
+
+const OTHERS: [&str; 11] = [
     "/v1/conversations",
     "/v1/actions",
     "/v1/redrives",
     "/v1/rejected",
-    "/v1/tools",
     "/v1/workers",
-    "/v1/agents",
     "/v1/statistics?by=tool",
     "/v1/statistics?by=class",
     "/v1/statistics?by=model",
@@ -134,8 +164,24 @@ pub(super) fn all(filled: &Filled) -> Vec<Address> {
         all.extend(TASKS.iter().map(|query| address(tenant, listed("/v1/tasks", query))));
     }
     all.extend(OTHERS.iter().map(|path| address(TENANTS[0], (*path).to_owned())));
+    for tenant in TENANTS {
+        all.extend(PAGES.iter().map(|path| address(tenant, (*path).to_owned())));
+        let search = |query: &&str| Address { searches: true, ..address(tenant, format!("/console/calls?{query}")) };
+        all.extend(SEARCHES.iter().map(search));
+    }
+    let task = format!("/console/tasks/{}", filled.task);
+    let parts = ["", "/corrections", "/conversation", "/replay", "/turns/1"].map(|part| format!("{task}{part}"));
+    all.extend(parts.map(|path| address(TENANTS[0], path)));
+    let call = format!("/console/calls/{}", filled.call);
+    let others = [call, format!("/console/conversations/conversation {}", middle / 50 * 5)];
+    all.extend(others.map(|path| address(TENANTS[0], path)));
     all.push(address(TENANTS[2], "/v1/conversations".to_owned()));
     all
+}
+
+/// What can only be asked while a dispatcher runs.
+pub(super) fn of_a_dispatcher() -> impl Iterator<Item = Address> {
+    OF_A_DISPATCHER.iter().map(|path| address(TENANTS[0], (*path).to_owned()))
 }
 
 fn listed(path: &str, query: &str) -> String {

@@ -57,6 +57,10 @@ pub(crate) struct CallRecord {
     #[serde(default)]
     pub(crate) task: Option<String>,
     #[serde(default)]
+    pub(crate) turn: Option<u32>,
+    #[serde(default)]
+    pub(crate) call_index: Option<u32>,
+    #[serde(default)]
     pub(crate) redrive_of: Option<String>,
     #[serde(default)]
     pub(crate) redriven_as: Option<String>,

@@ -15,8 +15,10 @@ use crate::{
     },
 };
 
-/// Pages of steps that are read at most.
-const PAGES: usize = 4;
+/// Steps that a page shows: the last ones, unless it is asked for others.
+const STEPS: u32 = 400;
+/// Answers that they are read in at most: each holds as many steps as fit.
+const PAGES: usize = 6;
 
 /// What all parts of a task's page show.
 pub(crate) struct Head {
@@ -27,6 +29,8 @@ pub(crate) struct Head {
     pub(crate) verdict: Verdict,
     pub(crate) items: Vec<CallItem>,
     pub(crate) agent: Option<Agent>,
+    /// The first step that is shown.
+    pub(crate) first: u32,
     /// The steps go on beyond what is shown, after this one.
     pub(crate) after: Option<u32>,
     /// There are more calls than are shown.
@@ -35,11 +39,12 @@ pub(crate) struct Head {
 
 /// Reads a task, and shows one part of it.
 pub(super) async fn head(visit: &Visit, id: &str, part: &'static str) -> Result<Head, Failure> {
-    let from = crate::filter::Filter::of(&visit.here).get("after_step").parse().unwrap_or(0);
+    let from = crate::filter::Filter::of(&visit.here).get("after_step").parse().ok();
     let id = &show::url(id);
     let (reports, after) = reports(visit, id, from).await?;
+    let first = reports.first().and_then(|report| report.steps.first()).map_or(1, |step| step.step);
     let story = Story::new(reports).ok_or_else(|| Failure::not_found("This task has no record."))?;
-    let (items, more_calls) = record::calls(visit, id).await?;
+    let (items, more_calls) = record::calls(visit, id, story.first_turn()).await?;
     let agent: Option<Agent> = visit.api.find(&format!("/v1/tasks/{id}/spec")).await?;
     let spec = agent.as_ref().map(|agent| &agent.spec);
     let verdict = verdict(&story, &items, spec, Utc::now());
@@ -47,18 +52,22 @@ pub(super) async fn head(visit: &Visit, id: &str, part: &'static str) -> Result<
     if !story.task.state.is_terminal() {
         shell = shell.live(format!("/v1/tasks/{id}/events")).again(2);
     }
-    Ok(Head { chains: chains::chains(&story), shell, story, part, verdict, items, agent, after, more_calls })
+    Ok(Head { chains: chains::chains(&story), shell, story, part, verdict, items, agent, first, after, more_calls })
 }
 
-async fn reports(visit: &Visit, id: &str, from: u32) -> Result<(Vec<TaskReport>, Option<u32>), Failure> {
+async fn reports(visit: &Visit, id: &str, from: Option<u32>) -> Result<(Vec<TaskReport>, Option<u32>), Failure> {
     let mut reports: Vec<TaskReport> = Vec::new();
-    let mut after = from;
+    let mut after = from.unwrap_or(0);
+    let mut query = from.map_or_else(|| format!("last={STEPS}"), |from| format!("after_step={from}"));
     for _ in 0..PAGES {
-        let report: TaskReport = visit.api.get(&format!("/v1/tasks/{id}/steps?after_step={after}")).await?;
+        let report: TaskReport = visit.api.get(&format!("/v1/tasks/{id}/steps?{query}")).await?;
         let (more, last) = (report.more, report.steps.last().map(|step| step.step));
         reports.push(report);
         match last.filter(|_| more) {
-            Some(last) => after = last,
+            Some(last) => {
+                after = last;
+                query = format!("after_step={last}");
+            }
             None => return Ok((reports, None)),
         }
     }

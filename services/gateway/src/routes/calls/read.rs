@@ -37,6 +37,12 @@ pub(super) struct CallRecord {
     /// The task that asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskId>,
+    /// The turn of the task that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turn: Option<u32>,
+    /// Its number within the turn, from 1; 0 is the turn itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_index: Option<u32>,
     /// The ended call that this one runs again.
     #[serde(skip_serializing_if = "Option::is_none")]
     redrive_of: Option<CallId>,
@@ -85,6 +91,8 @@ impl CallRecord {
             key,
             conversation,
             task: record.task.as_ref().map(|task| task.task),
+            turn: record.task.as_ref().map(|task| task.turn),
+            call_index: record.task.as_ref().map(|task| task.call_index),
             redrive_of,
             redriven_as,
             late_reports: record.late_reports.iter().map(late).collect(),

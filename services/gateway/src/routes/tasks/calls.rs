@@ -42,6 +42,9 @@ pub(super) struct TaskCallsQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
+    /// Only calls of this turn and later ones.
+    #[schemars(range(min = 1))]
+    from_turn: Option<u32>,
     /// The task in the path: a token of one task is not good for another.
     #[serde(skip_deserializing)]
     #[schemars(skip)]
@@ -175,7 +178,9 @@ pub(super) async fn calls(
     let size = page.size.min(MOST);
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
-    let mut found = store.timed_calls(task, page.after.unwrap_or((0, 0)), size).await?;
+    // Behind the last call that the turn before can have.
+    let first = query.from_turn.filter(|turn| *turn > 1).map_or((0, 0), |turn| (turn - 1, u32::MAX));
+    let mut found = store.timed_calls(task, page.after.unwrap_or(first), size).await?;
     if found.is_empty() && store.task(task).await?.is_none() {
         return Err(not_found(task));
     }

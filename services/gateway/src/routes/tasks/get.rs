@@ -28,6 +28,9 @@ pub(super) struct StepsQuery {
     /// Only steps after this one. `more` in the answer says whether there are more than one answer holds.
     #[serde(default)]
     after_step: u32,
+    /// Only the last so many steps, 1 to 1,000: those after them are asked for with `after_step`.
+    #[schemars(range(min = 1, max = 1_000))]
+    last: Option<u32>,
 }
 
 pub(super) async fn get(
@@ -55,7 +58,13 @@ pub(super) async fn steps(
     Id(task): Id<TaskId>,
     Query(query): Query<StepsQuery>,
 ) -> Result<axum::Json<TaskReport>, Problem> {
-    let report = gateway.store.of(&who.tenant).task_report(task, query.after_step, limits::MAX_MESSAGE).await?;
+    let store = gateway.store.of(&who.tenant);
+    let after = match query.last {
+        None => query.after_step,
+        Some(last @ 1..=1_000) => store.last_step(task).await?.saturating_sub(last).max(query.after_step),
+        Some(last) => return Err(Problem::invalid(format!("last is {last}; allowed: 1 to 1000"))),
+    };
+    let report = store.task_report(task, after, limits::MAX_MESSAGE).await?;
     report.map(axum::Json).ok_or_else(|| not_found(task))
 }
 
