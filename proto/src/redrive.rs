@@ -113,6 +113,10 @@ pub struct CreateRedrive {
     /// Calls that run again per second, at most: 1 to 10,000. Default 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
+    /// Fail, and run nothing again, if more calls match than this, at least 1: what was counted before, and confirmed. Default: any
+    /// number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u64>,
 }
 
 impl CreateRedrive {
@@ -170,6 +174,9 @@ pub struct RedriveView {
     pub dry_run: bool,
     /// Calls that run again per second, at most.
     pub rate: u32,
+    /// It fails, and runs nothing again, if more calls match.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u64>,
     /// Calls that would run again, as far as they are counted.
     pub matched: u64,
     /// Calls that run again as new calls.

@@ -102,7 +102,7 @@ async fn keys_lead_everywhere_and_pages_are_whole_without_a_script() {
     {
         page.go(path).await;
         let text = page.driver.source().await.unwrap();
-        assert!(text.to_lowercase().contains("book"), "{path}");
+        assert!(text.to_lowercase().contains("book"), "{path}: {text}");
     }
     browser.scripts(true).await;
     browser.close().await;

@@ -30,7 +30,7 @@ async fn create(queue: &Queue, request: &CreateRedrive) -> RedriveView {
 
 fn of_failed(rate: u32, dry_run: bool) -> CreateRedrive {
     let filter = RedriveFilter { tool: Some("tool".to_owned()), ..RedriveFilter::default() };
-    CreateRedrive { redrive: RedriveId::generate(), filter, dry_run, rate: Some(rate) }
+    CreateRedrive { redrive: RedriveId::generate(), filter, dry_run, rate: Some(rate), at_most: None }
 }
 
 /// So many calls that failed.
@@ -98,6 +98,48 @@ async fn each_call_that_matches_runs_again_once() {
         ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &other).await.unwrap_err(),
         Code::IdempotencyConflict
     );
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn two_people_who_order_the_same_at_once_run_no_call_again_twice() {
+    let mut stack = with_tool(ToolEffect::Read).await;
+    stack.dispatch().await;
+    let calls = failed(&stack, 200).await;
+    let (one, other) = (of_failed(10_000, false), of_failed(10_000, false));
+    tokio::join!(create(stack.queue(), &one), create(stack.queue(), &other));
+    let (one, other) = (ended(&stack, one.redrive).await, ended(&stack, other.redrive).await);
+    assert_eq!((one.state, other.state), (RedriveState::Done, RedriveState::Done), "{one:?} {other:?}");
+    let ids: Vec<uuid::Uuid> = calls.iter().map(|call| call.0).collect();
+    let of_these = "SELECT count(*), count(DISTINCT redrive_of) FROM calls WHERE redrive_of = ANY ($1)";
+    let (again, of): (i64, i64) = sqlx::query_as(of_these).bind(&ids).fetch_one(stack.db()).await.unwrap();
+    assert_eq!((again, of), (200, 200));
+    // What they say adds up: none counts a call that the other one ran.
+    assert_eq!(redriven(&stack).await, one.redriven + other.redriven, "{one:?} {other:?}");
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn no_more_calls_run_again_than_somebody_confirmed() {
+    let stack = with_tool(ToolEffect::Read).await;
+    failed(&stack, 5).await;
+    let too_many = CreateRedrive { at_most: Some(4), ..of_failed(10_000, false) };
+    create(stack.queue(), &too_many).await;
+    let ended_so = ended(&stack, too_many.redrive).await;
+    assert_eq!((ended_so.state, ended_so.redriven, redriven(&stack).await), (RedriveState::Failed, 0, 0));
+    assert!(ended_so.error.as_ref().unwrap().contains("at_most: 4"), "{ended_so:?}");
+    let other = CreateRedrive { at_most: Some(5), ..too_many.clone() };
+    assert_eq!(
+        ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &other).await.unwrap_err(),
+        Code::IdempotencyConflict
+    );
+    let exact = CreateRedrive { at_most: Some(5), ..of_failed(10_000, false) };
+    create(stack.queue(), &exact).await;
+    assert_eq!(ended(&stack, exact.redrive).await.redriven, 5);
+    let nothing = CreateRedrive { at_most: Some(0), ..of_failed(10_000, false) };
+    assert_eq!(ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &nothing).await.unwrap_err(), Code::InvalidValue);
     stack.drained(ANSWER).await;
     stack.finish().await;
 }

@@ -207,7 +207,8 @@ async fn a_redrive_by_filter_ends_with_the_right_of_the_user_who_asked_for_it() 
     // What the permissions of the NATS server allowed, the access file does not take away.
     let (bob, acme) = (stack.user("acme", "bob").await, "acme".parse().unwrap());
     let filter = RedriveFilter { tool: Some("tool".to_owned()), ..RedriveFilter::default() };
-    let create = CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: false, rate: Some(1_000) };
+    let create =
+        CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: false, rate: Some(1_000), at_most: None };
     let _: RedriveView = bob.ask(Verb::RedriveCreate, &create, ANSWER).await.unwrap();
     let store = stack.store(redial_store::Purpose::Audit).await;
     let ended = until("the redrive ends", async || {

@@ -42,6 +42,18 @@ async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
     let next = http.get(&format!("{base}/calls?page_size=2&page_token={token}")).await.must(200);
     let (turn, index) = (&next["calls"][0]["turn"], &next["calls"][0]["call_index"]);
     assert!(turn.as_u64() > Some(1) || index.as_u64() > Some(1), "{next}");
+    let later = http.get(&format!("{base}/calls?from_turn=2")).await.must(200);
+    assert_eq!((&later["calls"][0]["turn"], &later["calls"][0]["call_index"]), (&2.into(), &0.into()), "{later}");
+    let id = call["call"].as_str().unwrap();
+    let record = http.get(&format!("/v1/calls/{id}")).await.must(200);
+    assert_eq!((&record["turn"], &record["call_index"], &record["ran"]), (&1.into(), &1.into(), &call["ran"]));
+    let steps = http.get(&format!("{base}/steps")).await.must(200)["steps"].as_array().unwrap().clone();
+    let last = http.get(&format!("{base}/steps?last=2")).await.must(200);
+    assert_eq!(last["steps"].as_array().unwrap().as_slice(), &steps[steps.len() - 2..]);
+    assert_eq!(http.get(&format!("{base}/steps?last=1000")).await.must(200)["steps"].as_array().unwrap(), &steps);
+    for wrong in ["steps?last=0", "steps?last=1001", "steps?last=-1"] {
+        http.get(&format!("{base}/{wrong}")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    }
     assert_eq!(http.get(&format!("{base}/spec")).await.must(200)["spec"]["model"], "small");
     let seen = http.get(&format!("{base}/turns/1")).await.must(200);
     assert_eq!((&seen["model"], &seen["messages"][0]["content"]), (&"small".into(), &"Do it.".into()));

@@ -16,4 +16,5 @@ SET next_at = clock_timestamp() + $2::bigint * interval '1 ms', taken_by = $1
 FROM due
 WHERE r.tenant = due.tenant AND r.id = due.id
 RETURNING
-    r.tenant, r.id, r.filter::text AS "filter!", r.dry_run, r.rate, r.state, r.pass, r.position, r.created_by, r.created_at
+    r.tenant, r.id, r.filter::text AS "filter!", r.dry_run, r.rate, r.state, r.pass, r.position, r.created_by, r.created_at,
+    r.matched, r.at_most

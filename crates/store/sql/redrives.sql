@@ -1,7 +1,7 @@
 -- Redrives of a tenant, newest first: one, or those before another.
 SELECT
     id, filter::text AS "filter!", dry_run, rate, state, matched, redriven, existing, refused, error, created_by,
-    created_at, finished_at
+    created_at, finished_at, at_most
 FROM redrives
 WHERE tenant = $1
     AND ($2::uuid IS NULL OR id = $2)

@@ -11,7 +11,11 @@ pub use step::{Counted, RedriveStep, RedriveWork};
 use redial_proto::{CreateRedrive, RedriveId, RedriveState, RedriveView, User};
 use uuid::Uuid;
 
-use crate::{StoreError, TenantStore, Time, columns::int, connect::Store};
+use crate::{
+    StoreError, TenantStore, Time,
+    columns::{bigint, int},
+    connect::Store,
+};
 
 /// Redrives of a tenant that have not ended, at most.
 pub const MAX_OPEN_REDRIVES: u32 = 20;
@@ -53,6 +57,7 @@ impl TenantStore<'_> {
                     int(rate),
                     user.as_str(),
                     i64::from(MAX_OPEN_REDRIVES),
+                    create.at_most.map(bigint),
                 );
                 let new = new.execute(&mut *transaction).await?;
                 transaction.commit().await?;
@@ -115,6 +120,7 @@ pub(crate) struct RawRedrive {
     pub(crate) created_by: String,
     pub(crate) created_at: Time,
     pub(crate) finished_at: Option<Time>,
+    pub(crate) at_most: Option<i64>,
 }
 
 impl TryFrom<RawRedrive> for RedriveView {
@@ -130,6 +136,7 @@ impl TryFrom<RawRedrive> for RedriveView {
             filter: serde_json::from_str(&raw.filter).map_err(|error| bad(error.to_string()))?,
             dry_run: raw.dry_run,
             rate: uint(raw.rate),
+            at_most: raw.at_most.map(unsigned),
             matched: unsigned(raw.matched),
             redriven: unsigned(raw.redriven),
             existing: unsigned(raw.existing),

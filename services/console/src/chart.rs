@@ -23,19 +23,13 @@ pub(crate) struct Column {
 pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) -> Html {
     let most = columns.iter().map(|column| column.parts.iter().sum::<u64>()).max().unwrap_or(0);
     let top = nice(most);
-    let mut svg = begin(about, top);
+    let mut svg = frame(about, top, count);
     let width = 100.0 / real(columns.len().max(FEW));
     for (n, column) in columns.iter().enumerate() {
         let x = width * real(n);
         let mut y = HEIGHT;
-        let told: Vec<String> = column
-            .parts
-            .iter()
-            .zip(series)
-            .filter(|(part, _)| **part > 0)
-            .map(|(part, (name, _))| format!("{} {name}", count(*part)))
-            .collect();
-        let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
+        let parts = column.parts.iter().zip(series).filter(|(part, _)| **part > 0);
+        let told = told(parts.map(|(part, (name, _))| format!("{} {name}", count(*part))));
         svg += &format!(
             "<g><title>{}: {}</title><rect x=\"{x:.2}%\" y=\"0\" width=\"{width:.2}%\" height=\"{HEIGHT}\" fill=\"transparent\"/>",
             escape(&column.label),
@@ -88,11 +82,9 @@ pub(crate) fn lines(
     }
     svg += "</svg>";
     for (n, name) in names.iter().enumerate() {
-        let told = series.iter().filter_map(|(what, _, values)| {
+        let told = told(series.iter().filter_map(|(what, _, values)| {
             values.get(n).copied().flatten().map(|value| format!("{what} {}", unit(value)))
-        });
-        let told: Vec<String> = told.collect();
-        let told = if told.is_empty() { "nothing".to_owned() } else { told.join(", ") };
+        }));
         svg += &format!(
             "<rect x=\"{:.2}%\" y=\"0\" width=\"{step:.2}%\" height=\"{HEIGHT}\" fill=\"transparent\"><title>{}: {}</title></rect>",
             step * real(n),
@@ -107,7 +99,7 @@ pub(crate) fn lines(
                 && (n == 0 || alone(n - 1))
             {
                 let (x, y) = (step * (real(n) + 0.5), HEIGHT - ratio(value, top) * (HEIGHT - 14.0));
-                svg += &format!("<circle class=\"dot {colour}\" cx=\"{x:.2}%\" cy=\"{y:.1}\" r=\"2.5\"/>");
+                svg += &format!("<circle class=\"dot {colour}\" cx=\"{x:.2}%\" cy=\"{y:.1}\" r=\"3.5\"/>");
             }
         }
     }
@@ -120,17 +112,11 @@ pub(crate) fn lines(
 /// Shares of a whole as one bar.
 pub(crate) fn meter(parts: &[(&str, u64, &str)]) -> Html {
     let whole: u64 = parts.iter().map(|(_, part, _)| part).sum();
-    let told: Vec<String> = parts
-        .iter()
-        .filter(|(_, part, _)| *part > 0)
-        .map(|(name, part, _)| format!("{} {name}", count(*part)))
-        .collect();
-    let mut svg = format!(
-        "<svg class=\"meter\" role=\"img\" aria-label=\"{}\">",
-        escape(&if told.is_empty() { "nothing".to_owned() } else { told.join(", ") })
-    );
+    let there = || parts.iter().filter(|(_, part, _)| *part > 0);
+    let told = told(there().map(|(name, part, _)| format!("{} {name}", count(*part))));
+    let mut svg = format!("<svg class=\"meter\" role=\"img\" aria-label=\"{}\">", escape(&told));
     let mut x = 0.0;
-    for (name, part, colour) in parts.iter().filter(|(_, part, _)| *part > 0) {
+    for (name, part, colour) in there() {
         let width = ratio(*part, whole) * 100.0;
         svg += &format!(
             "<rect class=\"{colour}\" x=\"{x:.2}%\" y=\"0\" width=\"{width:.2}%\" height=\"100%\"><title>{} {name}</title></rect>",
@@ -142,8 +128,10 @@ pub(crate) fn meter(parts: &[(&str, u64, &str)]) -> Html {
     Html(svg)
 }
 
-fn begin(about: &str, top: u64) -> String {
-    frame(about, top, count)
+/// What a part of a chart says to who cannot see it.
+fn told(parts: impl Iterator<Item = String>) -> String {
+    let told = parts.collect::<Vec<_>>().join(", ");
+    if told.is_empty() { "nothing".to_owned() } else { told }
 }
 
 fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> String {

@@ -67,6 +67,15 @@ impl Failure {
         Self::Unreadable(format!("The answer of {path} could not be read: {error}"))
     }
 
+    /// What a person sent cannot be done.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Problem { detail: detail.into(), ..Problem::read(StatusCode::UNPROCESSABLE_ENTITY, b"{}") }.into()
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Problem { detail: detail.into(), ..Problem::read(StatusCode::FORBIDDEN, b"{}") }.into()
+    }
+
     pub(crate) fn not_found(what: impl Into<String>) -> Self {
         Problem {
             status: StatusCode::NOT_FOUND,

@@ -91,7 +91,7 @@ impl Filter {
             let mut pairs = self.pairs.clone();
             pairs.retain(|pair| !(pair.0 == *name && pair.1 == *value) && pair.0 != "page_token" && pair.0 != "done");
             let without = format!("{path}{}", Self { pairs }.query());
-            Chip { name: show::words(name), value: show::line(value, 80), without }
+            Chip { name: show::line(&show::words(name), 60), value: show::line(value, 80), without }
         };
         self.conditions().map(chip).collect()
     }

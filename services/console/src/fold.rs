@@ -100,7 +100,7 @@ impl Scale {
             let times = (0..64).map(|n| first + n * step).take_while(|at| *at <= ms(self.begin, part.to));
             for at in times.filter(|at| *at >= ms(self.begin, part.from)) {
                 let x = self.x(self.begin + TimeDelta::milliseconds(at));
-                if x <= 92.0 && ticks.last().is_none_or(|last| x - last.x >= APART) {
+                if x <= 86.0 && ticks.last().is_none_or(|last| x - last.x >= APART) {
                     let label = if at == 0 { "0".to_owned() } else { show::span(at) };
                     ticks.push(Tick { x, label });
                 }

@@ -1,8 +1,12 @@
 //! JSON as nested parts that can be opened, each with its pointer as its id. What is shown of a huge document is bounded, and
 //! says how much is left out.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::{Value, value::RawValue};
 
 use crate::show::{Html, bytes, clip, count, escape, plain, url};
@@ -17,34 +21,37 @@ const READ: usize = 1024 * 1024;
 /// Bytes of a text that are shown as they are.
 const RAW: usize = 16 * 1024;
 
-/// A document as a tree. `changed` holds pointers whose values are marked.
-pub(crate) fn tree(name: &str, value: &Value, changed: &BTreeSet<String>) -> Html {
-    let mut tree = Tree { name, changed, html: String::from("<div class=\"json\">"), left: NODES };
-    tree.value("", None, value, 0);
-    tree.html.push_str("</div>");
-    Html(tree.html)
+/// A document as a tree.
+pub(crate) fn tree(name: &str, value: &Value) -> Html {
+    of_text(name, &value.to_string())
 }
 
 /// A document as it came; a text that is no JSON is shown as what it is.
-pub(crate) fn of_text(name: &str, text: &str, changed: &BTreeSet<String>) -> Html {
+pub(crate) fn of_text(name: &str, text: &str) -> Html {
+    marked(name, text, &BTreeSet::new())
+}
+
+/// The same; `changed` holds pointers whose values are marked.
+pub(crate) fn marked(name: &str, text: &str, changed: &BTreeSet<String>) -> Html {
     if text.len() > READ {
         let note = format!("<p class=\"fine\">{}; the first {} of it:</p>", bytes(text.len()), bytes(RAW));
         return Html(note + &raw(text).0);
     }
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) => tree(name, &value, changed),
-        Err(_) => raw(text),
-    }
+    let Ok(json) = serde_json::from_str::<&RawValue>(text) else { return raw(text) };
+    let mut tree = Tree { name, changed, html: String::from("<div class=\"json\">"), left: NODES };
+    tree.value("", None, json, 0);
+    tree.html.push_str("</div>");
+    Html(tree.html)
 }
 
 /// The same of a document whose text was kept.
 pub(crate) fn of_raw(name: &str, json: &RawValue) -> Html {
-    of_text(name, json.get(), &BTreeSet::new())
+    of_text(name, json.get())
 }
 
 /// A part of a message of a conversation, by its position; 0 is its content.
 pub(crate) fn message(seq: &u32, part: &usize, text: &str) -> Html {
-    of_text(&format!("m{seq}-{part}"), text, &BTreeSet::new())
+    of_text(&format!("m{seq}-{part}"), text)
 }
 
 /// A text as it is.
@@ -109,26 +116,30 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn value(&mut self, pointer: &str, key: Option<&str>, value: &Value, depth: usize) {
+    fn value(&mut self, pointer: &str, key: Option<&str>, json: &RawValue, depth: usize) {
         self.left = self.left.saturating_sub(1);
         let mark = if self.changed.contains(pointer) { " class=\"changed\"" } else { "" };
         let id = self.id(pointer);
         let label = key
             .map(|key| format!("<span class=\"k\">{}:</span> ", escape(&clip(&plain(key), 200))))
             .unwrap_or_default();
-        match value {
-            Value::Object(members) if !members.is_empty() => {
-                self.open(&id, mark, &label, depth, (members.len(), ['{', '}']));
-                let parts = members.iter().map(|(key, value)| (token(key), Some(key.as_str()), value));
+        match Level::of(json) {
+            Level::Members(members) if !members.is_empty() => {
+                self.open((&id, mark), &label, depth, (members.len(), ['{', '}']));
+                let parts = members.iter().map(|(key, json)| (token(key), Some(key.as_str()), *json));
                 self.parts(pointer, parts, members.len(), depth);
             }
-            Value::Array(elements) if !elements.is_empty() => {
-                self.open(&id, mark, &label, depth, (elements.len(), ['[', ']']));
-                let parts = elements.iter().enumerate().map(|(n, value)| (n.to_string(), None, value));
+            Level::Elements(elements) if !elements.is_empty() => {
+                self.open((&id, mark), &label, depth, (elements.len(), ['[', ']']));
+                let parts = elements.iter().enumerate().map(|(n, json)| (n.to_string(), None, *json));
                 self.parts(pointer, parts, elements.len(), depth);
             }
-            other => {
-                let (kind, text) = leaf(other);
+            leaf => {
+                let (kind, text) = match leaf {
+                    Level::Members(_) => ("none", "{}".to_owned()),
+                    Level::Elements(_) => ("none", "[]".to_owned()),
+                    Level::Leaf(kind, text) => (kind, text),
+                };
                 let text = escape(&clip(&plain(&text), TEXT));
                 self.html
                     .push_str(&format!("<div id=\"{id}\"{mark}>{label}<span class=\"v {kind}\">{text}</span></div>"));
@@ -136,9 +147,9 @@ impl Tree<'_> {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place calls it for each kind")]
-    fn open(&mut self, id: &str, mark: &str, label: &str, depth: usize, (members, [left, right]): (usize, [char; 2])) {
-        let size = format!("{left}{}{right}", count(members));
+    /// Opens a part with so many members; `brackets` are those of its kind.
+    fn open(&mut self, (id, mark): (&str, &str), label: &str, depth: usize, (members, brackets): (usize, [char; 2])) {
+        let size = format!("{}{}{}", brackets[0], count(members), brackets[1]);
         let open = if depth < 2 && members <= 30 { " open" } else { "" };
         self.html.push_str(&format!(
             "<details id=\"{id}\"{open}{mark}><summary>{label}<span class=\"none\">{size}</span></summary>"
@@ -148,16 +159,16 @@ impl Tree<'_> {
     fn parts<'v>(
         &mut self,
         pointer: &str,
-        parts: impl Iterator<Item = (String, Option<&'v str>, &'v Value)>,
+        parts: impl Iterator<Item = (String, Option<&'v str>, &'v RawValue)>,
         total: usize,
         depth: usize,
     ) {
         let mut shown = 0;
-        for (token, key, value) in parts.take(MEMBERS) {
+        for (token, key, json) in parts.take(MEMBERS) {
             if self.left == 0 {
                 break;
             }
-            self.value(&format!("{pointer}/{token}"), key, value, depth + 1);
+            self.value(&format!("{pointer}/{token}"), key, json, depth + 1);
             shown += 1;
         }
         if shown < total {
@@ -172,13 +183,54 @@ impl Tree<'_> {
     }
 }
 
-fn leaf(value: &Value) -> (&'static str, String) {
-    match value {
-        Value::String(text) => ("t-string", format!("\"{text}\"")),
-        Value::Number(number) => ("t-number", number.to_string()),
-        Value::Null | Value::Bool(_) => ("t-literal", value.to_string()),
-        Value::Object(_) => ("none", "{}".to_owned()),
-        Value::Array(_) => ("none", "[]".to_owned()),
+/// One level of a document. Its parts are what is written there: numbers with all their digits, and a key as often as it stands there.
+enum Level<'a> {
+    Members(Vec<(String, &'a RawValue)>),
+    Elements(Vec<&'a RawValue>),
+    /// Its kind, and its text.
+    Leaf(&'static str, String),
+}
+
+impl<'a> Level<'a> {
+    fn of(json: &'a RawValue) -> Self {
+        let text = json.get();
+        let other = |kind| Self::Leaf(kind, text.to_owned());
+        match text.as_bytes().first() {
+            Some(b'{') => serde_json::from_str(text).map_or_else(|_| other("none"), |Members(all)| Self::Members(all)),
+            Some(b'[') => serde_json::from_str(text).map_or_else(|_| other("none"), Self::Elements),
+            // Without the escapes that it does not need, and with those of a line break and a quote: they are not taken for its end.
+            Some(b'"') => serde_json::from_str::<String>(text)
+                .map_or_else(|_| other("t-string"), |text| Self::Leaf("t-string", Value::String(text).to_string())),
+            Some(b't' | b'f' | b'n') => other("t-literal"),
+            _ => other("t-number"),
+        }
+    }
+}
+
+/// The members of an object in their order.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
     }
 }
 
@@ -190,7 +242,7 @@ mod tests {
 
     #[test]
     fn markup_in_keys_and_values_stays_text() {
-        let html = tree("a", &json!({"<script>": "<img onerror=x>\u{202e}", "q\"": [1]}), &BTreeSet::new()).0;
+        let html = tree("a", &json!({"<script>": "<img onerror=x>\u{202e}", "q\"": [1]})).0;
         assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
         assert!(html.contains("&lt;script&gt;:") && html.contains("U+202E"), "{html}");
         assert!(html.contains("id=\"a:/q%22/0\""), "{html}");
@@ -199,7 +251,7 @@ mod tests {
     #[test]
     fn ten_thousand_keys_are_bounded() {
         let many: serde_json::Map<_, _> = (0..10_000).map(|n| (format!("k{n}"), json!({"v": [n, n]}))).collect();
-        let html = tree("a", &many.into(), &BTreeSet::new()).0;
+        let html = tree("a", &many.into()).0;
         assert!(html.len() < 100_000, "{}", html.len());
         assert!(html.contains("more</div>"), "{html}");
     }
@@ -214,7 +266,19 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_json_is_shown_as_it_is() {
-        let html = of_text("a", "{\"date\": '2026", &BTreeSet::new()).0;
+        let html = of_text("a", "{\"date\": '2026").0;
         assert!(html.contains("{&quot;date&quot;: &#39;2026"), "{html}");
+    }
+
+    #[test]
+    fn what_is_written_is_shown_with_every_digit_and_every_key() {
+        let html = of_text(
+            "a",
+            r#"{"a":1, "n":12345678901234567890123, "f":1.10000000000000000001, "a":2, "t":"x\ny", "u":"\u660e"}"#,
+        )
+        .0;
+        for part in ["12345678901234567890123", "1.10000000000000000001", ">1<", ">2<", "x\\ny", "\u{660e}"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
     }
 }

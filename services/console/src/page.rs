@@ -181,6 +181,11 @@ impl Visit {
         Shell { asked: self.api.asked(), notice: notice(&self.here), ..self.shell.clone().titled(title) }
     }
 
+    /// Fails unless the visitor has this role.
+    pub(crate) fn needs(&self, role: &str) -> Result<(), Failure> {
+        if self.shell.may(role) { Ok(()) } else { Err(Failure::forbidden(format!("This needs the role {role}."))) }
+    }
+
     /// The page, or the one about why there is none.
     pub(crate) fn answer<T: Template>(&self, page: Result<T, Failure>) -> Response {
         match page {
@@ -246,7 +251,7 @@ fn html_response(html: String) -> Response {
 /// A query of these pairs, without those that are empty: `?a=1&b=2`, or nothing.
 pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
-    let written: Vec<String> = set.map(|(name, value)| format!("{name}={}", show::url(value))).collect();
+    let written: Vec<String> = set.map(|(name, value)| format!("{}={}", show::url(name), show::url(value))).collect();
     if written.is_empty() { String::new() } else { format!("?{}", written.join("&")) }
 }
 

@@ -43,12 +43,24 @@ pub(crate) fn plain(text: &str) -> String {
             '\u{0}'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
             '\u{7f}' => out.push('\u{2421}'),
             '\u{80}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{180e}'
             | '\u{200b}'
             | '\u{200e}'
             | '\u{200f}'
             | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => {
+            | '\u{3164}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}' => {
                 out.push_str(&format!("\u{27e8}U+{:04X}\u{27e9}", u32::from(c)));
             }
             c => out.push(c),
@@ -179,8 +191,11 @@ pub(crate) fn count(number: impl Whole) -> String {
 
 /// A number of things: `1 call`, `2 calls`.
 pub(crate) fn things(number: impl Whole, one: &str) -> String {
-    let ending = if number.whole() == 1 { "" } else { "s" };
-    format!("{} {one}{ending}", count(number))
+    match (number.whole(), one.strip_suffix("ry")) {
+        (1, _) => format!("1 {one}"),
+        (_, Some(stem)) => format!("{} {stem}ries", count(number)),
+        (_, None) => format!("{} {one}s", count(number)),
+    }
 }
 
 /// A share as a percentage.
@@ -297,6 +312,7 @@ mod tests {
         assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
         assert_eq!(things(1_u32, "call"), "1 call");
         assert_eq!(things(2_u32, "call"), "2 calls");
+        assert_eq!(things(2_u32, "retry"), "2 retries");
         assert_eq!(percent(1, 3), "33 %");
         assert_eq!(percent(1, 1000), "0.1 %");
         assert_eq!(percent(9_999, 10_000), "99.9 %");

@@ -43,7 +43,7 @@ pub(crate) struct Turn {
     pub(crate) text: Option<String>,
     /// Calls that it asked for.
     pub(crate) asked: usize,
-    /// Its answer was not taken, because.
+    /// Why its answer was not taken.
     pub(crate) nudged: Option<String>,
     pub(crate) retries: Vec<Retry>,
     pub(crate) call: Option<CallId>,

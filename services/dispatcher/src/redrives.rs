@@ -20,7 +20,7 @@ pub(crate) async fn create(asked: Asked, request: CreateRedrive) -> Result<Done<
         CreatedRedrive::Existing(reply) if is_same(&request, &reply) => Ok(Done { reply, changed: 0 }),
         CreatedRedrive::Existing(_) => {
             let message = format!(
-                "redrive {} was asked for before with another filter, rate or dry_run; make another id for another redrive",
+                "redrive {} was asked for before with another filter, rate, at_most or dry_run; make another id for another redrive",
                 request.redrive
             );
             Err(ApiError::new(Code::IdempotencyConflict, message))
@@ -48,5 +48,5 @@ fn not_found(redrive: RedriveId) -> ApiError {
 
 fn is_same(request: &CreateRedrive, view: &RedriveView) -> bool {
     let rate = request.rate.unwrap_or(CreateRedrive::DEFAULT_RATE);
-    (&request.filter, request.dry_run, rate) == (&view.filter, view.dry_run, view.rate)
+    (&request.filter, request.dry_run, rate, request.at_most) == (&view.filter, view.dry_run, view.rate, view.at_most)
 }

@@ -90,6 +90,20 @@ fn check_page(who: &Identity, method: &Method, headers: &HeaderMap) -> Result<()
     Err(Problem::new(Code::Forbidden, message))
 }
 
+/// Counts a page of the console as under way until it was sent. Who asks for it is checked by what it is made of.
+pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: Next) -> Response {
+    let credentials = credentials(request.headers());
+    let permit = match gateway.tokens.identify(&gateway.store, &gateway.rights, &credentials).await {
+        Ok(who) => who.limits.page().await.ok(),
+        Err(_) => None,
+    };
+    let response = next.run(request).await;
+    match response.body().size_hint().exact() {
+        Some(bytes) if bytes > LARGE => keep_turn(response, bytes, permit),
+        _ => response,
+    }
+}
+
 /// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
 fn keep_turn(response: Response, bytes: u64, turn: Option<OwnedSemaphorePermit>) -> Response {
     let mut response = response.map(|body| {
@@ -139,6 +153,10 @@ pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // A browser that was signed out must not show it again.
+    if instance.starts_with("/v1/") {
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    }
     let (status, took) = (response.status(), began.elapsed());
     gateway.stats.answered(route.as_deref().unwrap_or("other"), label(&method), status.as_u16(), took);
     if status.is_server_error() {

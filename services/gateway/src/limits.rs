@@ -21,7 +21,12 @@ pub(crate) struct Limits {
     most_streams: u32,
     long_reads: Arc<Semaphore>,
     requests: Arc<Semaphore>,
+    pages: Arc<Semaphore>,
 }
+
+/// Pages of the console of one token at a time: a page is in memory, some MiB at most, until it was sent. More wait before they are
+/// made.
+const PAGES: usize = 16;
 
 /// Requests of one token at a time that are neither a stream nor a wait: their bodies and answers are in memory, 5 MiB each at
 /// most. More wait before anything of them is read.
@@ -44,6 +49,7 @@ impl Limits {
             most_streams: streams,
             long_reads: Arc::new(Semaphore::new(LONG_READS)),
             requests: Arc::new(Semaphore::new(REQUESTS)),
+            pages: Arc::new(Semaphore::new(PAGES)),
         }
     }
 
@@ -57,7 +63,9 @@ impl Limits {
 
     /// Whether nothing of the token is under way.
     pub(crate) fn are_idle(&self) -> bool {
-        self.streams.available_permits() == self.most_streams as usize && self.requests.available_permits() == REQUESTS
+        self.streams.available_permits() == self.most_streams as usize
+            && self.requests.available_permits() == REQUESTS
+            && self.pages.available_permits() == PAGES
     }
 }
 
@@ -78,6 +86,11 @@ impl RequestLimits {
         self.token.request()?;
         *self.turn() = self.token.requests.clone().acquire_owned().await.ok();
         Ok(())
+    }
+
+    /// Waits until a page may be made; it counts until the permit is dropped.
+    pub(crate) async fn page(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        self.token.pages.clone().acquire_owned().await
     }
 
     /// What has to be kept until the answer was sent. `None`: it became a stream.

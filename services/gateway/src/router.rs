@@ -23,7 +23,8 @@ pub(crate) fn router(gateway: &Shared) -> Router {
     }
     let api = with_layers(router.fallback(layers::not_found).with_state(gateway.clone()), gateway);
     // The console asks the API like any other client, and what reaches it goes through the same layers.
-    let console = with_layers(redial_console::router(api.clone()), gateway);
+    let console = redial_console::router(api.clone()).layer(from_fn_with_state(gateway.clone(), layers::page));
+    let console = with_layers(console, gateway);
     api.merge(console)
 }
 

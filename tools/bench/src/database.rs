@@ -233,13 +233,13 @@ impl Database {
         Ok(())
     }
 
-    /// Ids of a call and of a task in the middle of the history.
+    /// Ids of a call and of a task of the tenant `default` in the middle of the history.
     pub(crate) async fn middle(&self) -> anyhow::Result<(Uuid, Uuid)> {
-        let middle =
-            "SELECT id FROM calls WHERE task_id IS NULL AND finished_at >= clock_timestamp() - interval '15 days'
+        let middle = "SELECT id FROM calls
+                      WHERE task_id IS NULL AND tenant = 'default' AND finished_at >= clock_timestamp() - interval '15 days'
                       ORDER BY finished_at LIMIT 1";
         let call = sqlx::query_scalar(middle).fetch_one(&self.pool).await?;
-        let task = "SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1";
+        let task = "SELECT id FROM tasks WHERE id > $1 AND tenant = 'default' ORDER BY id LIMIT 1";
         Ok((call, sqlx::query_scalar(task).bind(call).fetch_one(&self.pool).await?))
     }
 

@@ -37,6 +37,9 @@ pub fn check_create_redrive(request: &CreateRedrive) -> Result<(), ApiError> {
     if let Some(state) = state.filter(|state| may_redrive(*state).is_err()) {
         return wrong(format!("filter.state is {state}; allowed: failed, cancelled, unknown"));
     }
+    if request.at_most == Some(0) {
+        return wrong("at_most is 0; allowed: 1 or more".to_owned());
+    }
     if let Some(rate) = request.rate.filter(|rate| !(1..=CreateRedrive::MAX_RATE).contains(rate)) {
         return wrong(format!("rate is {rate}; allowed: 1 to {}", CreateRedrive::MAX_RATE));
     }
@@ -114,6 +117,7 @@ mod tests {
             filter: serde_json::from_str(filter).unwrap(),
             dry_run: false,
             rate,
+            at_most: None,
         };
         assert!(check_create_redrive(&request(r#"{"tool":"echo"}"#, Some(1))).is_ok());
         for (filter, rate, allowed) in [

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     StoreError, Time,
     calls::insert,
-    columns::{bigint, clean, int, uint},
+    columns::{bigint, clean, int, uint, unsigned},
     connect::Store,
 };
 
@@ -27,6 +27,10 @@ pub struct RedriveWork {
     pub dry_run: bool,
     /// Calls per second.
     pub rate: u32,
+    /// It fails if more calls match.
+    pub at_most: Option<u64>,
+    /// Calls that match, as far as they are counted.
+    pub matched: u64,
     /// Counting or running.
     pub state: RedriveState,
     /// Which of the states of the filter is walked through.
@@ -91,6 +95,8 @@ impl Store {
                 filter: serde_json::from_str(&row.filter).map_err(|error| error.to_string()),
                 dry_run: row.dry_run,
                 rate: uint(row.rate),
+                at_most: row.at_most.map(unsigned),
+                matched: unsigned(row.matched),
                 state: row.state.parse().map_err(StoreError::BadData)?,
                 pass: uint(row.pass),
                 position: row.position.map(CallId),

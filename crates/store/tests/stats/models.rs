@@ -44,7 +44,8 @@ async fn by_tool(fixture: &Fixture) -> Vec<(String, [u64; 7])> {
     let rolled = models(&store, &asked).await;
     assert_eq!(live.groups, rolled.groups);
     store.close().await;
-    let figures_of = |(group, sums): (redial_store::stats::ModelGroup, ModelSums)| (group.tool.unwrap(), figures(&sums));
+    let figures_of =
+        |(group, sums): (redial_store::stats::ModelGroup, ModelSums)| (group.tool.unwrap(), figures(&sums));
     rolled.groups.into_iter().map(figures_of).collect()
 }
 

@@ -3,10 +3,10 @@
 use axum::{
     Router,
     extract::Form,
-    http::StatusCode,
     response::Response,
     routing::{get, post},
 };
+use chrono::{TimeDelta, Utc};
 use redial_proto::{RedriveFilter, RedriveId, RedriveView};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     console::Console,
-    failure::{Failure, Problem},
+    failure::Failure,
     filter::{Chip, Filter},
     page::{self, Shell, Visit},
     show,
@@ -125,6 +125,7 @@ async fn confirm(visit: Visit) -> Response {
 }
 
 async fn count_of(visit: &Visit) -> Result<Confirm, Failure> {
+    visit.needs("operate")?;
     let filter = Filter::of(&visit.here);
     let known = filter.get("count").parse::<RedriveId>().ok();
     let id = filter.get("redrive").parse::<RedriveId>().unwrap_or_else(|_| RedriveId::generate());
@@ -151,11 +152,19 @@ async fn count_of(visit: &Visit) -> Result<Confirm, Failure> {
     let counted = wait_for(visit, count).await?;
     // A count of other calls must not stand above this order.
     let asked = serde_json::from_value::<RedriveFilter>(as_json(&filter)).ok();
-    if counted.as_ref().is_some_and(|counted| !counted.dry_run || Some(&counted.filter) != asked.as_ref()) {
-        let wrong = "The count in this address is of another filter. Count again.".to_owned();
+    if let Some(wrong) = counted.as_ref().and_then(|counted| not_a_count(counted, asked.as_ref())) {
         return Ok(base(None, RedriveId::generate(), Some(wrong)));
     }
     Ok(base(counted, count, None))
+}
+
+/// Why an order cannot stand on this count.
+fn not_a_count(counted: &RedriveView, filter: Option<&RedriveFilter>) -> Option<String> {
+    if !counted.dry_run || Some(&counted.filter) != filter {
+        return Some("The count in this address is of another filter. Count again.".to_owned());
+    }
+    let is_old = Utc::now() - counted.created_at > TimeDelta::hours(1);
+    is_old.then(|| format!("The count is of {}. Count again.", show::exact(&counted.created_at)))
 }
 
 /// A redrive once it has ended; `None` if it goes on.
@@ -174,9 +183,25 @@ async fn wait_for(visit: &Visit, id: RedriveId) -> Result<Option<RedriveView>, F
 fn unsupported(filter: &Filter) -> Option<String> {
     let known =
         |name: &str| CONDITIONS.contains(&name) || LISTS.contains(&name) || name == "contains" || Filter::is_own(name);
-    let others: Vec<&str> = filter.pairs().iter().map(|(name, _)| name.as_str()).filter(|name| !known(name)).collect();
-    (!others.is_empty()).then(|| {
-        format!("A redrive has no condition {}: it would run calls again that this list leaves out. Remove it, or run calls again one by one.", others.join(", "))
+    let names = || filter.pairs().iter().map(|(name, _)| name.as_str());
+    let others: Vec<String> = names().filter(|name| !known(name)).map(|name| show::line(name, 40)).collect();
+    if !others.is_empty() {
+        let others = others.join(", ");
+        return Some(format!(
+            "A redrive has no condition {others}: it would run calls again that this list leaves out. Remove it, or run calls again one by one."
+        ));
+    }
+    let twice = names().find(|name| {
+        let is_list = LISTS.contains(name) || Filter::is_own(name);
+        !is_list && names().filter(|other| other == name).count() > 1
+    });
+    if let Some(twice) = twice {
+        return Some(format!("The condition {twice} is set twice, and a redrive has it once. Remove one."));
+    }
+    // Those ran nothing, so nothing of them runs again as it was.
+    filter.is("state", "refused").then(|| {
+        "Refused calls never ran, and would be refused again. Open one, and run it again with other arguments."
+            .to_owned()
     })
 }
 
@@ -201,6 +226,9 @@ fn as_json(filter: &Filter) -> Value {
 struct Order {
     filter: String,
     redrive: String,
+    /// The count that was confirmed.
+    #[serde(default)]
+    count: String,
     #[serde(default)]
     rate: String,
     /// `yes`: the visitor ticked the number of calls.
@@ -210,6 +238,9 @@ struct Order {
 
 async fn count(visit: Visit, Form(order): Form<Order>) -> Response {
     let filter = Filter::of(&format!("?{}", order.filter));
+    if let Some(wrong) = unsupported(&filter) {
+        return visit.done(Err(Failure::invalid(wrong)));
+    }
     let body = json!({ "redrive": order.redrive, "filter": as_json(&filter), "dry_run": true });
     let done: Result<RedriveView, _> = visit.api.post("/v1/redrives", &body).await;
     // The id of the order stands in the address: a page that is loaded again orders the same redrive.
@@ -225,27 +256,33 @@ async fn order(visit: Visit, Form(order): Form<Order>) -> Response {
 async fn ordered(visit: &Visit, order: &Order) -> Result<RedriveView, Failure> {
     let filter = Filter::of(&format!("?{}", order.filter));
     if let Some(wrong) = unsupported(&filter) {
-        return Err(invalid(wrong));
+        return Err(Failure::invalid(wrong));
     }
     if order.confirmed != "yes" {
-        return Err(invalid("The number of calls was not confirmed.".to_owned()));
+        return Err(Failure::invalid("The number of calls was not confirmed."));
     }
     let rate: Option<u64> = if order.rate.is_empty() { None } else { order.rate.parse().ok() };
     if rate.is_none() && !order.rate.is_empty() {
-        return Err(invalid(format!("The rate is {:?}; allowed: 1 to 10000.", show::clip(&order.rate, 40))));
+        return Err(Failure::invalid(format!("The rate is {:?}; allowed: 1 to 10000.", show::clip(&order.rate, 40))));
     }
-    let body = json!({ "redrive": order.redrive, "filter": as_json(&filter), "rate": rate });
+    // No more calls run again than the count found that was confirmed.
+    let counted: RedriveView = visit.api.peek(&format!("/v1/redrives/{}", show::url(&order.count))).await?;
+    let asked: Option<RedriveFilter> = serde_json::from_value(as_json(&filter)).ok();
+    let body = json!({
+        "redrive": order.redrive, "filter": as_json(&filter), "rate": rate, "at_most": counted.matched.max(1),
+    });
+    if let Some(wrong) = not_a_count(&counted, asked.as_ref()) {
+        return Err(Failure::invalid(wrong));
+    }
     match visit.api.post("/v1/redrives", &body).await {
         // It was ordered before, perhaps at another rate: the page was gone back to.
         Err(Failure::Problem(problem)) if problem.code == "idempotency_conflict" => {
-            visit.api.get(&format!("/v1/redrives/{}", show::url(&order.redrive))).await
+            let before: RedriveView = visit.api.get(&format!("/v1/redrives/{}", show::url(&order.redrive))).await?;
+            let is_it = !before.dry_run && Some(&before.filter) == asked.as_ref();
+            if is_it { Ok(before) } else { Err(Failure::Problem(problem)) }
         }
         done => done,
     }
-}
-
-fn invalid(detail: String) -> Failure {
-    Problem { detail, ..Problem::read(StatusCode::UNPROCESSABLE_ENTITY, b"{}") }.into()
 }
 
 impl Confirm {

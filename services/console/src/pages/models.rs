@@ -67,7 +67,9 @@ impl ModelGroup {
     }
 
     fn parts(&self) -> [u64; 4] {
-        [self.right_at_once, self.repaired, self.corrected(), self.not_corrected]
+        // What a model writes after a name that does not exist corrects it under another name.
+        let corrected = self.corrected().min(self.wrong);
+        [self.right_at_once, self.repaired, corrected, self.wrong - corrected]
     }
 
     /// How intentions went, as one bar.

@@ -3,7 +3,7 @@
 use axum::{
     Router,
     extract::{DefaultBodyLimit, Form, FromRequestParts as _, State},
-    http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
     routing::{get, post},
 };
@@ -17,6 +17,8 @@ use crate::{
     page::{self, Shell, Visit},
 };
 
+/// How the cookie with a session begins.
+const SESSION: &str = "redial_session=";
 /// Bytes of a form that anybody may send.
 const FORM: usize = 16 * 1024;
 
@@ -43,12 +45,22 @@ struct SignIn {
     next: String,
 }
 
-async fn form(uri: Uri, headers: HeaderMap) -> Response {
+async fn form(api: Api, uri: Uri, headers: HeaderMap) -> Response {
     let next = Filter::of(&uri.to_string()).get("next").to_owned();
     if is_from_elsewhere(&headers) {
         return once_more(&next);
     }
-    shown(&headers, next, None)
+    let has_session = headers.get_all(header::COOKIE).iter().any(|cookies| {
+        cookies.to_str().is_ok_and(|cookies| cookies.split(';').any(|pair| pair.trim().starts_with(SESSION)))
+    });
+    if !has_session || api.send(Method::GET, "/v1/session", &[]).await.status() != StatusCode::UNAUTHORIZED {
+        return shown(&headers, next, None);
+    }
+    // It has ended: a browser that keeps it would be sent here for ever, also where nobody has to sign in.
+    let mut response = shown(&headers, next, Some("The session has ended.".to_owned()));
+    let gone = HeaderValue::from_static("redial_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
+    response.headers_mut().insert(header::SET_COOKIE, gone);
+    response
 }
 
 /// A link from another site: the browser did not send the session's cookie, which is for this site only. The page that it gets asks
@@ -117,7 +129,10 @@ async fn sign_out(visit: Visit) -> Response {
 /// A page of the console: an address must not lead elsewhere.
 pub(crate) fn own_page(next: &str) -> &str {
     let is_own = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
-    if is_own && !next.contains(['\\', '\r', '\n']) && !next.contains("..") { next } else { "/console" }
+    let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let path = next.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let climbs = path.contains("..") || path.contains("%2e") || path.contains("//");
+    if is_own && is_plain && !climbs { next } else { "/console" }
 }
 
 #[cfg(test)]
@@ -138,6 +153,10 @@ mod tests {
             "/console/\r\nx: y",
             "javascript:1",
             "/console/../docs",
+            "/console/%2E%2e/docs",
+            "/console/%2e%2e//evil.example",
+            "/console/\u{1}",
+            "/console/\u{e9}",
         ] {
             assert_eq!(own_page(next), "/console", "{next}");
         }

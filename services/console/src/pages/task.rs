@@ -76,12 +76,12 @@ impl TimelinePage {
         let answer = self.asked(lane)?.answer.as_ref()?;
         let name = format!("{}-told", lane.key);
         answer.class?;
-        Some(crate::json::of_text(&name, &answer.content, &std::collections::BTreeSet::new()))
+        Some(crate::json::of_text(&name, &answer.content))
     }
 
     fn result(&self, lane: &Lane) -> Option<Html> {
         let answer = self.asked(lane)?.answer.as_ref().filter(|answer| answer.class.is_none())?;
-        Some(crate::json::of_text(&format!("{}-got", lane.key), &answer.content, &std::collections::BTreeSet::new()))
+        Some(crate::json::of_text(&format!("{}-got", lane.key), &answer.content))
     }
 
     /// The arguments, of the call's own record if there is one.
@@ -90,7 +90,7 @@ impl TimelinePage {
             return Some(item.arguments_tree());
         }
         let sent = self.asked(lane)?.sent.as_deref()?;
-        Some(crate::json::of_text(&format!("{}-args", lane.key), sent, &std::collections::BTreeSet::new()))
+        Some(crate::json::of_text(&format!("{}-args", lane.key), sent))
     }
 }
 
@@ -132,7 +132,7 @@ impl CorrectionsPage {
             let name = format!("try{}.{}", key.0, key.1);
             let ran = item.filter(|_| !asked.repairs.is_empty()).map(CallItem::arguments_tree);
             let model = self.head.story.turns.get(&key.0).map(|turn| turn.model.clone()).unwrap_or_default();
-            let sent = crate::json::of_text(&name, sent, &changed);
+            let sent = crate::json::marked(&name, sent, &changed);
             tries.push(Try { key: *key, nth: nth + 1, model, sent, ran, is_json: value.is_some() });
             before = value.or(before);
         }

@@ -146,12 +146,12 @@ async fn one_page(visit: &Visit, name: &str) -> Result<OnePage, Failure> {
 
 impl OnePage {
     fn schema(&self) -> Html {
-        crate::json::tree("schema", &self.tool.spec.parameters, &std::collections::BTreeSet::new())
+        crate::json::tree("schema", &self.tool.spec.parameters)
     }
 
     fn retry(&self) -> Html {
         let retry = serde_json::to_value(self.tool.spec.retry).unwrap_or_default();
-        crate::json::tree("retry", &retry, &std::collections::BTreeSet::new())
+        crate::json::tree("retry", &retry)
     }
 
     fn bad_classes(&self) -> Vec<&Group> {
@@ -194,7 +194,8 @@ impl OnePage {
             }
         }
         let words: Vec<String> = names.iter().map(|name| show::words(name)).chain(["other".to_owned()]).collect();
-        let series: Vec<(&str, &str)> = words.iter().map(String::as_str).zip(COLOURS).collect();
+        let colours = COLOURS.into_iter().take(names.len()).chain(["c5"]);
+        let series: Vec<(&str, &str)> = words.iter().map(String::as_str).zip(colours).collect();
         let column = |(at, parts): (DateTime<Utc>, Vec<u64>)| Column { label: at.format("%H:%M").to_string(), parts };
         let columns: Vec<Column> = hours.into_iter().map(column).collect();
         chart::columns("Calls of this tool that failed, by hour and class", &series, &columns)

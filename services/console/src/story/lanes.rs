@@ -59,7 +59,7 @@ pub(crate) fn lanes(
             state: note_state(note.what).to_owned(),
             name: note.what.to_owned(),
             why: show::line(&note.text, 240),
-            bars: drawn.mark(note.at),
+            bars: drawn.mark(note.at, mark_class(note.what)),
             call: None,
         };
         rows.push((note.at, u32::MAX, note.step, lane));
@@ -85,6 +85,15 @@ fn note_state(what: &str) -> &'static str {
         "failed" => "failed",
         "cancelled" | "cancel" => "cancelled",
         _ => "warn",
+    }
+}
+
+/// An end is no change of course.
+fn mark_class(what: &str) -> &'static str {
+    match what {
+        "succeeded" => "b-mark good",
+        "failed" => "b-mark bad",
+        _ => "b-mark",
     }
 }
 
@@ -160,7 +169,7 @@ impl Drawn<'_> {
         };
         let bars = match item {
             Some(item) if !item.attempts_made.is_empty() || item.finished_at.is_none() => self.bars(item, "b-run-good"),
-            _ if answered.is_some_and(|answer| !answer.ran) || was_fed_back(call) => self.mark(call.at),
+            _ if answered.is_some_and(|answer| !answer.ran) || was_fed_back(call) => self.mark(call.at, "b-mark"),
             _ => self.one(call.at, answered.map(|answer| answer.at), "b-run-good"),
         };
         let mut why = why::of_call(call, agent);
@@ -215,9 +224,9 @@ impl Drawn<'_> {
         self.strip(&(self.bar(from, to, class, &took) + &self.label(from, to, None)), &took)
     }
 
-    fn mark(&self, at: DateTime<Utc>) -> Html {
+    fn mark(&self, at: DateTime<Utc>, class: &str) -> Html {
         let x = self.scale.x(at);
-        self.strip(&format!("<circle class=\"b-mark\" cx=\"{x:.3}%\" cy=\"50%\" r=\"4\"/>"), &show::exact(&at))
+        self.strip(&format!("<circle class=\"{class}\" cx=\"{x:.3}%\" cy=\"50%\" r=\"4\"/>"), &show::exact(&at))
     }
 
     fn bar(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, class: &str, told: &str) -> String {
@@ -271,6 +280,9 @@ impl Drawn<'_> {
 
     fn strip(&self, svg: &str, told: &str) -> Html {
         let mut folds = String::new();
+        for tick in self.scale.ticks() {
+            folds += &format!("<line class=\"tick\" x1=\"{0:.3}%\" x2=\"{0:.3}%\" y1=\"0\" y2=\"100%\"/>", tick.x);
+        }
         for fold in self.scale.folds() {
             folds += &format!(
                 "<rect class=\"fold\" x=\"{:.3}%\" width=\"{:.3}%\" y=\"0\" height=\"100%\"/>",

@@ -80,7 +80,7 @@ fn repaired(repairs: &[Repair]) -> Option<String> {
 fn retried(retries: &[Retry]) -> Option<String> {
     let last = retries.last()?;
     let pause = show::span((last.next_at - last.at).num_milliseconds().max(0));
-    let times = things(retries.len(), "retry").replace("retrys", "retries");
+    let times = things(retries.len(), "retry");
     Some(format!("{times} ({}), the last after {pause}", show::words(last.class.as_str())))
 }
 

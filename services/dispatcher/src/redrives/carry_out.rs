@@ -84,6 +84,12 @@ async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError
     };
     let next = next(work, filter, &found);
     if work.state == RedriveState::Counting {
+        let matched = work.matched + found.calls.len() as u64;
+        if let Some(most) = work.at_most.filter(|most| matched > *most && !work.dry_run) {
+            let why =
+                format!("{matched} calls match or more; allowed by at_most: {most}. Nothing runs again: count again");
+            return fail(context, work, why).await;
+        }
         let counted = RedriveStep { matched: found.calls.len() as u64, ..next };
         return write(context, work, Vec::new(), &counted).await;
     }

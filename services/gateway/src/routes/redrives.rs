@@ -74,6 +74,10 @@ struct CreateRedriveBody {
     #[serde(default)]
     #[schemars(range(min = 1, max = 10000))]
     rate: Option<u32>,
+    /// Fail, and run nothing again, if more calls match than this: what was counted before, and confirmed. Default: any number.
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    at_most: Option<u64>,
 }
 
 async fn create(
@@ -82,13 +86,13 @@ async fn create(
     headers: HeaderMap,
     Json(body): Json<CreateRedriveBody>,
 ) -> Result<Response, Problem> {
-    let CreateRedriveBody { redrive, filter, dry_run, rate } = body;
+    let CreateRedriveBody { redrive, filter, dry_run, rate, at_most } = body;
     let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
     if of_key.is_some() && redrive.is_some() {
         return Err(Problem::invalid("redrive and the header Idempotency-Key are both set; allowed: one of them"));
     }
     let redrive = redrive.or(of_key).unwrap_or_else(RedriveId::generate);
-    let request = CreateRedrive { redrive, filter, dry_run, rate };
+    let request = CreateRedrive { redrive, filter, dry_run, rate, at_most };
     let caller = who.caller(Verb::RedriveCreate)?;
     let view: RedriveView = gateway.ask_twice(&caller, Verb::RedriveCreate, &request, None).await?;
     let mut response = (StatusCode::ACCEPTED, axum::Json(&view)).into_response();

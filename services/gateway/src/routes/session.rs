@@ -118,7 +118,9 @@ async fn end(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -
 
 /// Whether the browser speaks HTTPS, as the proxy before the gateway says.
 fn is_https(headers: &HeaderMap) -> bool {
-    text(headers, "x-forwarded-proto").is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
+    // Several proxies make a list, which begins with what the browser spoke.
+    let first = text(headers, "x-forwarded-proto").and_then(|protos| protos.split(',').next());
+    first.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
 fn with_cookie(mut response: Response, cookie: &str) -> Response {

@@ -75,39 +75,47 @@ pub(super) async fn run(visit: Visit, Path(id): Path<String>, Form(form): Form<A
 async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failure> {
     let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
     if call.state == "unknown" && form.twice.is_none() {
-        return Err(refused(
+        return Err(Failure::invalid(
             "Nobody knows whether this call did its work. Tick that it may happen twice, or leave it.",
         ));
     }
     // A browser sends other line breaks than it was given. Unchanged arguments keep the idempotency key of the call.
-    let is_unchanged = call.arguments.get().len() > LARGEST || layout(&form.arguments) == pretty(&call.arguments);
+    let is_unchanged =
+        call.arguments.get().len() > LARGEST || compact(&form.arguments) == compact(call.arguments.get());
     let body = if is_unchanged {
         json!({})
     } else {
         let arguments: Box<RawValue> = serde_json::from_str(&form.arguments)
-            .map_err(|error| refused(&format!("The arguments are not JSON: {error}.")))?;
+            .map_err(|error| Failure::invalid(format!("The arguments are not JSON: {error}.")))?;
         json!({ "arguments": arguments })
     };
     let result: SubmitResult = visit.api.post(&format!("/v1/calls/{id}/redrive"), &body).await?;
-    let new = result.call.ok_or_else(|| refused("The dispatcher named no new call."))?;
+    let new = result.call.ok_or_else(|| Failure::invalid("The dispatcher named no new call."))?;
     Ok(new.to_string())
 }
 
-fn refused(detail: &str) -> Failure {
-    let problem = Problem::read(StatusCode::UNPROCESSABLE_ENTITY, &[]);
-    Problem { detail: detail.to_owned(), ..problem }.into()
-}
-
-/// The arguments as a person edits them. Numbers keep all their digits, because the text is only laid out anew.
+/// The arguments as a person edits them. Numbers keep all their digits, because the text is only laid out.
 fn pretty(json: &RawValue) -> String {
     if json.get().len() > LARGEST {
         return String::new();
     }
-    layout(json.get())
+    layout(json.get()).unwrap_or_else(|| json.get().to_owned())
 }
 
-/// JSON with line breaks and indentation; nothing but white space changes.
-fn layout(json: &str) -> String {
+/// JSON without white space between its parts.
+fn compact(json: &str) -> String {
+    let (mut in_text, mut escaped) = (false, false);
+    let keeps = |c: &char| {
+        let kept = in_text || !c.is_ascii_whitespace();
+        in_text = if in_text { escaped || *c != '"' } else { *c == '"' };
+        escaped = in_text && *c == '\\' && !escaped;
+        kept
+    };
+    json.chars().filter(keeps).collect()
+}
+
+/// JSON with line breaks and indentation; nothing but white space changes. `None`: deep parts would make it very much longer.
+fn layout(json: &str) -> Option<String> {
     let (mut out, mut depth, mut in_text, mut escaped) = (String::with_capacity(json.len() * 2), 0_usize, false, false);
     let mut rest = json.chars().peekable();
     let line = |out: &mut String, depth: usize| {
@@ -115,6 +123,9 @@ fn layout(json: &str) -> String {
         out.extend(std::iter::repeat_n("  ", depth));
     };
     while let Some(c) = rest.next() {
+        if out.len() > LARGEST.max(4 * json.len()) {
+            return None;
+        }
         if in_text {
             out.push(c);
             in_text = escaped || c != '"';
@@ -152,7 +163,7 @@ fn layout(json: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    Some(out)
 }
 
 impl Page {
@@ -180,15 +191,18 @@ mod tests {
     #[test]
     fn a_layout_changes_white_space_only() {
         let json = r#"{"a":[1,2.50,{}],"b":"x\"{,: y\\","c":[],"d":{"e":1e400, "f": 12345678901234567890}}"#;
-        let shown = layout(json);
+        let shown = layout(json).unwrap();
         assert!(
             shown.starts_with("{\n  \"a\": [\n    1,\n    2.50,\n    {}\n  ],\n  \"b\": \"x\\\"{,: y\\\\\",\n"),
             "{shown}"
         );
         assert!(shown.contains("1e400") && shown.contains("12345678901234567890"), "{shown}");
-        assert_eq!(layout(&shown), shown, "again the same");
-        assert_eq!(layout(&shown.replace('\n', "\r\n")), shown, "as a browser sends it");
+        assert_eq!(layout(&shown).unwrap(), shown, "again the same");
+        assert_eq!(compact(&shown.replace('\n', "\r\n")), compact(json), "as a browser sends it");
+        assert!(compact(json).contains(r#""x\"{,: y\\","c""#), "{}", compact(json));
+        let deep = format!("{}{}1{}", "[".repeat(60), "1,".repeat(100_000), "]".repeat(60));
+        assert_eq!(layout(&deep), None, "every element would have a line of its own with 120 spaces");
         let value: serde_json::Value = serde_json::from_str(r#"{"a":[1,{}],"b":"x"}"#).unwrap();
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&layout(&value.to_string())).unwrap(), value);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&layout(&value.to_string()).unwrap()).unwrap(), value);
     }
 }

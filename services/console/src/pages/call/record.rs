@@ -1,7 +1,7 @@
 //! What the API says of a call.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{AttemptView, FieldError, Repair, Waiting, turn};
+use redial_proto::{AttemptView, ErrorClass, FieldError, Repair, Waiting, turn};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -206,20 +206,32 @@ impl CallRecord {
 
 /// What a person can do about an error class.
 fn remedy(class: Option<&str>) -> &'static str {
-    match class.unwrap_or_default() {
-        "invalid_arguments" | "malformed_arguments" => {
+    use ErrorClass as C;
+    let Some(class) = class.and_then(|class| class.parse().ok()) else { return "Look at the attempts below." };
+    match class {
+        C::InvalidArguments | C::MalformedArguments => {
             "Run it again with other arguments; if models send this often, mend the tool's description."
         }
-        "unknown_tool" => "Start a worker that has the tool, or correct the name.",
-        "business_rule" => "The tool refused for a reason of its own: change what was asked for.",
-        "unavailable" | "timeout" | "rate_limited" | "lost" => {
+        C::RepeatedCall => {
+            "The model sent a call again that had failed before: the earlier call says why. If models do that often, mend what the tool \
+             tells them."
+        }
+        C::UnknownTool => "Start a worker that has the tool, or correct the name.",
+        C::BusinessRule => "The tool refused for a reason of its own: change what was asked for.",
+        C::Unavailable | C::Timeout | C::RateLimited | C::Lost => {
             "It is over now: once the tool is well again, run the call again."
         }
-        "auth" | "configuration" => "Mend the tool's credentials or settings, then run the call again.",
-        "output_invalid" | "output_too_large" => "Mend the tool's output, or its declared schema.",
-        "budget_exhausted" => {
+        C::Unanswered => {
+            "The client did not answer its function in time: look at the client, then submit the task again."
+        }
+        C::Auth | C::Configuration => "Mend the tool's credentials or settings, then run the call again.",
+        C::OutputInvalid | C::OutputTooLarge => "Mend the tool's output, or its declared schema.",
+        C::Rejected => "The service refused what was sent, and would again: correct the arguments, then run it again.",
+        C::BudgetExhausted => {
             "Its deadline passed before an attempt succeeded: run it again, or give such calls more time."
         }
-        _ => "Look at the attempts below.",
+        C::ToolFailed => "The tool says only that it failed: look at its logs, then run the call again.",
+        C::Internal => "This is a fault of Redial or of the worker: look at the worker's log.",
+        C::Cancelled => "",
     }
 }

@@ -65,7 +65,5 @@ impl Difference {
 
 fn side(name: &str, step: u32, value: Option<&Value>) -> Html {
     let nothing = || Html("<p class=\"none\">nothing</p>".to_owned());
-    value.map_or_else(nothing, |value| {
-        crate::json::tree(&format!("{name}{step}"), value, &std::collections::BTreeSet::new())
-    })
+    value.map_or_else(nothing, |value| crate::json::tree(&format!("{name}{step}"), value))
 }

@@ -95,6 +95,6 @@ impl Page {
     }
 
     fn part(&self, nth: &usize, part: &usize, text: &str) -> Html {
-        crate::json::of_text(&format!("v{nth}-{part}"), text, &std::collections::BTreeSet::new())
+        crate::json::of_text(&format!("v{nth}-{part}"), text)
     }
 }

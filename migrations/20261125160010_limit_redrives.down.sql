@@ -1,0 +1,1 @@
+ALTER TABLE redrives DROP COLUMN at_most;
