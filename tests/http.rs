@@ -8,6 +8,8 @@ mod access;
 mod calls;
 #[path = "http/client.rs"]
 mod client;
+#[path = "http/console.rs"]
+mod console;
 #[path = "http/crowds.rs"]
 mod crowds;
 #[path = "http/docs.rs"]

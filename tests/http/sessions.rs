@@ -96,12 +96,18 @@ async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
 }
 
 #[tokio::test]
-async fn where_no_token_is_needed_a_session_means_nothing() {
+async fn where_no_token_is_needed_a_session_that_is_none_means_nobody() {
     let stack = Stack::start().await;
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);
-    let who = ask(&http, Method::GET, "/v1/session", "redial_session=whatever", &[]).await.must(200);
+    let who = http.get("/v1/session").await.must(200);
     assert_eq!((&who["by"], &who["expires_at"]), (&"loopback".into(), &Value::Null));
+    // Whoever reaches this gateway may have more rights than whoever the session was of.
+    let gone = "redial_session=whatever";
+    let asked = ask(&http, Method::GET, "/v1/session", gone, &[]).await;
+    asked.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let page = ask(&http, Method::GET, "/console/sign-in", gone, &[]).await;
+    assert!(page.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"), "the browser forgets it");
     http.post("/v1/session", &Value::Null).await.problem(StatusCode::CONFLICT, "wrong_state");
     stack.finish().await;
 }

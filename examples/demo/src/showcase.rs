@@ -24,11 +24,11 @@ const PEOPLE: [(&str, &[&str]); 3] =
 /// Those who submit.
 const CLERKS: usize = 2;
 const PLACES: [&str; 6] = [
-    "Cervejaria Ramiro",
     "鼎泰豐 信義店",
+    "Cervejaria Ramiro",
     "مطعم أبو شقرة",
-    "すきやばし次郎 🍣",
     "Zum Schwarzen Kameel",
+    "すきやばし次郎 🍣",
     "Café Tortoni",
 ];
 const ROUTES: [(&str, &str, &str); 4] =
@@ -156,7 +156,7 @@ impl Desk {
         }
         for (guests, at) in [(40, "2026-13-01"), (0, "tonight")] {
             let wrong =
-                json!({"tool": "book_table", "arguments": {"restaurant": PLACES[0], "guests": guests, "at": at}});
+                json!({"tool": "book_table", "arguments": {"restaurant": PLACES[1], "guests": guests, "at": at}});
             // It is answered with what is wrong, and on record as refused.
             self.request(Some(0), Method::POST, "/v1/calls", Some(wrong)).send().await?;
         }
@@ -176,7 +176,7 @@ impl Desk {
         let call = refused.calls.iter().find(bare).and_then(|call| call["call"].as_str());
         let call = call.context("no refused call of book_table is on record")?;
         let at = "2026-12-24T19:00:00Z";
-        let corrected = json!({"arguments": {"restaurant": PLACES[0], "guests": 8, "at": at}});
+        let corrected = json!({"arguments": {"restaurant": PLACES[1], "guests": 8, "at": at}});
         let _again: Value =
             self.send(Some(2), Method::POST, &format!("/v1/calls/{call}/redrive"), Some(corrected)).await?;
         Ok(())

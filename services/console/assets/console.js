@@ -67,6 +67,8 @@ const alike = (node, wanted) =>
 
 // So long at least lies between two pages that are asked for, and twice the time that the last one took.
 const REST = 400;
+// A page that is not there after this does not come.
+const PATIENCE = 8_000;
 
 let due = false;
 let asking = false;
@@ -84,7 +86,9 @@ async function run() {
     due = false;
     const began = performance.now();
     try {
-      const response = await fetch(location.href, { headers: { "x-redial-again": "1" }, redirect: "manual" });
+      // A gateway that is stopped and not gone answers nothing, for ever.
+      const signal = AbortSignal.timeout(PATIENCE);
+      const response = await fetch(location.href, { headers: { "x-redial-again": "1" }, redirect: "manual", signal });
       if (response.type === "opaqueredirect") { location.reload(); return; }
       if (response.status >= 500 || response.status === 429) throw new Error(String(response.status));
       const page = new DOMParser().parseFromString(await response.text(), "text/html");

@@ -1,5 +1,7 @@
 //! Filters that live in the address: the parameters of a page are those of the request that it is made of.
 
+use chrono::{NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+
 use crate::{page, show};
 
 /// The parameters of an address, in order.
@@ -80,9 +82,16 @@ impl Filter {
     /// As the query of a request: the conditions and the place, with more parameters.
     pub(crate) fn request(&self, more: &[(&str, &str)]) -> String {
         let given = self.pairs.iter().filter(|(name, _)| name != "done" && name != "from");
-        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
+        let given: Vec<(&str, String)> =
+            given.map(|(name, value)| (name.as_str(), at_fixed_time(name, value))).collect();
+        let given = given.iter().map(|(name, value)| (*name, value.as_str()));
         let more = more.iter().copied().filter(|(name, _)| self.get(name).is_empty());
         page::query(given.chain(more))
+    }
+
+    /// The same with times that stay what they are now.
+    pub(crate) fn at_fixed_times(&self) -> Self {
+        Self { pairs: self.pairs.iter().map(|(name, value)| (name.clone(), at_fixed_time(name, value))).collect() }
     }
 
     /// The conditions, each with the address without it.
@@ -95,6 +104,29 @@ impl Filter {
         };
         self.conditions().map(chip).collect()
     }
+}
+
+/// A time as the API takes it: `2h` and `3d` are so long ago, a day begins at midnight, and what has no zone is in UTC. Everything else
+/// stays, and the API says what is wrong with it.
+fn at_fixed_time(name: &str, value: &str) -> String {
+    if name != "since" && name != "until" {
+        return value.to_owned();
+    }
+    let ago = || {
+        let unit = value.chars().last()?;
+        let number: i64 = value.get(..value.len() - unit.len_utf8())?.parse().ok()?;
+        let minutes = match unit {
+            'm' => 1,
+            'h' => 60,
+            'd' => 24 * 60,
+            _ => return None,
+        };
+        Utc::now().checked_sub_signed(TimeDelta::try_minutes(number.checked_mul(minutes)?)?)
+    };
+    let day = || NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let minute = || NaiveDateTime::parse_from_str(value, "%Y-%m-%dT%H:%M").ok();
+    let at = ago().or_else(|| day().or_else(minute).map(|time| time.and_utc()));
+    at.map_or_else(|| value.to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 #[cfg(test)]
@@ -114,6 +146,17 @@ mod tests {
         assert_eq!(chips.len(), 4);
         assert_eq!(chips[2].without, "/console/calls?tool=a&argument=%2Fcity%3DParis&not_tool=c");
         assert_eq!(filter.at("y").get("page_token"), "y");
+    }
+
+    #[test]
+    fn times_may_be_short() {
+        let request = |since: &str| Filter::default().with("since", since).request(&[]);
+        assert_eq!(request("2026-11-25"), "?since=2026-11-25T00%3A00%3A00Z");
+        assert_eq!(request("2026-11-25T15:04"), "?since=2026-11-25T15%3A04%3A00Z");
+        assert!(request("2h").ends_with('Z'), "{}", request("2h"));
+        for left in ["yesterday", "h", "99999999999999999d", "2026-11-25T15:04:05+01:00", "\u{e9}"] {
+            assert_eq!(request(left), format!("?since={}", show::url(left)));
+        }
     }
 
     #[test]

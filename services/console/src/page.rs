@@ -297,7 +297,7 @@ struct FailurePage<'a> {
 
 const fn heading(status: StatusCode) -> &'static str {
     match status.as_u16() {
-        400 | 422 => "This address has a mistake",
+        400 | 422 => "A value is not allowed",
         403 => "Not allowed",
         404 => "Not on record",
         409 => "It has changed meanwhile",
@@ -309,7 +309,7 @@ const fn heading(status: StatusCode) -> &'static str {
 
 const fn remedy(status: StatusCode) -> &'static str {
     match status.as_u16() {
-        400 | 422 => "Correct the filter, or begin with an empty one.",
+        400 | 422 => "Go back, correct it, and send it again.",
         403 => "Sign in with a token that has the role, or ask whoever administers Redial for it.",
         404 => "It may belong to another tenant, or its time on record is over (retention), or it was erased.",
         409 => "Go back, look at its state now, and decide again.",

@@ -11,16 +11,20 @@ mod overview;
 pub(crate) mod redrives;
 mod settings;
 mod sign_in;
-mod statistics;
+pub(crate) mod statistics;
 pub(crate) mod task;
 pub(crate) mod tasks;
 mod tools;
 mod unknown;
 pub(crate) mod workers;
 
-use axum::Router;
+use axum::{
+    Router,
+    response::{IntoResponse as _, Redirect, Response},
+    routing::get,
+};
 
-use crate::console::Console;
+use crate::{console::Console, failure::Failure, page::Visit, show};
 
 pub(crate) fn router() -> Router<Console> {
     let pages = [
@@ -41,5 +45,15 @@ pub(crate) fn router() -> Router<Console> {
         settings::router(),
         sign_in::router(),
     ];
-    pages.into_iter().fold(Router::new(), Router::merge)
+    let others = Router::new().route("/console/", get(nothing)).route("/console/{*path}", get(nothing));
+    pages.into_iter().fold(others, Router::merge)
+}
+
+/// An address without a page; one that ends with a slash may be meant without it.
+async fn nothing(visit: Visit) -> Response {
+    let path = visit.here.split('?').next().unwrap_or_default();
+    match path.strip_suffix('/') {
+        Some(path) => Redirect::to(path).into_response(),
+        None => visit.done(Err(Failure::not_found(format!("Nothing is at {}.", show::line(path, 100))))),
+    }
 }

@@ -46,11 +46,12 @@ impl Stats {
         }
     }
 
-    /// The page for Prometheus.
-    pub(crate) fn page(&self, waiting: usize) -> String {
+    /// The page for Prometheus; which requests were answered only `with_routes`.
+    pub(crate) fn page(&self, waiting: usize, with_routes: bool) -> String {
         let mut page = String::new();
         head(&mut page, "redial_gateway_request_duration_seconds", "histogram", "Time until the answer began.");
-        for ((route, method, status), times) in self.answered.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((route, method, status), times) in answered.iter().filter(|_| with_routes) {
             let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{status}\"");
             let name = "redial_gateway_request_duration_seconds";
             for (bound, count) in BUCKETS.iter().zip(times.buckets) {
@@ -91,7 +92,7 @@ mod tests {
         let stats = Stats::default();
         stats.answered("/v1/calls", "POST", 202, Duration::from_millis(3));
         stats.answered("/v1/calls", "POST", 202, Duration::from_secs(2));
-        let page = stats.page(7);
+        let page = stats.page(7, true);
         let labels = "route=\"/v1/calls\",method=\"POST\",status=\"202\"";
         for line in [
             format!("redial_gateway_request_duration_seconds_bucket{{{labels},le=\"0.0025\"}} 0"),

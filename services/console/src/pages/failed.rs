@@ -82,11 +82,15 @@ impl Page {
         } else {
             "refused"
         };
+        if tool == statistics::UNKNOWN_TOOL {
+            return statistics::calls_of(tool, class, state);
+        }
         format!("{PATH}{}", page::query([("tool", tool), ("class", class), ("state", state)]))
     }
 
     fn redrive(&self) -> String {
-        format!("/console/failed/redrive{}", self.filter.with("state", self.state()).query())
+        // At fixed times: the order must mean the calls that were counted.
+        format!("/console/failed/redrive{}", self.filter.with("state", self.state()).at_fixed_times().query())
     }
 
     /// How the calls of the list ended.

@@ -13,6 +13,7 @@ use crate::{
     failure::Failure,
     filter::Filter,
     page::{self, Visit},
+    show,
 };
 
 pub(super) fn router() -> Router<Console> {
@@ -39,9 +40,26 @@ async fn target(visit: &Visit, typed: &str) -> Result<String, Failure> {
         if visit.api.find::<Value>(&format!("/v1/calls/{id}")).await?.is_some() {
             return Ok(format!("/console/calls/{id}"));
         }
-        return Err(Failure::not_found(format!("Neither a task nor a call has the id {id}.")));
+        if is_conversation(visit, typed).await? {
+            return Ok(format!("/console/conversations/{}", show::url(typed)));
+        }
+        return Err(Failure::not_found(format!("No task, call or conversation has the id {id}.")));
+    }
+    let is_word = !typed.is_empty() && !typed.contains([':', '=', '/']);
+    if is_word && is_conversation(visit, typed).await? {
+        return Ok(format!("/console/conversations/{}", show::url(typed)));
+    }
+    if is_word && visit.api.find::<Value>(&format!("/v1/tools/{}", show::url(typed))).await.ok().flatten().is_some() {
+        return Ok(format!("/console/tools/{}", show::url(typed)));
     }
     Ok(search(typed))
+}
+
+/// Whether a conversation has this name.
+async fn is_conversation(visit: &Visit, name: &str) -> Result<bool, Failure> {
+    let path = format!("/v1/conversations/{}/messages?page_size=1", show::url(name));
+    let found: Option<Value> = visit.api.find(&path).await?;
+    Ok(found.is_some_and(|found| found["messages"].as_array().is_some_and(|messages| !messages.is_empty())))
 }
 
 /// The search that a text stands for: words `name:value` and `/pointer=value` are conditions, everything else is a text that

@@ -133,8 +133,10 @@ async fn page(visit: &Visit) -> Result<Page, Failure> {
     let since = (Utc::now() - TimeDelta::days(i64::from(days))).format("%Y-%m-%dT%H:00:00Z");
     let ask = |by: &'static str| format!("/v1/statistics/models?by={by}&since={since}");
     let trend = if days <= 1 { "hour" } else { "day" };
+    let mut models: ModelStatistics = visit.api.get(&ask("model")).await?;
+    models.groups.sort_by_key(|group| std::cmp::Reverse((group.not_corrected, group.wrong)));
     Ok(Page {
-        models: visit.api.get(&ask("model")).await?,
+        models,
         pairs: visit.api.get(&ask("model_and_tool")).await?,
         agents: visit.api.get(&ask("agent")).await?,
         trend: visit.api.get(&ask(trend)).await?,

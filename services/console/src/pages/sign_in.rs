@@ -103,8 +103,11 @@ async fn sign_in(State(console): State<Console>, parts: Parts, Form(body): Form<
             let wrong = "The token could not be checked at the moment. Try again.".to_owned();
             shown(&parts.headers, body.next, Some(wrong))
         }
-        // Here nobody has to sign in.
-        (StatusCode::CONFLICT, _) => Redirect::to(own_page(&body.next)).into_response(),
+        (StatusCode::CONFLICT, _) => {
+            let wrong =
+                "This is no token: those begin with rdl_. On this machine the gateway asks for none; /console is open.";
+            shown(&parts.headers, body.next, Some(wrong.to_owned()))
+        }
         _ => {
             let wrong = "This token is unknown, expired or revoked, or its user is gone. It begins with rdl_.";
             shown(&parts.headers, body.next, Some(wrong.to_owned()))

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::{
     chart::{self, Column},
     failure::Failure,
-    page::Visit,
+    page::{self, Visit},
     show::{self, Html},
 };
 
@@ -45,6 +45,17 @@ pub(crate) struct Group {
 /// Figures by this, with more conditions: `&tool=a`.
 pub(crate) async fn by(visit: &Visit, by: &str, more: &str) -> Result<Statistics, Failure> {
     visit.api.get(&format!("/v1/statistics?by={by}{more}")).await
+}
+
+/// Tools that do not exist are counted under this name; their calls are on record under the names that models wrote.
+pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
+
+/// The address of the calls of a tool in this state; an empty state is every one but success.
+pub(crate) fn calls_of(tool: &str, class: &str, state: &str) -> String {
+    let (tool, class) = if tool == UNKNOWN_TOOL { ("", "unknown_tool") } else { (tool, class) };
+    let not_state = if state.is_empty() { "succeeded" } else { "" };
+    let conditions = [("tool", tool), ("class", class), ("state", state), ("not_state", not_state)];
+    format!("/console/calls{}", page::query(conditions))
 }
 
 impl Statistics {

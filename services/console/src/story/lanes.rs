@@ -62,7 +62,7 @@ pub(crate) fn lanes(
             bars: drawn.mark(note.at, mark_class(note.what)),
             call: None,
         };
-        rows.push((note.at, u32::MAX, note.step, lane));
+        rows.push((note.at, 0, note.step, lane));
     }
     rows.sort_by_key(|row| (row.0, row.1, row.2));
     (rows.into_iter().map(|(.., lane)| lane).collect(), scale)

@@ -90,9 +90,8 @@ async fn dispatcher_answers(gateway: &Gateway) -> bool {
 }
 
 async fn metrics(State(gateway): State<Shared>, who: Identity) -> Response {
-    // What the process counts is of all tenants: that of the operators sees it.
-    let of_all = who.tenant == Tenant::default();
-    let mut page = if of_all { gateway.stats.page(gateway.hub.waiters()) } else { String::new() };
+    // Which requests all tenants send is for that of the operators.
+    let mut page = gateway.stats.page(gateway.hub.waiters(), who.tenant == Tenant::default());
     match gateway.figures.lines(&gateway.store, &who.tenant).await {
         Ok(lines) => page.push_str(&lines),
         // What this process counts is told during an outage, too.
