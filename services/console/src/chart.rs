@@ -23,7 +23,7 @@ pub(crate) struct Column {
 pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) -> Html {
     let most = columns.iter().map(|column| column.parts.iter().sum::<u64>()).max().unwrap_or(0);
     let top = nice(most);
-    let mut svg = frame(about, top, count);
+    let (mut svg, scale) = frame(about, top, count);
     let width = 100.0 / real(columns.len().max(FEW));
     for (n, column) in columns.iter().enumerate() {
         let x = width * real(n);
@@ -46,6 +46,7 @@ pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) 
         }
         svg += "</g>";
     }
+    svg += &scale;
     svg += &labels(columns.iter().map(|column| column.label.as_str()), columns.len());
     svg += "</svg>";
     Html(format!("<figure class=\"chart\">{svg}{}</figure>", legend(series)))
@@ -60,7 +61,7 @@ pub(crate) fn lines(
 ) -> Html {
     let most = series.iter().flat_map(|(.., values)| values.iter().flatten()).max().copied().unwrap_or(0);
     let top = nice(most);
-    let mut svg = frame(about, top, unit);
+    let (mut svg, scale) = frame(about, top, unit);
     let step = 100.0 / real(names.len().max(FEW));
     svg += &format!(
         "<svg x=\"0\" y=\"0\" width=\"100%\" height=\"{HEIGHT}\" viewBox=\"0 0 100 {HEIGHT}\" preserveAspectRatio=\"none\">"
@@ -103,6 +104,7 @@ pub(crate) fn lines(
             }
         }
     }
+    svg += &scale;
     svg += &labels(names.iter().map(String::as_str), names.len());
     svg += "</svg>";
     let names: Vec<(&str, &str)> = series.iter().map(|(name, colour, _)| (*name, *colour)).collect();
@@ -134,16 +136,18 @@ fn told(parts: impl Iterator<Item = String>) -> String {
     if told.is_empty() { "nothing".to_owned() } else { told }
 }
 
-fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> String {
+/// The beginning of a chart, and the numbers of its scale, which come last: no column covers them.
+fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> (String, String) {
+    let mut scale = String::new();
     let mut svg = format!("<svg role=\"img\" aria-label=\"{}\" height=\"{}\">", escape(about), HEIGHT + 20.0);
     for half in [0_u64, 1, 2] {
         let y = HEIGHT - (HEIGHT - 14.0) * ratio(half, 2);
         svg += &format!("<line class=\"grid-line\" x1=\"0\" x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
         if half > 0 && top > 1 {
-            svg += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", y - 3.0, escape(&unit(top * half / 2)));
+            scale += &format!("<text x=\"0\" y=\"{:.1}\">{}</text>", y - 3.0, escape(&unit(top * half / 2)));
         }
     }
-    svg
+    (svg, scale)
 }
 
 fn labels<'a>(names: impl Iterator<Item = &'a str>, all: usize) -> String {

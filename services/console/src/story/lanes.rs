@@ -62,7 +62,9 @@ pub(crate) fn lanes(
             bars: drawn.mark(note.at, mark_class(note.what)),
             call: None,
         };
-        rows.push((note.at, 0, note.step, lane));
+        // After what led to it, and before the turn that follows from it.
+        let before = story.turns.iter().filter(|(_, turn)| turn.asked_at < note.at).map(|(n, _)| *n).max();
+        rows.push((note.at, before.unwrap_or(0), u32::MAX, lane));
     }
     rows.sort_by_key(|row| (row.0, row.1, row.2));
     (rows.into_iter().map(|(.., lane)| lane).collect(), scale)
