@@ -1,7 +1,7 @@
 //! What to know of a task before anything else: what went wrong, why, and what to do.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{AgentSpec, TaskCode, TaskState};
+use redial_proto::{AgentSpec, FieldError, TaskCode, TaskState};
 
 use super::{Asked, Story, why};
 use crate::{
@@ -152,13 +152,33 @@ fn corrections(
         Some(place) => format!("say in the tool's schema what {place} takes, with an example"),
         None => "say in the tool's description what it refuses".to_owned(),
     };
+    let insisted = insisted(story, tool).map(|(place, sent)| {
+        format!("It insisted on {sent} at {place}: if the task asks for that, the tool does not do it, so ask for something else. If not: ")
+    });
     (
         format!("The model did not get {tool} right"),
         format!("It was fed back {times} times, and its corrections are used up{setting}. {about}"),
         format!(
-            "In this order: {what}; give the agent a fallback_model; raise max_corrections. Then submit the task again."
+            "{}{what}; give the agent a fallback_model; raise max_corrections. Then submit the task again.",
+            insisted.unwrap_or_else(|| "In this order: ".to_owned())
         ),
     )
+}
+
+/// A place at which every call of a tool broke a rule with the same value.
+fn insisted(story: &Story, tool: &str) -> Option<(String, String)> {
+    let calls = story.calls.values().filter(|call| call.tool == tool);
+    let mut broken = calls.filter_map(|call| call.answer.as_ref()).map(|answer| answer.details.as_slice());
+    let first = broken.next()?;
+    // A call that repeats another is fed back without its rules.
+    let others: Vec<_> = broken.filter(|details| !details.is_empty()).collect();
+    let same = |detail: &&FieldError| {
+        let again = |other: &FieldError| other.path == detail.path && other.sent == detail.sent;
+        detail.sent.is_some() && !others.is_empty() && others.iter().all(|details| details.iter().any(again))
+    };
+    let detail = first.iter().find(same)?;
+    let sent = detail.sent.as_ref().map(ToString::to_string)?;
+    Some((show::line(&detail.path, 80), show::line(&sent, 60)))
 }
 
 fn model_failed(story: &Story) -> (String, String, String) {
