@@ -173,12 +173,12 @@ const FOR_DEVELOPERS: [&str; 5] =
     ["redial-testkit", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
 
 /// Who may import what reaches the outside. The bench's baseline and the testkit's checker do not go through the crates
-/// that they measure and check.
+/// that they measure and check; the demo asks a gateway as its users do.
 const ONLY: [(&str, &[&str]); 4] = [
     ("backoff", &["redial-backoff"]),
     ("sqlx", &["redial-store", "redial-testkit", "redial-bench"]),
     ("async-nats", &["redial-queue", "redial-bench"]),
-    ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry", "redial-bench"]),
+    ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry", "redial-bench", "redial-demo"]),
 ];
 
 /// Crates that must not reach Postgres at all, directly or not.

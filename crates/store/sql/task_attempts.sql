@@ -1,5 +1,11 @@
 -- A page of the calls of a task with their attempts, oldest first within each call, without results. The arguments of model turns are
--- whole conversations, and are left out; those of tools up to $5 bytes.
+-- whole conversations, and are left out; those of tools up to $5 bytes. The calls are taken first, and each looked up: a plan that joins
+-- the history of all calls takes seconds.
+WITH page AS MATERIALIZED (
+    SELECT * FROM calls
+    WHERE task_id = $1 AND tenant = $2 AND (turn, call_index) > ($3, $4)
+    ORDER BY turn, call_index
+    LIMIT $6)
 SELECT
     c.id AS "call!", c.turn AS "turn!", c.call_index AS "call_index!", c.tool AS "tool!", h.state AS "state!", c.class, c.message,
     c.pool AS "pool!", c.effect AS "effect!", c.submitted_at AS "submitted_at!", c.finished_at, h.next_attempt_at,
@@ -17,8 +23,6 @@ SELECT
             ORDER BY a.attempt)
         FROM (
             SELECT * FROM attempt_history b WHERE b.call = c.id ORDER BY b.attempt DESC LIMIT 20) a)::text, '[]') AS "attempts_made!"
-FROM calls c
-JOIN call_history h ON h.call = c.id
-WHERE c.task_id = $1 AND c.tenant = $2 AND (c.turn, c.call_index) > ($3, $4)
+FROM page c
+CROSS JOIN LATERAL (SELECT s.state, s.next_attempt_at FROM call_history s WHERE s.call = c.id LIMIT 1) h
 ORDER BY c.turn, c.call_index
-LIMIT $6

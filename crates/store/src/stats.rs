@@ -13,8 +13,8 @@ mod slice;
 mod tally;
 
 pub use histogram::{Histogram, RELATIVE_ERROR};
-pub use models::{ModelGroup, ModelStats, ModelsBy, ModelsQuestion, PlaceLine, Places};
-pub use question::{By, Group, GroupSums, Stats, StatsQuestion};
+pub use models::{ModelGroup, ModelStats, PlaceLine, Places};
+pub use question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion};
 pub use roll_up::{Fence, RolledUp};
 pub use slice::is_correctable;
 pub use tally::{AttemptSums, CallSums, ModelSums, UsageSums, What};

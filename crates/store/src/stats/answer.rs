@@ -9,8 +9,8 @@ use chrono::TimeDelta;
 use sqlx::PgConnection;
 
 use super::{
-    question::{By, Group, GroupSums, Stats, StatsQuestion},
-    rows::{read_attempts, read_calls, read_models, read_places},
+    question::{By, Group, GroupSums, ModelsQuestion, Stats, StatsQuestion},
+    rows::{read_attempts, read_calls, sum_models, sum_places},
     slice::{self, Range, hour_of},
     tally::Tally,
 };
@@ -25,17 +25,21 @@ const LIVE: usize = 200_000;
 const LIVE_FOR: Duration = Duration::from_secs(20);
 
 /// What an answer is made of: only this is read of the hours that were rolled up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Part<'a> {
     Calls,
     Attempts,
-    Models,
-    Places,
+    /// Of one tenant, and added up as the question groups them.
+    Models(&'a ModelsQuestion),
+    /// Of one tenant, and of this tool.
+    Places(&'a str),
 }
 
 /// Which time a question is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
+    /// Hours that were rolled up are read of this tenant only; `None`: of all.
+    pub(super) tenant: Option<&'a str>,
     pub(super) since: Time,
     /// `None`: until now.
     pub(super) until: Option<Time>,
@@ -53,7 +57,7 @@ impl Store {
     /// The figures of calls that ended in these hours.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
         let part = if question.by == By::Worker { Part::Attempts } else { Part::Calls };
-        let asked = Asked { since: question.since, until: question.until };
+        let asked = Asked { tenant: question.tenant.as_deref(), since: question.since, until: question.until };
         let (answered, groups) =
             self.tallies(asked, part, |groups: &mut Groups, tally| groups.add(question, tally)).await?;
         let Answered { since, until, is_complete } = answered;
@@ -64,8 +68,8 @@ impl Store {
     /// that no call counts twice or not at all.
     pub(super) async fn tallies<G: Default>(
         &self,
-        asked: Asked,
-        part: Part,
+        asked: Asked<'_>,
+        part: Part<'_>,
         add: impl Fn(&mut G, Tally),
     ) -> Result<(Answered, G), StoreError> {
         self.run_again(|| async {
@@ -81,7 +85,7 @@ impl Store {
             let mut from = since;
             while from < rolled {
                 let until = rolled.min(from + HOURS);
-                add(&mut sums, read_part(&mut db, part, from, until).await?);
+                add(&mut sums, read_part(&mut db, part, asked.tenant, from, until).await?);
                 from = until;
             }
             let until = add_live(&mut db, rolled, end, |tally| add(&mut sums, tally)).await?;
@@ -90,7 +94,7 @@ impl Store {
             let is_complete = until >= end && row.rolled_until.is_none_or(|rolled| rolled <= row.now);
             let counted_since = match part {
                 Part::Calls | Part::Attempts => None,
-                Part::Models | Part::Places => row.models_since,
+                Part::Models(_) | Part::Places(_) => row.models_since,
             };
             let since = counted_since.map_or(since, |first| first.clamp(since, until.max(since)));
             Ok((Answered { since, until, is_complete }, sums))
@@ -99,7 +103,7 @@ impl Store {
     }
 }
 
-impl Asked {
+impl Asked<'_> {
     /// The end of the last hour, if it is before `now`.
     fn end(&self, now: Time) -> Time {
         let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
@@ -107,12 +111,21 @@ impl Asked {
     }
 }
 
-async fn read_part(db: &mut PgConnection, part: Part, from: Time, until: Time) -> Result<Tally, sqlx::Error> {
+async fn read_part(
+    db: &mut PgConnection,
+    part: Part<'_>,
+    tenant: Option<&str>,
+    from: Time,
+    until: Time,
+) -> Result<Tally, sqlx::Error> {
+    let of = tenant.unwrap_or_default();
     Ok(match part {
-        Part::Calls => Tally { calls: read_calls(db, from, until).await?, ..Tally::default() },
-        Part::Attempts => Tally { attempts: read_attempts(db, from, until).await?, ..Tally::default() },
-        Part::Models => Tally { models: read_models(db, from, until).await?, ..Tally::default() },
-        Part::Places => Tally { places: read_places(db, from, until).await?, ..Tally::default() },
+        Part::Calls => Tally { calls: read_calls(db, from, until, tenant).await?, ..Tally::default() },
+        Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant).await?, ..Tally::default() },
+        Part::Models(question) => {
+            Tally { models: sum_models(db, from, until, of, question).await?, ..Tally::default() }
+        }
+        Part::Places(tool) => Tally { places: sum_places(db, from, until, of, tool).await?, ..Tally::default() },
     })
 }
 

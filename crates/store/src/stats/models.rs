@@ -6,43 +6,10 @@ use chrono::{DurationRound as _, TimeDelta};
 
 use super::{
     answer::{Answered, Asked, Part},
+    question::{ModelsBy, ModelsQuestion},
     tally::{ModelKey, ModelSums, PlaceKey, Tally, What},
 };
 use crate::{StoreError, TenantStore, Time};
-
-/// What figures of models are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelsBy {
-    /// The model.
-    Model,
-    /// The tool; turns belong to none.
-    Tool,
-    /// The model and the tool.
-    ModelAndTool,
-    /// The declared agent.
-    Agent,
-    /// The hour in which calls ended.
-    Hour,
-    /// The day.
-    Day,
-}
-
-/// Which figures of models.
-#[derive(Clone, Debug)]
-pub struct ModelsQuestion {
-    /// How to group them.
-    pub by: ModelsBy,
-    /// Calls that ended in the hour of this time or later.
-    pub since: Time,
-    /// Calls that ended before the end of the hour of this time; `None`: until now.
-    pub until: Option<Time>,
-    /// Only of this model.
-    pub model: Option<String>,
-    /// Only calls of this tool.
-    pub tool: Option<String>,
-    /// Only of tasks of this declared agent.
-    pub agent: Option<String>,
-}
 
 /// What a group of figures of models has in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,8 +66,8 @@ pub struct Places {
 impl TenantStore<'_> {
     /// How often models were right in the calls of the tenant's tasks, and what they cost.
     pub async fn model_stats(&self, question: &ModelsQuestion) -> Result<ModelStats, StoreError> {
-        let asked = Asked { since: question.since, until: question.until };
         let tenant = self.tenant().as_str();
+        let asked = Asked { tenant: Some(tenant), since: question.since, until: question.until };
         let add = |groups: &mut BTreeMap<ModelGroup, ModelSums>, tally: Tally| {
             for (key, sums) in tally.models.iter().filter(|(key, _)| key.tenant == tenant && question.takes(key)) {
                 if let Some(group) = question.group(key) {
@@ -108,7 +75,7 @@ impl TenantStore<'_> {
                 }
             }
         };
-        let (answered, groups) = self.store().tallies(asked, Part::Models, add).await?;
+        let (answered, groups) = self.store().tallies(asked, Part::Models(question), add).await?;
         let Answered { since, until, is_complete } = answered;
         Ok(ModelStats { since, until, is_complete, groups: groups.into_iter().collect() })
     }
@@ -125,7 +92,8 @@ impl TenantStore<'_> {
                 }
             }
         };
-        let (answered, places) = self.store().tallies(Asked { since, until }, Part::Places, add).await?;
+        let (answered, places) =
+            self.store().tallies(Asked { tenant: Some(tenant), since, until }, Part::Places(tool), add).await?;
         let line = |((what, pointer, rule), calls)| PlaceLine { pointer, rule, what, calls };
         let mut places: Vec<PlaceLine> = places.into_iter().map(line).collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.calls));

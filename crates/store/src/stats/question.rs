@@ -74,6 +74,40 @@ pub struct Stats {
     pub groups: Vec<(Group, GroupSums)>,
 }
 
+/// What figures of models are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelsBy {
+    /// The model.
+    Model,
+    /// The tool; turns belong to none.
+    Tool,
+    /// The model and the tool.
+    ModelAndTool,
+    /// The declared agent.
+    Agent,
+    /// The hour in which calls ended.
+    Hour,
+    /// The day.
+    Day,
+}
+
+/// Which figures of models.
+#[derive(Clone, Debug)]
+pub struct ModelsQuestion {
+    /// How to group them.
+    pub by: ModelsBy,
+    /// Calls that ended in the hour of this time or later.
+    pub since: Time,
+    /// Calls that ended before the end of the hour of this time; `None`: until now.
+    pub until: Option<Time>,
+    /// Only of this model.
+    pub model: Option<String>,
+    /// Only calls of this tool.
+    pub tool: Option<String>,
+    /// Only of tasks of this declared agent.
+    pub agent: Option<String>,
+}
+
 impl GroupSums {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {

@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 
 use super::{
     histogram::Histogram,
+    question::{ModelsBy, ModelsQuestion},
     tally::{AttemptKey, AttemptSums, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UsageSums, What},
 };
 use crate::{
@@ -18,21 +19,27 @@ use crate::{
 pub(super) async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally, sqlx::Error> {
     let until = hour + TimeDelta::hours(1);
     Ok(Tally {
-        calls: read_calls(&mut *db, hour, until).await?,
-        attempts: read_attempts(&mut *db, hour, until).await?,
+        calls: read_calls(&mut *db, hour, until, None).await?,
+        attempts: read_attempts(&mut *db, hour, until, None).await?,
         models: read_models(&mut *db, hour, until).await?,
         places: read_places(db, hour, until).await?,
     })
 }
 
-/// The sums of calls of these hours.
+/// The sums of calls of these hours, of a tenant or of all.
 pub(super) async fn read_calls(
     db: &mut PgConnection,
     from: Time,
     until: Time,
+    tenant: Option<&str>,
 ) -> Result<BTreeMap<CallKey, CallSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM call_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
+    let rows = sqlx::query!(
+        "SELECT * FROM call_stats WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3)",
+        from,
+        until,
+        tenant
+    );
+    let rows = rows.fetch_all(db).await?;
     let mut calls = BTreeMap::new();
     for row in rows {
         let key = CallKey { hour: row.hour, tenant: row.tenant, tool: row.tool, state: row.state, class: row.class };
@@ -56,14 +63,20 @@ pub(super) async fn read_calls(
     Ok(calls)
 }
 
-/// The sums of attempts of these hours.
+/// The sums of attempts of these hours, of a tenant or of all.
 pub(super) async fn read_attempts(
     db: &mut PgConnection,
     from: Time,
     until: Time,
+    tenant: Option<&str>,
 ) -> Result<BTreeMap<AttemptKey, AttemptSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM attempt_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
+    let rows = sqlx::query!(
+        "SELECT * FROM attempt_stats WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3)",
+        from,
+        until,
+        tenant
+    );
+    let rows = rows.fetch_all(db).await?;
     let mut attempts = BTreeMap::new();
     for row in rows {
         let key = AttemptKey { hour: row.hour, tenant: row.tenant, worker: row.worker, tool: row.tool };
@@ -78,7 +91,7 @@ pub(super) async fn read_attempts(
 }
 
 /// The sums of models of these hours.
-pub(super) async fn read_models(
+async fn read_models(
     db: &mut PgConnection,
     from: Time,
     until: Time,
@@ -109,11 +122,7 @@ pub(super) async fn read_models(
 }
 
 /// The places of these hours.
-pub(super) async fn read_places(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
+async fn read_places(db: &mut PgConnection, from: Time, until: Time) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
     let rows =
         sqlx::query!("SELECT * FROM pointer_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
     let mut places = BTreeMap::new();
@@ -123,6 +132,77 @@ pub(super) async fn read_places(
         places.insert(PlaceKey { hour, tenant, tool, what, pointer, rule }, unsigned(row.calls));
     }
     Ok(places)
+}
+
+/// The sums of models of a tenant over these hours, under keys that hold only what a question groups by or names.
+pub(super) async fn sum_models(
+    db: &mut PgConnection,
+    from: Time,
+    until: Time,
+    tenant: &str,
+    question: &ModelsQuestion,
+) -> Result<BTreeMap<ModelKey, ModelSums>, sqlx::Error> {
+    let ModelsQuestion { by, model, tool, agent, .. } = question;
+    let rows = sqlx::query_file!(
+        "sql/sum_models.sql",
+        from,
+        until,
+        tenant,
+        matches!(by, ModelsBy::Hour | ModelsBy::Day),
+        matches!(by, ModelsBy::Agent) || agent.is_some(),
+        matches!(by, ModelsBy::Model | ModelsBy::ModelAndTool) || model.is_some(),
+        matches!(by, ModelsBy::Tool | ModelsBy::ModelAndTool) || tool.is_some(),
+        agent.as_deref(),
+        model.as_deref(),
+        tool.as_deref(),
+    );
+    let rows = rows.fetch_all(db).await?;
+    let sums = rows.into_iter().map(|row| {
+        let tenant = tenant.to_owned();
+        let key = ModelKey { hour: row.hour, tenant, agent: row.agent, model: row.model, tool: row.tool };
+        let sums = ModelSums {
+            calls: unsigned(row.calls),
+            right_at_once: unsigned(row.right_at_once),
+            repaired: unsigned(row.repaired),
+            wrong: unsigned(row.wrong),
+            corrected: [unsigned(row.corrected_1), unsigned(row.corrected_2), unsigned(row.corrected_3)],
+            usage: UsageSums {
+                answers: unsigned(row.answers),
+                input_tokens: unsigned(row.input_tokens),
+                output_tokens: unsigned(row.output_tokens),
+                cost_micros: unsigned(row.cost_micros),
+                tokens_unknown: unsigned(row.tokens_unknown),
+                cost_unknown: unsigned(row.cost_unknown),
+            },
+        };
+        (key, sums)
+    });
+    Ok(sums.collect())
+}
+
+/// The places in arguments of a tool, over these hours.
+pub(super) async fn sum_places(
+    db: &mut PgConnection,
+    from: Time,
+    until: Time,
+    tenant: &str,
+    tool: &str,
+) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT what, pointer, rule, sum(calls)::bigint AS "calls!" FROM pointer_stats
+           WHERE hour >= $1 AND hour < $2 AND tenant = $3 AND tool = $4 GROUP BY 1, 2, 3"#,
+        from,
+        until,
+        tenant,
+        tool,
+    );
+    let rows = rows.fetch_all(db).await?;
+    let sums = rows.into_iter().map(|row| {
+        let what = if row.what == What::Repair.as_str() { What::Repair } else { What::Error };
+        let (tenant, tool) = (tenant.to_owned(), tool.to_owned());
+        (PlaceKey { hour: from, tenant, tool, what, pointer: row.pointer, rule: row.rule }, unsigned(row.calls))
+    });
+    Ok(sums.collect())
 }
 
 /// Writes sums, over those that are there.

@@ -133,16 +133,15 @@ async fn page(visit: &Visit) -> Result<Page, Failure> {
     let since = (Utc::now() - TimeDelta::days(i64::from(days))).format("%Y-%m-%dT%H:00:00Z");
     let ask = |by: &'static str| format!("/v1/statistics/models?by={by}&since={since}");
     let trend = if days <= 1 { "hour" } else { "day" };
-    let mut models: ModelStatistics = visit.api.get(&ask("model")).await?;
+    let (by_model, by_both, by_agent, by_time) = (ask("model"), ask("model_and_tool"), ask("agent"), ask(trend));
+    let (mut models, pairs, agents, trend): (ModelStatistics, _, _, _) = tokio::try_join!(
+        visit.api.get(&by_model),
+        visit.api.get(&by_both),
+        visit.api.get(&by_agent),
+        visit.api.get(&by_time),
+    )?;
     models.groups.sort_by_key(|group| std::cmp::Reverse((group.not_corrected, group.wrong)));
-    Ok(Page {
-        models,
-        pairs: visit.api.get(&ask("model_and_tool")).await?,
-        agents: visit.api.get(&ask("agent")).await?,
-        trend: visit.api.get(&ask(trend)).await?,
-        shell: visit.frame("Models").again(30),
-        days,
-    })
+    Ok(Page { models, pairs, agents, trend, shell: visit.frame("Models").again(30), days })
 }
 
 impl Page {

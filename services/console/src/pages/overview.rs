@@ -62,12 +62,15 @@ async fn overview(visit: Visit) -> Response {
 
 async fn page(visit: &Visit) -> Result<Page, Failure> {
     let day = (chrono::Utc::now() - chrono::TimeDelta::hours(24)).format("%Y-%m-%dT%H:00:00Z").to_string();
-    let unknown = visit.api.get("/v1/calls?state=unknown&page_size=100&look_ms=250").await?;
-    let hours = statistics::by(visit, "hour", "").await?;
-    let ends = statistics::by(visit, "tool", "&and=class").await?;
-    let running = visit.api.get("/v1/tasks?state=running&page_size=100").await?;
-    let failed = visit.api.get(&format!("/v1/tasks?state=failed&since={day}&page_size=8")).await?;
-    let latest: TaskList = visit.api.get("/v1/tasks?page_size=8").await?;
+    let failed = format!("/v1/tasks?state=failed&since={day}&page_size=8");
+    let (unknown, hours, ends, running, failed, latest): (_, _, _, _, _, TaskList) = tokio::try_join!(
+        visit.api.get("/v1/calls?state=unknown&page_size=100&look_ms=250"),
+        statistics::by(visit, "hour", ""),
+        statistics::by(visit, "tool", "&and=class"),
+        visit.api.get("/v1/tasks?state=running&page_size=100"),
+        visit.api.get(&failed),
+        visit.api.get("/v1/tasks?page_size=8"),
+    )?;
     let shell = visit.frame("Overview").live("/v1/events").again(10);
     Ok(Page { shell, hours, ends, unknown, latest: latest.tasks, running, failed })
 }
