@@ -96,13 +96,15 @@ const OF_A_DISPATCHER: [&str; 5] =
     ["/v1/tools", "/v1/agents", "/v1/tools/tool_7", "/console/tools", "/console/tools/tool_7"];
 
 /// Pages that no filter narrows, for each tenant.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 15] = [
     "/console",
     "/console/tasks",
     "/console/calls",
     "/console/failed",
     "/console/unknown",
     "/console/models",
+    "/console/models?days=1",
+    "/console/models?days=30",
     "/console/workers",
     "/console/conversations",
     "/console/redrives",
@@ -157,6 +159,7 @@ pub(super) fn all(filled: &Filled) -> Vec<Address> {
         format!("/v1/tasks?conversation=conversation {}&look_ms={LOOK_MS}", middle / 50 * 5),
         format!("/v1/tasks/{}", filled.task),
         format!("/v1/tasks/{}/steps", filled.task),
+        format!("/v1/tasks/{}/calls", filled.task),
     ];
     let mut all: Vec<Address> = of_default.into_iter().map(|path| address(TENANTS[0], path)).collect();
     for tenant in TENANTS {
@@ -170,7 +173,7 @@ pub(super) fn all(filled: &Filled) -> Vec<Address> {
         all.extend(SEARCHES.iter().map(search));
     }
     let task = format!("/console/tasks/{}", filled.task);
-    let parts = ["", "/corrections", "/conversation", "/replay", "/turns/1"].map(|part| format!("{task}{part}"));
+    let parts = ["", "/corrections", "/conversation", "/replay"].map(|part| format!("{task}{part}"));
     all.extend(parts.map(|path| address(TENANTS[0], path)));
     let call = format!("/console/calls/{}", filled.call);
     let others = [call, format!("/console/conversations/conversation {}", middle / 50 * 5)];
