@@ -9,10 +9,10 @@ use crate::client::{Answer, Http};
 
 /// Sends a form, and follows to the page after it.
 async fn send(http: &Http, path: &str, fields: &[(&str, &str)]) -> Answer {
-    let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
-    let body: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let mut body = reqwest::Url::parse("http://form").unwrap();
+    body.query_pairs_mut().extend_pairs(fields);
     let request = http.request(Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
-    Answer::of(request.body(body.join("&")).send().await.unwrap()).await
+    Answer::of(request.body(body.query().unwrap().to_owned()).send().await.unwrap()).await
 }
 
 /// So many calls that failed.

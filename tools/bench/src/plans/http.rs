@@ -86,7 +86,7 @@ async fn serve_tools(fleet: &mut Fleet, servers: &Servers) -> anyhow::Result<()>
     let tool = |n| {
         format!(
             "[[tool]]\nname = \"tool_{n}\"\neffect = \"read\"\nparameters = {{ type = \"object\" }}\n\
-             [tool.command]\nargv = [\"true\"]\n"
+             [tool.http]\nmethod = \"POST\"\nurl = \"http://127.0.0.1:9/\"\n"
         )
     };
     let file = servers.folder.join("tools.toml");
