@@ -37,7 +37,7 @@ async fn calls_are_searched_by_what_they_hold_and_exported() {
     page.go("/console/calls?not_state=succeeded&not_class=business_rule").await;
     page.sees("main", "No call matches").await;
     page.go("/console/calls?statee=failed").await;
-    page.sees("main", "This address has a mistake").await;
+    page.sees("main", "Something here is not allowed").await;
     page.sees("main", "statee").await;
     let refused = browser.errors().await;
     assert!(refused.iter().all(|error| error.contains("422")), "{refused:?}");

@@ -297,7 +297,7 @@ struct FailurePage<'a> {
 
 const fn heading(status: StatusCode) -> &'static str {
     match status.as_u16() {
-        400 | 422 => "A value is not allowed",
+        400 | 422 => "Something here is not allowed",
         403 => "Not allowed",
         404 => "Not on record",
         409 => "It has changed meanwhile",
