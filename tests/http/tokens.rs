@@ -171,6 +171,44 @@ async fn an_answer_that_nobody_reads_counts_until_it_was_sent() {
     stack.finish().await;
 }
 
+#[tokio::test]
+async fn pages_that_nobody_reads_count_until_they_were_sent() {
+    /// As many of one token are under way at a time.
+    const PAGES: usize = 16;
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|_| ()).await;
+    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    // The page has a line for each.
+    let body = json!({"tool": "tool", "arguments": {"fail": "auth", "many": vec![1; 100_000]}});
+    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/console/calls/{}/again", call.as_str().unwrap());
+    assert!(http.get(&path).await.text.len() > 500_000);
+
+    let address = gateway.url.strip_prefix("http://").unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\n\r\n", http.token());
+    let mut lazy = Vec::new();
+    for _ in 0..PAGES {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut socket = socket.connect(address.parse().unwrap()).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        socket.read_exact(&mut begin).await.unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200");
+        lazy.push(socket);
+    }
+    let one_more = tokio::spawn(http.request(Method::GET, &path).send());
+    for _ in 0..20 {
+        http.get("/v1/tools").await.must(200);
+    }
+    assert!(!one_more.is_finished(), "it is not made before another one is gone");
+    lazy.pop();
+    assert_eq!(one_more.await.unwrap().unwrap().status(), 200);
+    stack.finish().await;
+}
+
 async fn delete(http: &Http, path: &str) -> Answer {
     Answer::of(http.request(Method::DELETE, path).send().await.unwrap()).await
 }
