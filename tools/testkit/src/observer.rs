@@ -141,8 +141,7 @@ impl Observer {
 
     /// Reads the tables. Panics if the database is down.
     pub async fn evidence(&self) -> Evidence {
-        let mut db = self.0.acquire().await.unwrap();
-        Evidence::read(&mut db).await
+        Evidence::at_once(&self.0).await
     }
 
     /// The answer to a statement, if it arrives in time. A connection that did not answer is closed, because it may never

@@ -199,8 +199,7 @@ impl Stack {
 
     /// Reads the tables.
     pub async fn evidence(&self) -> Evidence {
-        let mut db = self.db.acquire().await.unwrap();
-        Evidence::read(&mut db).await
+        Evidence::at_once(&self.db).await
     }
 
     /// What this stack's clients received, and what its tools did.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, RetryOverride, RetryPolicy, TaskId, ToolEffect, ToolSpec};
-use sqlx::{PgConnection, Row, postgres::PgRow};
+use sqlx::{PgConnection, PgPool, Row, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{tasks::TaskFacts, walls::Stray};
@@ -86,6 +86,14 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Reads the tables as they are at one moment: calls may still run.
+    pub async fn at_once(db: &PgPool) -> Self {
+        let mut transaction = db.begin().await.unwrap();
+        let snapshot = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+        sqlx::raw_sql(snapshot).execute(&mut *transaction).await.unwrap();
+        Self::read(&mut transaction).await
+    }
+
     /// Reads the tables, within one transaction if the caller has one open.
     pub async fn read(db: &mut PgConnection) -> Self {
         let mut calls: HashMap<CallId, CallFacts> = sqlx::query(
