@@ -57,9 +57,13 @@ impl Server {
         self.start().await;
     }
 
+    /// Sends a signal; returns once a stop has arrived: each thread stops when it runs next.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = self.nats.as_ref().unwrap().pid();
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+        while signal == Signal::STOP && !all_stopped(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     pub(crate) fn config(&self) -> QueueConfig {
@@ -138,4 +142,14 @@ pub(crate) async fn ensure(queue: &Queue) {
 /// Fails the test if the future takes longer than this.
 pub(crate) async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
+}
+
+/// Whether every thread of a process is stopped. Where the system does not tell, it is taken for so.
+fn all_stopped(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The name may hold anything; the state follows its last parenthesis.
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    })
 }
