@@ -18,8 +18,6 @@ use crate::{Store, StoreError, Time};
 
 /// Hours that are read at once: each has about 1,000 rows at most.
 const HOURS: TimeDelta = TimeDelta::hours(24);
-/// Hours that the database adds up at once.
-const ADDED_UP: TimeDelta = TimeDelta::days(31);
 /// Calls that are counted live at once.
 const SLICE: u32 = 5_000;
 /// Calls that are counted live at most, and for how long.
@@ -85,12 +83,8 @@ impl Store {
             let rolled = row.rolled_until.map_or(since, |rolled| rolled.clamp(since, end.max(since)));
             let mut sums = G::default();
             let mut from = since;
-            let step = match part {
-                Part::Calls | Part::Attempts => HOURS,
-                Part::Models(_) | Part::Places(_) => ADDED_UP,
-            };
             while from < rolled {
-                let until = rolled.min(from + step);
+                let until = rolled.min(from + HOURS);
                 add(&mut sums, read_part(&mut db, part, asked.tenant, from, until).await?);
                 from = until;
             }
