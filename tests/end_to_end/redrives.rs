@@ -8,7 +8,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments, until};
+use redial_testkit::{Stack, arguments, unique_path, until};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -140,6 +140,28 @@ async fn no_more_calls_run_again_than_somebody_confirmed() {
     assert_eq!(ended(&stack, exact.redrive).await.redriven, 5);
     let nothing = CreateRedrive { at_most: Some(0), ..of_failed(10_000, false) };
     assert_eq!(ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &nothing).await.unwrap_err(), Code::InvalidValue);
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_that_fails_after_the_count_runs_again_in_no_order_that_was_full() {
+    let stack = with_tool(ToolEffect::Read).await;
+    let hold = unique_path("held");
+    // Submitted first, so that the walk from newer to older calls reaches it last.
+    let late = stack.call("tool", json!({"fail": "auth", "hold": hold})).await;
+    failed(&stack, 3).await;
+    let request = CreateRedrive { at_most: Some(3), ..of_failed(1, false) };
+    create(stack.queue(), &request).await;
+    view(&stack, "default", request.redrive, |view| view.redriven >= 1).await;
+    std::fs::write(&hold, "").unwrap();
+    stack.wait_for_end(late).await;
+    let ended = ended(&stack, request.redrive).await;
+    assert_eq!((ended.state, ended.matched, ended.redriven), (RedriveState::Failed, 3, 3), "{ended:?}");
+    assert!(ended.error.unwrap().contains("at_most"));
+    let again = "SELECT count(*) FROM calls WHERE redrive_of = $1";
+    let again: i64 = sqlx::query_scalar(again).bind(late.0).fetch_one(stack.db()).await.unwrap();
+    assert_eq!((again, redriven(&stack).await), (0, 3));
     stack.drained(ANSWER).await;
     stack.finish().await;
 }

@@ -17,4 +17,4 @@ FROM due
 WHERE r.tenant = due.tenant AND r.id = due.id
 RETURNING
     r.tenant, r.id, r.filter::text AS "filter!", r.dry_run, r.rate, r.state, r.pass, r.position, r.created_by, r.created_at,
-    r.matched, r.at_most
+    r.matched, r.redriven, r.at_most

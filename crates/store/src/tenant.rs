@@ -108,9 +108,12 @@ impl TenantStore<'_> {
         self.store
             .run_again(|| async {
                 let mut db = self.store.checkout().await?;
-                let last = "SELECT last_step FROM tasks WHERE id = $1 AND tenant = $2";
-                let last: Option<i32> =
-                    sqlx::query_scalar(last).bind(task.0).bind(self.tenant.as_str()).fetch_optional(&mut *db).await?;
+                let last = sqlx::query_scalar!(
+                    "SELECT last_step FROM tasks WHERE id = $1 AND tenant = $2",
+                    task.0,
+                    self.tenant.as_str()
+                );
+                let last = last.fetch_optional(&mut *db).await?;
                 Ok(db.done(last.map_or(0, |last| u32::try_from(last).unwrap_or(0))))
             })
             .await

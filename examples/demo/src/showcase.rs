@@ -78,7 +78,7 @@ impl Desk {
         Ok(desk)
     }
 
-    /// A day's work: errands that are corrected, repaired, retried, or given up; calls of programs; and what a person does about those
+    /// The hour's work: errands that are corrected, repaired, retried, or given up; calls of programs; and what a person does about those
     /// that failed.
     pub(crate) async fn work(&mut self) -> anyhow::Result<()> {
         output::error_line(format!(

@@ -251,7 +251,7 @@ document.addEventListener("input", (event) => {
   if (!told || event.target.name !== "rate") return;
   const rate = Number(event.target.value);
   const seconds = Math.ceil(Number(told.dataset.takes) / rate);
-  told.textContent = rate >= 1 ? `At ${rate} per second it takes about ${words(seconds * 1000)}.` : "";
+  told.textContent = rate >= 1 && rate <= 10_000 ? `At ${rate} per second it takes about ${words(seconds * 1000)}.` : "";
 });
 
 // A form that only narrows what is shown needs no button.

@@ -22,11 +22,13 @@ pub(crate) struct Chip {
 const OWN: [&str; 5] = ["page_token", "page_size", "done", "look_ms", "from"];
 
 impl Filter {
-    /// Of an address. What is empty is no condition: forms send all their fields.
+    /// Of an address. What is empty is no condition: forms send all their fields. A short time is one from here on: the next page of a
+    /// list and an order mean the same calls.
     pub(crate) fn of(here: &str) -> Self {
         let query = here.split_once('?').map(|(_, query)| query).unwrap_or_default();
         let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
-        Self { pairs: pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect() }
+        let given = pairs.into_iter().filter(|(_, value)| !value.is_empty());
+        Self { pairs: given.map(|(name, value)| (name.clone(), fixed(&name, value))).collect() }
     }
 
     /// The value of a parameter, or nothing.
@@ -82,16 +84,9 @@ impl Filter {
     /// As the query of a request: the conditions and the place, with more parameters.
     pub(crate) fn request(&self, more: &[(&str, &str)]) -> String {
         let given = self.pairs.iter().filter(|(name, _)| name != "done" && name != "from");
-        let given: Vec<(&str, String)> =
-            given.map(|(name, value)| (name.as_str(), at_fixed_time(name, value))).collect();
-        let given = given.iter().map(|(name, value)| (*name, value.as_str()));
+        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
         let more = more.iter().copied().filter(|(name, _)| self.get(name).is_empty());
         page::query(given.chain(more))
-    }
-
-    /// The same with times that stay what they are now.
-    pub(crate) fn at_fixed_times(&self) -> Self {
-        Self { pairs: self.pairs.iter().map(|(name, value)| (name.clone(), at_fixed_time(name, value))).collect() }
     }
 
     /// The conditions, each with the address without it.
@@ -108,9 +103,9 @@ impl Filter {
 
 /// A time as the API takes it: `2h` and `3d` are so long ago, a day begins at midnight, and what has no zone is in UTC. Everything else
 /// stays, and the API says what is wrong with it.
-fn at_fixed_time(name: &str, value: &str) -> String {
+fn fixed(name: &str, value: String) -> String {
     if name != "since" && name != "until" {
-        return value.to_owned();
+        return value;
     }
     let ago = || {
         let unit = value.chars().last()?;
@@ -123,10 +118,10 @@ fn at_fixed_time(name: &str, value: &str) -> String {
         };
         Utc::now().checked_sub_signed(TimeDelta::try_minutes(number.checked_mul(minutes)?)?)
     };
-    let day = || NaiveDate::parse_from_str(value, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
-    let minute = || NaiveDateTime::parse_from_str(value, "%Y-%m-%dT%H:%M").ok();
+    let day = || NaiveDate::parse_from_str(&value, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let minute = || NaiveDateTime::parse_from_str(&value, "%Y-%m-%dT%H:%M").ok();
     let at = ago().or_else(|| day().or_else(minute).map(|time| time.and_utc()));
-    at.map_or_else(|| value.to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+    at.map_or(value, |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 #[cfg(test)]
@@ -150,10 +145,12 @@ mod tests {
 
     #[test]
     fn times_may_be_short() {
-        let request = |since: &str| Filter::default().with("since", since).request(&[]);
+        let request = |since: &str| Filter::of(&format!("?since={}", show::url(since))).request(&[]);
         assert_eq!(request("2026-11-25"), "?since=2026-11-25T00%3A00%3A00Z");
         assert_eq!(request("2026-11-25T15:04"), "?since=2026-11-25T15%3A04%3A00Z");
         assert!(request("2h").ends_with('Z'), "{}", request("2h"));
+        let paged = Filter::of("?since=2h").at("token");
+        assert!(paged.get("since").ends_with('Z'), "a token is good for one filter: {}", paged.query());
         for left in ["yesterday", "h", "99999999999999999d", "2026-11-25T15:04:05+01:00", "\u{e9}"] {
             assert_eq!(request(left), format!("?since={}", show::url(left)));
         }

@@ -31,6 +31,8 @@ pub struct RedriveWork {
     pub at_most: Option<u64>,
     /// Calls that match, as far as they are counted.
     pub matched: u64,
+    /// Calls that run again because of it.
+    pub redriven: u64,
     /// Counting or running.
     pub state: RedriveState,
     /// Which of the states of the filter is walked through.
@@ -97,6 +99,7 @@ impl Store {
                 rate: uint(row.rate),
                 at_most: row.at_most.map(unsigned),
                 matched: unsigned(row.matched),
+                redriven: unsigned(row.redriven),
                 state: row.state.parse().map_err(StoreError::BadData)?,
                 pass: uint(row.pass),
                 position: row.position.map(CallId),

@@ -72,8 +72,7 @@ impl Page {
     }
 
     fn redrive(&self) -> String {
-        // At fixed times: the order must mean the calls that were counted.
-        format!("/console/failed/redrive{}", self.filter.with("state", self.state()).at_fixed_times().query())
+        format!("/console/failed/redrive{}", self.filter.with("state", self.state()).query())
     }
 
     /// How the calls of the list ended.

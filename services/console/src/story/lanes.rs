@@ -118,7 +118,7 @@ struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// The time before it started, which the tasks before it in its conversation took.
+    /// The time before it started. That tasks before it in its conversation took it is likely, and not on record.
     fn queued(&self, story: &Story, now: DateTime<Utc>) -> Option<Lane> {
         let task = &story.task;
         let started = task.started_at.or(task.finished_at).unwrap_or(now);
@@ -126,15 +126,14 @@ impl Drawn<'_> {
             return None;
         }
         let took = show::span((started - task.submitted_at).num_milliseconds());
-        let told = format!("waited {took} for the tasks before it in its conversation");
         Some(Lane {
             key: "queued".to_owned(),
             kind: "note",
             nth: String::new(),
             state: "waiting".to_owned(),
             name: "waited".to_owned(),
-            why: format!("{took}, for the tasks before it in its conversation"),
-            bars: self.strip(&self.wait(task.submitted_at, started), &told),
+            why: format!("{took} until a dispatcher began it; the tasks of a conversation run one after another"),
+            bars: self.strip(&self.wait(task.submitted_at, started), &format!("waited {took}")),
             call: None,
         })
     }

@@ -82,18 +82,28 @@ async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError
             return fail(context, work, "its calls cannot be read; the dispatcher's log has more".to_owned()).await;
         }
     };
-    let next = next(work, filter, &found);
+    let mut next = next(work, filter, &found);
     if work.state == RedriveState::Counting {
         let matched = work.matched + found.calls.len() as u64;
         if let Some(most) = work.at_most.filter(|most| matched > *most && !work.dry_run) {
             let why =
-                format!("{matched} calls match or more; allowed by at_most: {most}. Nothing runs again: count again");
+                format!("{matched} or more calls match; allowed by at_most: {most}. None runs again: count them again");
             return fail(context, work, why).await;
         }
         let counted = RedriveStep { matched: found.calls.len() as u64, ..next };
         return write(context, work, Vec::new(), &counted).await;
     }
-    redrive(context, work, found.calls, next).await
+    let mut calls = found.calls;
+    // Calls that failed after they were counted match, too.
+    let left = work
+        .at_most
+        .map_or(usize::MAX, |most| usize::try_from(most.saturating_sub(work.redriven)).unwrap_or(usize::MAX));
+    if calls.len() > left {
+        calls.truncate(left);
+        next.state = RedriveState::Failed;
+        next.error = Some("more calls match than were counted; as many run again as at_most allows".to_owned());
+    }
+    redrive(context, work, calls, next).await
 }
 
 /// Why the access file does not let the user who asked for it do so any more. If that was over NATS, the permissions of the server
