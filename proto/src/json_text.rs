@@ -1,5 +1,13 @@
-//! Formats JSON without parsing its values. Records keep JSON as it was sent, and it may contain numbers and strings that
+//! Formats JSON, and takes it apart, without parsing its values. Records keep JSON as it was sent, and it may contain numbers and strings that
 //! JSON libraries reject.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
 
 /// Spaces of one level.
 const INDENT: usize = 2;
@@ -88,6 +96,34 @@ fn push(text: &mut String, token: &str) {
         } else {
             text.push(c);
         }
+    }
+}
+
+/// The members of an object in their order, with the text of their values; equal names too.
+#[derive(Debug, Default)]
+pub struct Members<'a>(pub Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Read)
     }
 }
 

@@ -1,12 +1,9 @@
 //! JSON as nested parts that can be opened, each with its pointer as its id. What is shown of a huge document is bounded, and
 //! says how much is left out.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
+use redial_proto::json_text::Members;
 use serde_json::{Value, value::RawValue};
 
 use crate::show::{Html, bytes, clip, count, escape, plain, url};
@@ -204,33 +201,6 @@ impl<'a> Level<'a> {
             Some(b't' | b'f' | b'n') => other("t-literal"),
             _ => other("t-number"),
         }
-    }
-}
-
-/// The members of an object in their order.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(Reader)
     }
 }
 

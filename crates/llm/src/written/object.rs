@@ -1,11 +1,9 @@
 //! A call as a JSON object, under any of the keys that models and prompts use.
 
-use std::{fmt, sync::LazyLock};
+use std::sync::LazyLock;
 
-use redial_proto::ReplyCall;
+use redial_proto::{ReplyCall, json_text::Members};
 use regex::Regex;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
 
 use crate::{
     json::extent::{self, Style},
@@ -32,7 +30,7 @@ pub(crate) struct Found {
 
 /// Reads an object with exactly one name and at most one value for the arguments; `None` for any other text.
 pub(crate) fn read(text: &str) -> Option<Found> {
-    let Pairs(pairs) = serde_json::from_str(text).ok()?;
+    let Members(pairs) = serde_json::from_str(text).ok()?;
     let of = |keys: &[&str]| -> Option<Option<&str>> {
         let mut values = pairs.iter().filter(|(key, _)| keys.contains(&key.as_str())).map(|(_, value)| value.get());
         let first = values.next();
@@ -98,33 +96,6 @@ static KEY: LazyLock<Regex> =
 #[expect(clippy::expect_used, reason = "the patterns are constants, and tests use each of them")]
 fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a valid pattern")
-}
-
-/// The pairs of an object, equal keys too.
-struct Pairs<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Pairs<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-
-        impl<'de> Visitor<'de> for All {
-            type Value = Pairs<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(Pairs(pairs))
-            }
-        }
-
-        deserializer.deserialize_map(All)
-    }
 }
 
 #[cfg(test)]

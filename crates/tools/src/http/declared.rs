@@ -5,15 +5,11 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt,
     sync::LazyLock,
 };
 
+use redial_proto::json_text::Members;
 use regex::Regex;
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
 use serde_json::{Map, Value, value::RawValue};
 
 /// Schemas that apply to one value.
@@ -227,32 +223,6 @@ fn is_data(keyword: &str) -> bool {
 fn object<'s>(part: &'s Value, name: &str) -> impl Iterator<Item = (&'s String, &'s Value)> + use<'s> {
     static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
     part.get(name).and_then(Value::as_object).unwrap_or(&NONE).iter()
-}
-
-/// The members of an object in their order, with the text of their values.
-#[derive(Default)]
-struct Members<'r>(Vec<(String, &'r RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl<'de> Visitor<'de> for Read {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Read)
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use redial_proto::SubmitResult;
+use redial_proto::{SubmitResult, json_text};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
@@ -80,8 +80,8 @@ async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failur
         ));
     }
     // A browser sends other line breaks than it was given. Unchanged arguments keep the idempotency key of the call.
-    let is_unchanged =
-        call.arguments.get().len() > LARGEST || compact(&form.arguments) == compact(call.arguments.get());
+    let is_unchanged = call.arguments.get().len() > LARGEST
+        || json_text::one_line(&form.arguments) == json_text::one_line(call.arguments.get());
     let body = if is_unchanged {
         json!({})
     } else {
@@ -94,76 +94,14 @@ async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failur
     Ok(new.to_string())
 }
 
-/// The arguments as a person edits them. Numbers keep all their digits, because the text is only laid out.
+/// The arguments as a person edits them: as they are, if lines for deep parts would make them very much longer.
 fn pretty(json: &RawValue) -> String {
-    if json.get().len() > LARGEST {
+    let json = json.get();
+    if json.len() > LARGEST {
         return String::new();
     }
-    layout(json.get()).unwrap_or_else(|| json.get().to_owned())
-}
-
-/// JSON without white space between its parts.
-fn compact(json: &str) -> String {
-    let (mut in_text, mut escaped) = (false, false);
-    let keeps = |c: &char| {
-        let kept = in_text || !c.is_ascii_whitespace();
-        in_text = if in_text { escaped || *c != '"' } else { *c == '"' };
-        escaped = in_text && *c == '\\' && !escaped;
-        kept
-    };
-    json.chars().filter(keeps).collect()
-}
-
-/// JSON with line breaks and indentation; nothing but white space changes. `None`: deep parts would make it very much longer.
-fn layout(json: &str) -> Option<String> {
-    let (mut out, mut depth, mut in_text, mut escaped) = (String::with_capacity(json.len() * 2), 0_usize, false, false);
-    let mut rest = json.chars().peekable();
-    let line = |out: &mut String, depth: usize| {
-        out.push('\n');
-        out.extend(std::iter::repeat_n("  ", depth));
-    };
-    while let Some(c) = rest.next() {
-        if out.len() > LARGEST.max(4 * json.len()) {
-            return None;
-        }
-        if in_text {
-            out.push(c);
-            in_text = escaped || c != '"';
-            escaped = c == '\\' && !escaped;
-            continue;
-        }
-        match c {
-            '"' => {
-                in_text = true;
-                out.push(c);
-            }
-            '{' | '[' => {
-                out.push(c);
-                while rest.peek().is_some_and(char::is_ascii_whitespace) {
-                    rest.next();
-                }
-                if rest.peek().is_some_and(|next| matches!(next, '}' | ']')) {
-                    out.extend(rest.next());
-                } else {
-                    depth += 1;
-                    line(&mut out, depth);
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            c if c.is_ascii_whitespace() => {}
-            c => out.push(c),
-        }
-    }
-    Some(out)
+    let lines = json_text::indented(json);
+    if lines.len() > LARGEST.max(4 * json.len()) { json.to_owned() } else { lines }
 }
 
 impl Page {
@@ -188,21 +126,26 @@ impl Page {
 mod tests {
     use super::*;
 
+    fn raw(json: &str) -> Box<RawValue> {
+        serde_json::from_str(json).unwrap()
+    }
+
     #[test]
-    fn a_layout_changes_white_space_only() {
+    fn what_is_edited_differs_in_white_space_only() {
         let json = r#"{"a":[1,2.50,{}],"b":"x\"{,: y\\","c":[],"d":{"e":1e400, "f": 12345678901234567890}}"#;
-        let shown = layout(json).unwrap();
+        let shown = pretty(&raw(json));
         assert!(
             shown.starts_with("{\n  \"a\": [\n    1,\n    2.50,\n    {}\n  ],\n  \"b\": \"x\\\"{,: y\\\\\",\n"),
             "{shown}"
         );
         assert!(shown.contains("1e400") && shown.contains("12345678901234567890"), "{shown}");
-        assert_eq!(layout(&shown).unwrap(), shown, "again the same");
-        assert_eq!(compact(&shown.replace('\n', "\r\n")), compact(json), "as a browser sends it");
-        assert!(compact(json).contains(r#""x\"{,: y\\","c""#), "{}", compact(json));
-        let deep = format!("{}{}1{}", "[".repeat(60), "1,".repeat(100_000), "]".repeat(60));
-        assert_eq!(layout(&deep), None, "every element would have a line of its own with 120 spaces");
+        assert_eq!(pretty(&raw(&shown)), shown, "again the same");
+        let sent = shown.replace('\n', "\r\n");
+        assert_eq!(json_text::one_line(&sent), json_text::one_line(json), "as a browser sends it");
         let value: serde_json::Value = serde_json::from_str(r#"{"a":[1,{}],"b":"x"}"#).unwrap();
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&layout(&value.to_string()).unwrap()).unwrap(), value);
+        let shown = pretty(&raw(&value.to_string()));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        let deep = format!("{}{}1{}", "[".repeat(60), "1,".repeat(100_000), "]".repeat(60));
+        assert_eq!(pretty(&raw(&deep)), deep, "every element would have a line of its own with 120 spaces");
     }
 }
