@@ -1,5 +1,6 @@
--- Sums of models of a tenant over some hours, for a question: what it neither groups by nor names is left empty.
+-- Sums of models over some hours, of a tenant or of all: what is neither grouped by nor named is left empty.
 SELECT
+    tenant,
     CASE WHEN $4::boolean THEN hour ELSE $1 END AS "hour!",
     CASE WHEN $5::boolean THEN agent ELSE '' END AS "agent!",
     CASE WHEN $6::boolean THEN model ELSE '' END AS "model!",
@@ -10,6 +11,6 @@ SELECT
     sum(output_tokens)::bigint AS "output_tokens!", sum(cost_micros)::bigint AS "cost_micros!",
     sum(tokens_unknown)::bigint AS "tokens_unknown!", sum(cost_unknown)::bigint AS "cost_unknown!"
 FROM model_stats
-WHERE hour >= $1 AND hour < $2 AND tenant = $3
+WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3)
     AND ($8::text IS NULL OR agent = $8) AND ($9::text IS NULL OR model = $9) AND ($10::text IS NULL OR tool = $10)
-GROUP BY 1, 2, 3, 4
+GROUP BY 1, 2, 3, 4, 5

@@ -123,9 +123,11 @@ async fn read_part(
         Part::Calls => Tally { calls: read_calls(db, from, until, tenant).await?, ..Tally::default() },
         Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant).await?, ..Tally::default() },
         Part::Models(question) => {
-            Tally { models: sum_models(db, from, until, of, question).await?, ..Tally::default() }
+            Tally { models: sum_models(db, from, until, Some((of, question))).await?, ..Tally::default() }
         }
-        Part::Places(tool) => Tally { places: sum_places(db, from, until, of, tool).await?, ..Tally::default() },
+        Part::Places(tool) => {
+            Tally { places: sum_places(db, from, until, Some((of, tool))).await?, ..Tally::default() }
+        }
     })
 }
 

@@ -21,8 +21,8 @@ pub(super) async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally
     Ok(Tally {
         calls: read_calls(&mut *db, hour, until, None).await?,
         attempts: read_attempts(&mut *db, hour, until, None).await?,
-        models: read_models(&mut *db, hour, until).await?,
-        places: read_places(db, hour, until).await?,
+        models: sum_models(&mut *db, hour, until, None).await?,
+        places: sum_places(db, hour, until, None).await?,
     })
 }
 
@@ -90,76 +90,31 @@ pub(super) async fn read_attempts(
     Ok(attempts)
 }
 
-/// The sums of models of these hours.
-async fn read_models(
-    db: &mut PgConnection,
-    from: Time,
-    until: Time,
-) -> Result<BTreeMap<ModelKey, ModelSums>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM model_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut models = BTreeMap::new();
-    for row in rows {
-        let key = ModelKey { hour: row.hour, tenant: row.tenant, agent: row.agent, model: row.model, tool: row.tool };
-        let sums = ModelSums {
-            calls: unsigned(row.calls),
-            right_at_once: unsigned(row.right_at_once),
-            repaired: unsigned(row.repaired),
-            wrong: unsigned(row.wrong),
-            corrected: [unsigned(row.corrected_1), unsigned(row.corrected_2), unsigned(row.corrected_3)],
-            usage: UsageSums {
-                answers: unsigned(row.answers),
-                input_tokens: unsigned(row.input_tokens),
-                output_tokens: unsigned(row.output_tokens),
-                cost_micros: unsigned(row.cost_micros),
-                tokens_unknown: unsigned(row.tokens_unknown),
-                cost_unknown: unsigned(row.cost_unknown),
-            },
-        };
-        models.insert(key, sums);
-    }
-    Ok(models)
-}
-
-/// The places of these hours.
-async fn read_places(db: &mut PgConnection, from: Time, until: Time) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
-    let rows =
-        sqlx::query!("SELECT * FROM pointer_stats WHERE hour >= $1 AND hour < $2", from, until).fetch_all(db).await?;
-    let mut places = BTreeMap::new();
-    for row in rows {
-        let what = if row.what == What::Repair.as_str() { What::Repair } else { What::Error };
-        let (hour, tenant, tool, pointer, rule) = (row.hour, row.tenant, row.tool, row.pointer, row.rule);
-        places.insert(PlaceKey { hour, tenant, tool, what, pointer, rule }, unsigned(row.calls));
-    }
-    Ok(places)
-}
-
-/// The sums of models of a tenant over these hours, under keys that hold only what a question groups by or names.
+/// The sums of models of these hours: of a tenant, under keys that hold only what its question groups by or names, or all.
 pub(super) async fn sum_models(
     db: &mut PgConnection,
     from: Time,
     until: Time,
-    tenant: &str,
-    question: &ModelsQuestion,
+    asked: Option<(&str, &ModelsQuestion)>,
 ) -> Result<BTreeMap<ModelKey, ModelSums>, sqlx::Error> {
-    let ModelsQuestion { by, model, tool, agent, .. } = question;
+    let groups = |by: fn(&ModelsQuestion) -> bool| asked.is_none_or(|(_, question)| by(question));
+    let of = |name: fn(&ModelsQuestion) -> Option<&str>| asked.and_then(|(_, question)| name(question));
     let rows = sqlx::query_file!(
         "sql/sum_models.sql",
         from,
         until,
-        tenant,
-        matches!(by, ModelsBy::Hour | ModelsBy::Day),
-        matches!(by, ModelsBy::Agent) || agent.is_some(),
-        matches!(by, ModelsBy::Model | ModelsBy::ModelAndTool) || model.is_some(),
-        matches!(by, ModelsBy::Tool | ModelsBy::ModelAndTool) || tool.is_some(),
-        agent.as_deref(),
-        model.as_deref(),
-        tool.as_deref(),
+        asked.map(|(tenant, _)| tenant),
+        groups(|asked| matches!(asked.by, ModelsBy::Hour | ModelsBy::Day)),
+        groups(|asked| asked.agent.is_some() || asked.by == ModelsBy::Agent),
+        groups(|asked| asked.model.is_some() || matches!(asked.by, ModelsBy::Model | ModelsBy::ModelAndTool)),
+        groups(|asked| asked.tool.is_some() || matches!(asked.by, ModelsBy::Tool | ModelsBy::ModelAndTool)),
+        of(|asked| asked.agent.as_deref()),
+        of(|asked| asked.model.as_deref()),
+        of(|asked| asked.tool.as_deref()),
     );
     let rows = rows.fetch_all(db).await?;
     let sums = rows.into_iter().map(|row| {
-        let tenant = tenant.to_owned();
-        let key = ModelKey { hour: row.hour, tenant, agent: row.agent, model: row.model, tool: row.tool };
+        let key = ModelKey { hour: row.hour, tenant: row.tenant, agent: row.agent, model: row.model, tool: row.tool };
         let sums = ModelSums {
             calls: unsigned(row.calls),
             right_at_once: unsigned(row.right_at_once),
@@ -180,27 +135,27 @@ pub(super) async fn sum_models(
     Ok(sums.collect())
 }
 
-/// The places in arguments of a tool, over these hours.
+/// The places in arguments over these hours, all under the first: of a tool of a tenant, or all.
 pub(super) async fn sum_places(
     db: &mut PgConnection,
     from: Time,
     until: Time,
-    tenant: &str,
-    tool: &str,
+    asked: Option<(&str, &str)>,
 ) -> Result<BTreeMap<PlaceKey, u64>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT what, pointer, rule, sum(calls)::bigint AS "calls!" FROM pointer_stats
-           WHERE hour >= $1 AND hour < $2 AND tenant = $3 AND tool = $4 GROUP BY 1, 2, 3"#,
+        r#"SELECT tenant, tool, what, pointer, rule, sum(calls)::bigint AS "calls!" FROM pointer_stats
+           WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR tool = $4)
+           GROUP BY 1, 2, 3, 4, 5"#,
         from,
         until,
-        tenant,
-        tool,
+        asked.map(|(tenant, _)| tenant),
+        asked.map(|(_, tool)| tool),
     );
     let rows = rows.fetch_all(db).await?;
     let sums = rows.into_iter().map(|row| {
         let what = if row.what == What::Repair.as_str() { What::Repair } else { What::Error };
-        let (tenant, tool) = (tenant.to_owned(), tool.to_owned());
-        (PlaceKey { hour: from, tenant, tool, what, pointer: row.pointer, rule: row.rule }, unsigned(row.calls))
+        let (tenant, tool, pointer, rule) = (row.tenant, row.tool, row.pointer, row.rule);
+        (PlaceKey { hour: from, tenant, tool, what, pointer, rule }, unsigned(row.calls))
     });
     Ok(sums.collect())
 }
