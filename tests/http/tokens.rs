@@ -209,6 +209,21 @@ async fn pages_that_nobody_reads_count_until_they_were_sent() {
     stack.finish().await;
 }
 
+#[tokio::test]
+async fn which_requests_all_send_is_told_to_operators_only() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| ()).await;
+    let http = Http::of(&gateway);
+    let operator = http.with_token(&token(stack.queue(), &[UserRole::Read]).await.text());
+    let other = http.with_token(&token(&stack.user("acme", "alice").await, &[UserRole::Read]).await.text());
+    operator.get("/v1/tools").await.must(200);
+    let route = "route=\"/v1/tools\"";
+    assert!(operator.get("/metrics").await.text.contains(route));
+    let page = other.get("/metrics").await.text;
+    assert!(!page.contains("route=") && page.contains("redial_gateway_streams"), "{page}");
+    stack.finish().await;
+}
+
 async fn delete(http: &Http, path: &str) -> Answer {
     Answer::of(http.request(Method::DELETE, path).send().await.unwrap()).await
 }

@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
 use std::{
+    io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use redial_testkit::{Reply, ScriptedHttp};
+use rustix::process::{Pid, Signal, kill_process};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -17,6 +19,36 @@ fn every_scenario_holds() {
     let (out, err) = (String::from_utf8_lossy(&demo.stdout), String::from_utf8_lossy(&demo.stderr));
     assert!(demo.status.success(), "{out}{err}");
     assert!(out.contains("7 of 7 hold"), "{out}");
+}
+
+/// A new folder, from which the servers' programs are found.
+fn folder() -> tempfile::TempDir {
+    let above = Path::new(ROOT).join(".redial");
+    std::fs::create_dir_all(&above).unwrap();
+    tempfile::Builder::new().prefix("demo-test").tempdir_in(above).unwrap()
+}
+
+#[test]
+fn the_demo_that_stays_fills_the_console_and_ends_when_it_is_told_to() {
+    let folder = folder();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_redial-demo"))
+        .current_dir(folder.path())
+        .arg("--stay")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find(|line| line.starts_with("Look at what happened: http://")).unwrap();
+    assert!(address.contains("/console"), "{address}");
+    let pid = Pid::from_child(&demo);
+    kill_process(pid, Signal::INT).unwrap();
+    let rest: Vec<String> = lines.collect();
+    let (status, mut told) = (demo.wait().unwrap(), String::new());
+    demo.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(status.success() && rest.iter().any(|line| line.contains("7 of 7 hold")), "{rest:?} {told}");
+    // What cannot be filled is told, and the demo stays all the same.
+    assert!(told.contains("40 tasks of a travel desk") && !told.contains("demo:"), "{told}");
 }
 
 /// A chat completion with this text.
@@ -36,9 +68,7 @@ fn calls(tool: &str, arguments: &str) -> Reply {
 async fn with_model(replies: Vec<Reply>, seconds: &str) -> Output {
     let model = ScriptedHttp::start().await;
     model.script("/v1/chat/completions", replies);
-    let above = Path::new(ROOT).join(".redial");
-    std::fs::create_dir_all(&above).unwrap();
-    let folder = tempfile::Builder::new().prefix("demo-test").tempdir_in(above).unwrap();
+    let folder = folder();
     let (path, url): (PathBuf, String) = (folder.path().to_owned(), model.url("/v1"));
     let seconds = seconds.to_owned();
     let run = move || {
