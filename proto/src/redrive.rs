@@ -113,8 +113,8 @@ pub struct CreateRedrive {
     /// Calls that run again per second, at most: 1 to 10,000. Default 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
-    /// Fail, and run nothing again, if more calls match than this, at least 1: what was counted before, and confirmed. Default: any
-    /// number.
+    /// The number of a count that somebody confirmed, at least 1: fail, and run none again, if more calls match, and no more than this if
+    /// calls fail meanwhile. Default: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u64>,
 }
@@ -174,7 +174,7 @@ pub struct RedriveView {
     pub dry_run: bool,
     /// Calls that run again per second, at most.
     pub rate: u32,
-    /// It fails, and runs nothing again, if more calls match.
+    /// It fails if more calls match, and runs no more than this again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<u64>,
     /// Calls that would run again, as far as they are counted.

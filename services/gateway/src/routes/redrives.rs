@@ -74,7 +74,8 @@ struct CreateRedriveBody {
     #[serde(default)]
     #[schemars(range(min = 1, max = 10000))]
     rate: Option<u32>,
-    /// Fail, and run nothing again, if more calls match than this: what was counted before, and confirmed. Default: any number.
+    /// The number of a count that somebody confirmed: fail, and run none again, if more calls match, and no more than this if calls fail
+    /// meanwhile. Default: any number.
     #[serde(default)]
     #[schemars(range(min = 1))]
     at_most: Option<u64>,

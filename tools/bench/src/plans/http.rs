@@ -172,7 +172,9 @@ impl Answer {
         }
         let ms = |took: Duration| format!("{:.1}", took.as_secs_f64() * 1000.0);
         let mark = if self.is_slow { "!" } else { "" };
-        let sum = |of: fn(&Statement) -> f64| format!("{:.0}", self.statements.iter().map(of).sum::<f64>());
+        let sum = |of: fn(&Statement) -> f64| {
+            format!("{:.0}", self.statements.iter().map(of).fold(0.0, |all, one| all + one))
+        };
         vec![
             self.tenant.to_owned(),
             self.path.replace("&look_ms=250", ""),
