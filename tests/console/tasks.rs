@@ -1,5 +1,7 @@
 //! Tasks: the timeline, the corrections, what the model saw, the replay.
 
+use redial_testkit::until;
+
 use crate::{browser::Browser, scene::Scene};
 
 #[tokio::test]
@@ -101,8 +103,11 @@ async fn keys_lead_everywhere_and_pages_are_whole_without_a_script() {
         ["/console", "/console/tasks", &format!("/console/tasks/{task}"), "/console/calls", "/console/tools/book"]
     {
         page.go(path).await;
-        let text = page.driver.source().await.unwrap();
-        assert!(text.to_lowercase().contains("book"), "{path}: {text}");
+        // A browser under load may have no document yet when it says that it is there.
+        until(&format!("{path} is whole"), async || {
+            page.driver.source().await.unwrap().to_lowercase().contains("book").then_some(())
+        })
+        .await;
     }
     browser.scripts(true).await;
     browser.close().await;
