@@ -39,12 +39,33 @@ pub enum Language {
 named!(Language, "a language");
 
 impl Language {
-    /// Chinese if the text holds a Chinese character, else English.
+    /// Chinese if the text has at least as many Chinese words, of about two characters, as words in other letters, or says
+    /// something in Chinese: it holds one of the characters that sentences need and names hardly have. So a Chinese question about an English document is
+    /// Chinese, and an English one about 北京大学 is English, as everything else is.
     pub fn of(text: &str) -> Self {
-        let chinese = |c: char| matches!(c, '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}');
-        if text.chars().any(chinese) { Self::Zh } else { Self::En }
+        let (mut chinese, mut others, mut is_sentence, mut in_word) = (0_usize, 0_usize, false, false);
+        for c in text.chars() {
+            let was_in_word = std::mem::take(&mut in_word);
+            match c {
+                // Japanese writes with these, too.
+                '\u{3041}'..='\u{30ff}' => others += 1,
+                '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}' => {
+                    chinese += 1;
+                    is_sentence |= GRAMMAR.contains(c);
+                }
+                _ => {
+                    in_word = c.is_alphabetic();
+                    others += usize::from(in_word && !was_in_word);
+                }
+            }
+        }
+        let is_japanese = text.contains(|c| matches!(c, '\u{3041}'..='\u{3096}'));
+        if chinese > 0 && chinese >= 2 * others || (is_sentence && !is_japanese) { Self::Zh } else { Self::En }
     }
 }
+
+/// Characters that Chinese sentences need: pronouns, particles, requests, questions.
+const GRAMMAR: &str = "的了是我你您他她们們这這那请請帮幫给給把吗嗎呢吧么麼怎什没沒还還就也";
 
 /// A tool as it is offered to a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -210,4 +231,35 @@ pub struct WholeText {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_that_of_what_is_said_and_not_of_names_and_quotations() {
+        for text in [
+            "订北京酒店",
+            "订 Shanghai 到 Beijing 的 flight",
+            "请总结这份文件: The quick brown fox jumps over the lazy dog, and so on for many pages.",
+            "Error: connection refused (os error 111)\n这是什么意思?",
+            "明天 OK 吗",
+            "搜索 Python asyncio 教程",
+        ] {
+            assert_eq!(Language::of(text), Language::Zh, "{text}");
+        }
+        for text in [
+            "",
+            "42",
+            "a table at 鼎泰豐, please",
+            "Book 北京大学 for tomorrow",
+            "Где находится 北京?",
+            "東京から大阪までの便を予約してください",
+            "予約をお願いします",
+            "서울에서 北京까지",
+        ] {
+            assert_eq!(Language::of(text), Language::En, "{text}");
+        }
+    }
 }

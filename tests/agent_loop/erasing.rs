@@ -48,7 +48,8 @@ async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT table_name::text FROM information_schema.tables
          WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-             AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'call_stats', 'attempt_stats', 'retry_budgets')",
+             AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats', 'attempt_stats',
+                                    'model_stats', 'model_day_stats', 'pointer_stats')",
     )
     .fetch_all(stack.db())
     .await
@@ -246,12 +247,15 @@ async fn a_tenant_is_erased_with_everything_of_it() {
     let figures = "INSERT INTO call_stats SELECT now() - n * interval '9 days', tenant, 'book', 'succeeded', '', 1, 0, 0, '{}', 0, 0, 0, 0, 0, 0
                    FROM generate_series(1, 40) n, UNNEST(ARRAY['acme', 'other']) tenant";
     sqlx::query(figures).execute(stack.db()).await.unwrap();
+    let days = "INSERT INTO model_day_stats SELECT now() - n * interval '9 days', 'acme', '', 'scripted', 'book', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                    0, 0 FROM generate_series(1, 50) n";
+    sqlx::query(days).execute(stack.db()).await.unwrap();
 
     let request = of_tenant();
     let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
     let erased = forget(&ann, &request).await;
     assert_eq!((erased.counts.tasks, erased.counts.dead_letters), (2, 6));
-    assert!(erased.counts.statistics >= 40);
+    assert!(erased.counts.statistics >= 40 + 50);
     assert_eq!(ForgetCounts { statistics: 0, ..erased.counts }, counted.counts);
     assert_eq!(found(stack, "CANARY").await, BTreeMap::new());
     assert_eq!(rows(stack).await, others);

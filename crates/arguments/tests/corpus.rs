@@ -173,7 +173,7 @@ fn feedback_in_chinese_has_the_same_details() {
                 refusal.details.iter().map(|d| (d.path.clone(), d.rule.clone(), d.sent.clone())).collect::<Vec<_>>()
             };
             assert_eq!(rule(&refusal), rule(&english));
-            assert_eq!(Language::of(&refusal.message), Language::Zh, "{refusal}");
+            assert!(refusal.message.contains(|c| matches!(c, '\u{4e00}'..='\u{9fff}')), "{refusal}");
             format!("{}\n    {}: {refusal}", visible(raw), refusal.class)
         })
         .collect();

@@ -1,4 +1,4 @@
--- Deletes up to $3 rows for calls, models and pointers of hours before $1, and as many for attempts of hours before $2.
+-- Deletes up to $3 rows for calls, models, their days and pointers of hours before $1, and as many for attempts of hours before $2.
 WITH calls AS (
     DELETE FROM call_stats
     WHERE (hour, tenant, tool, state, class) IN (
@@ -10,6 +10,12 @@ WITH calls AS (
     WHERE (hour, tenant, agent, model, tool) IN (
         SELECT hour, tenant, agent, model, tool FROM model_stats
         WHERE hour < $1 ORDER BY hour LIMIT $3 FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+), days AS (
+    DELETE FROM model_day_stats
+    WHERE (day, tenant, agent, model, tool) IN (
+        SELECT day, tenant, agent, model, tool FROM model_day_stats
+        WHERE day < $1 ORDER BY day LIMIT $3 FOR UPDATE SKIP LOCKED)
     RETURNING 1
 ), pointers AS (
     DELETE FROM pointer_stats
@@ -25,5 +31,5 @@ WITH calls AS (
     RETURNING 1
 )
 SELECT GREATEST(
-    (SELECT count(*) FROM calls), (SELECT count(*) FROM models), (SELECT count(*) FROM pointers),
-    (SELECT count(*) FROM attempts)) AS "deleted!"
+    (SELECT count(*) FROM calls), (SELECT count(*) FROM models), (SELECT count(*) FROM days),
+    (SELECT count(*) FROM pointers), (SELECT count(*) FROM attempts)) AS "deleted!"

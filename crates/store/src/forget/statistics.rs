@@ -34,6 +34,7 @@ pub(super) async fn erase(
             (SELECT hour FROM call_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
             (SELECT hour FROM attempt_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
             (SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
+            (SELECT day FROM model_day_stats WHERE $1::timestamptz IS NULL OR day < $1 ORDER BY day DESC LIMIT 1),
             (SELECT hour FROM pointer_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1))",
         before
     )
@@ -56,11 +57,15 @@ pub(super) async fn erase(
         sqlx::query!("DELETE FROM model_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
             .execute(&mut *db)
             .await?;
+    let days =
+        sqlx::query!("DELETE FROM model_day_stats WHERE day > $1 AND day <= $2 AND tenant = $3", from, newest, tenant)
+            .execute(&mut *db)
+            .await?;
     let places =
         sqlx::query!("DELETE FROM pointer_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
             .execute(&mut *db)
             .await?;
-    let rows = [&calls, &attempts, &models, &places];
+    let rows = [&calls, &attempts, &models, &days, &places];
     progress.erased.statistics = rows.iter().map(|done| done.rows_affected()).sum();
     progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())

@@ -9,15 +9,15 @@ use chrono::TimeDelta;
 use sqlx::PgConnection;
 
 use super::{
-    question::{By, Group, GroupSums, ModelsQuestion, Stats, StatsQuestion},
+    question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
     rows::{read_attempts, read_calls, sum_models, sum_places},
-    slice::{self, Range, hour_of},
+    slice::{self, Range, day_of, hour_of},
     tally::Tally,
 };
 use crate::{Store, StoreError, Time};
 
-/// Hours that are read at once: each has about 1,000 rows at most.
-const HOURS: TimeDelta = TimeDelta::hours(24);
+/// Days that are read at once: of each, a day of hours has about 24,000 rows at most.
+const DAYS: TimeDelta = TimeDelta::days(30);
 /// Calls that are counted live at once.
 const SLICE: u32 = 5_000;
 /// Calls that are counted live at most, and for how long.
@@ -75,17 +75,21 @@ impl Store {
         self.run_again(|| async {
             let mut db = self.begin().await?;
             sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *db).await?;
-            let row =
-                sqlx::query!(r#"SELECT clock_timestamp() AS "now!", rolled_until, models_since FROM stats_progress"#)
-                    .fetch_one(&mut *db)
-                    .await?;
+            let row = sqlx::query!(
+                r#"SELECT clock_timestamp() AS "now!", rolled_until, days_until, models_since FROM stats_progress"#
+            )
+            .fetch_one(&mut *db)
+            .await?;
             let (since, end) = (hour_of(asked.since), asked.end(row.now));
             let rolled = row.rolled_until.map_or(since, |rolled| rolled.clamp(since, end.max(since)));
             let mut sums = G::default();
+            // Before this there are days to read, if the question may be answered from them.
+            let days = row.days_until.filter(|_| part.has_days()).map_or(since, |days| day_of(days.min(rolled)));
             let mut from = since;
             while from < rolled {
-                let until = rolled.min(from + HOURS);
-                add(&mut sums, read_part(&mut db, part, asked.tenant, from, until).await?);
+                let day = day_of(from) == from && from < days;
+                let until = if day { days.min(from + DAYS) } else { rolled.min(day_of(from) + TimeDelta::days(1)) };
+                add(&mut sums, read_part(&mut db, part, asked.tenant, from, until, day).await?);
                 from = until;
             }
             let until = add_live(&mut db, rolled, end, |tally| add(&mut sums, tally)).await?;
@@ -103,6 +107,13 @@ impl Store {
     }
 }
 
+impl Part<'_> {
+    /// True if whole days can be read of it.
+    fn has_days(self) -> bool {
+        matches!(self, Self::Models(question) if question.by != ModelsBy::Hour)
+    }
+}
+
 impl Asked<'_> {
     /// The end of the last hour, if it is before `now`.
     fn end(&self, now: Time) -> Time {
@@ -111,19 +122,21 @@ impl Asked<'_> {
     }
 }
 
+/// What was rolled up of these hours; with `days`, of whole days that were added up.
 async fn read_part(
     db: &mut PgConnection,
     part: Part<'_>,
     tenant: Option<&str>,
     from: Time,
     until: Time,
+    days: bool,
 ) -> Result<Tally, sqlx::Error> {
     let of = tenant.unwrap_or_default();
     Ok(match part {
         Part::Calls => Tally { calls: read_calls(db, from, until, tenant).await?, ..Tally::default() },
         Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant).await?, ..Tally::default() },
         Part::Models(question) => {
-            Tally { models: sum_models(db, from, until, Some((of, question))).await?, ..Tally::default() }
+            Tally { models: sum_models(db, from, until, days, Some((of, question))).await?, ..Tally::default() }
         }
         Part::Places(tool) => {
             Tally { places: sum_places(db, from, until, Some((of, tool))).await?, ..Tally::default() }

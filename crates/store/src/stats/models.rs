@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DurationRound as _, TimeDelta};
-
 use super::{
     answer::{Answered, Asked, Part},
     question::{ModelsBy, ModelsQuestion},
+    slice::day_of,
     tally::{ModelKey, ModelSums, PlaceKey, Tally, What},
 };
 use crate::{StoreError, TenantStore, Time};
@@ -119,8 +118,7 @@ impl ModelsQuestion {
             ModelsBy::ModelAndTool => ModelGroup { model, tool, ..none },
             ModelsBy::Agent => ModelGroup { agent: Some(key.agent.clone()), ..none },
             ModelsBy::Hour => ModelGroup { at: Some(key.hour), ..none },
-            // Only a time beyond the year 200,000 has no day.
-            ModelsBy::Day => ModelGroup { at: key.hour.duration_trunc(TimeDelta::days(1)).ok(), ..none },
+            ModelsBy::Day => ModelGroup { at: Some(day_of(key.hour)), ..none },
         })
     }
 }

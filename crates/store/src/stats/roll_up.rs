@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use super::{
     rows,
-    slice::{self, Range, Slice, hour_of},
+    slice::{self, Range, Slice, day_of, hour_of},
 };
 use crate::{Store, StoreError, Time};
 
@@ -15,6 +15,8 @@ const MOST: usize = 1_000;
 const KEPT: TimeDelta = TimeDelta::days(400);
 /// Those of workers, whose names change with every start, are kept for so long.
 const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
+/// Days that are added up from their hours in one step.
+const DAYS: TimeDelta = TimeDelta::days(10);
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +88,9 @@ impl Store {
                 transaction.commit().await?;
                 return Ok(RolledUp::Busy);
             };
+            if let Some(rolled) = rolled {
+                sum_days(&mut transaction, day_of(rolled)).await?;
+            }
             let oldest = bound - KEPT;
             let from = rolled.map_or(oldest, |rolled| rolled.max(oldest));
             let next = first_end(&mut transaction, from).await?.filter(|next| *next < bound);
@@ -143,6 +148,12 @@ impl Store {
                 sqlx::query!("DELETE FROM call_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
                 sqlx::query!("DELETE FROM attempt_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
                 sqlx::query!("DELETE FROM model_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
+                sqlx::query!("DELETE FROM model_day_stats WHERE day >= $1", day_of(to))
+                    .execute(&mut *transaction)
+                    .await?;
+                sqlx::query!("UPDATE stats_progress SET days_until = $1 WHERE days_until > $1", day_of(to))
+                    .execute(&mut *transaction)
+                    .await?;
                 sqlx::query!("DELETE FROM pointer_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
                 set_progress(&mut transaction, to).await?;
             }
@@ -183,6 +194,27 @@ async fn lock_progress(db: &mut PgConnection) -> Result<Option<Option<Time>>, sq
 
 async fn set_progress(db: &mut PgConnection, until: Time) -> Result<(), sqlx::Error> {
     sqlx::query!("UPDATE stats_progress SET rolled_until = $1", until).execute(db).await.map(|_| ())
+}
+
+/// Adds up the next days of models whose hours are all counted: those that end at `bound` or earlier.
+async fn sum_days(db: &mut PgConnection, bound: Time) -> Result<(), sqlx::Error> {
+    let done = sqlx::query_scalar!("SELECT days_until FROM stats_progress").fetch_one(&mut *db).await?;
+    if done.is_some_and(|done| done >= bound) {
+        return Ok(());
+    }
+    let first = sqlx::query_scalar!(
+        r#"SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour >= $1 ORDER BY hour LIMIT 1"#,
+        done
+    );
+    let until = match first.fetch_optional(&mut *db).await?.map(day_of) {
+        Some(first) if first < bound => {
+            let until = bound.min(first + DAYS);
+            sqlx::query_file!("sql/sum_model_days.sql", first, until).execute(&mut *db).await?;
+            until
+        }
+        _ => bound,
+    };
+    sqlx::query!("UPDATE stats_progress SET days_until = $1", until).execute(db).await.map(|_| ())
 }
 
 /// The first end of a call at this time or later.

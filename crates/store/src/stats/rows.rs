@@ -21,7 +21,7 @@ pub(super) async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally
     Ok(Tally {
         calls: read_calls(&mut *db, hour, until, None).await?,
         attempts: read_attempts(&mut *db, hour, until, None).await?,
-        models: sum_models(&mut *db, hour, until, None).await?,
+        models: sum_models(&mut *db, hour, until, false, None).await?,
         places: sum_places(db, hour, until, None).await?,
     })
 }
@@ -90,11 +90,12 @@ pub(super) async fn read_attempts(
     Ok(attempts)
 }
 
-/// The sums of models of these hours: of a tenant, under keys that hold only what its question groups by or names, or all.
+/// The sums of models of these hours, or with `days` of these days: of a tenant, under keys that hold only what its question groups by or names, or all.
 pub(super) async fn sum_models(
     db: &mut PgConnection,
     from: Time,
     until: Time,
+    days: bool,
     asked: Option<(&str, &ModelsQuestion)>,
 ) -> Result<BTreeMap<ModelKey, ModelSums>, sqlx::Error> {
     let groups = |by: fn(&ModelsQuestion) -> bool| asked.is_none_or(|(_, question)| by(question));
@@ -111,6 +112,7 @@ pub(super) async fn sum_models(
         of(|asked| asked.agent.as_deref()),
         of(|asked| asked.model.as_deref()),
         of(|asked| asked.tool.as_deref()),
+        days,
     );
     let rows = rows.fetch_all(db).await?;
     let sums = rows.into_iter().map(|row| {

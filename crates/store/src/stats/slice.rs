@@ -112,6 +112,11 @@ pub(super) fn hour_of(time: Time) -> Time {
     time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)
 }
 
+/// The start of the day, in UTC.
+pub(super) fn day_of(time: Time) -> Time {
+    time.duration_trunc(TimeDelta::days(1)).unwrap_or(time)
+}
+
 /// What the models' answers cost, by call.
 async fn usages(db: &mut PgConnection, rows: &[Row]) -> Result<HashMap<Uuid, UsageSums>, sqlx::Error> {
     let turns: Vec<Uuid> = rows.iter().filter(|row| row.is_answer()).map(|row| row.id).collect();

@@ -1,6 +1,6 @@
 //! How often models were right, and which places in arguments are corrected: the same live and rolled up.
 
-use chrono::TimeDelta;
+use chrono::{DurationRound as _, TimeDelta};
 use redial_proto::ErrorClass;
 use redial_store::{
     Purpose, Store, Time,
@@ -168,6 +168,63 @@ async fn a_place_counts_once_for_each_call_with_any_index() {
             (What::Repair, "/date", "key_name", 1)
         ]
     );
+    store.close().await;
+}
+
+/// Whole days are read of sums by day, and the hours at both ends of a question by hour: no answer may tell.
+#[tokio::test]
+async fn days_that_were_added_up_change_no_answer() {
+    let mut fixture = Fixture::empty().await;
+    let store = fixture.store(Purpose::Dispatch).await;
+    let midnight = fixture.begin.duration_trunc(TimeDelta::days(1)).unwrap();
+    let first = midnight - TimeDelta::days(40);
+    // The first day begins at noon; most of these days are empty.
+    for (index, hours) in [12, 23, 24, 30, 47, 48, 25 * 24, 26 * 24 - 1, 39 * 24 + 7].into_iter().enumerate() {
+        let tool = ["book", "search"][index % 2];
+        fixture.add(wrong(tool, first + TimeDelta::hours(hours)).in_task(Uuid::now_v7(), 1, 1)).await;
+    }
+    fixture.begin = first;
+    let questions = || {
+        let times = [(0, 0), (6, 40 * 24), (24, 30 * 24), (29, 40), (36, 26 * 24), (26 * 24, 0)];
+        let bys = [ModelsBy::Tool, ModelsBy::Day, ModelsBy::Hour, ModelsBy::Agent];
+        bys.into_iter().flat_map(move |by| {
+            times.map(|(since, until)| ModelsQuestion {
+                until: (until > 0).then(|| first + TimeDelta::hours(until)),
+                ..question(by, first + TimeDelta::hours(since))
+            })
+        })
+    };
+    let answers = async || {
+        let mut answers = Vec::new();
+        for question in questions() {
+            answers.push(models(&store, &question).await.groups);
+        }
+        answers
+    };
+    let live = answers().await;
+    let days_until =
+        async || sqlx::query_scalar("SELECT days_until FROM stats_progress").fetch_one(&fixture.db).await.unwrap();
+    let whole: [u64; 3] =
+        [live[0].iter().map(|(_, sums)| sums.wrong).sum(), live[2].len() as u64, live[6].len() as u64];
+    assert_eq!(whole, [9, 2, 5], "nine calls of two tools on five days");
+    // In the middle of a day: the day is not over.
+    roll_up(&store, first + TimeDelta::hours(36), 2).await;
+    assert_eq!(answers().await, live);
+    roll_up(&store, midnight, 2).await;
+    // Once more: what is done in a step begins where the one before ended.
+    for _ in 0..9 {
+        assert_eq!(answers().await, live);
+        roll_up(&store, midnight, 2).await;
+    }
+    let reached: Option<Time> = days_until().await;
+    assert_eq!(reached, Some(midnight));
+    let days: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
+    // They are read: an hour that is changed behind their back shows only where hours are asked for.
+    sqlx::raw_sql("UPDATE model_stats SET wrong = 1000").execute(&fixture.db).await.unwrap();
+    assert_eq!(models(&store, &question(ModelsBy::Day, first)).await.groups, live[6]);
+    while store.delete_old_stats(midnight + TimeDelta::days(400 - 15), 1).await.unwrap() > 0 {}
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
+    assert_eq!((days, left), (6, 2), "they are kept as long as the hours");
     store.close().await;
 }
 

@@ -207,12 +207,22 @@ async fn a_clock_that_went_ahead_for_a_while_hides_and_doubles_no_call() {
     while rolled().await < Utc::now() + TimeDelta::days(2) {
         store.roll_up(Utc::now() + TimeDelta::days(3), 50).await.unwrap();
     }
+    store.roll_up(Utc::now() + TimeDelta::days(3), 50).await.unwrap();
+    let db = fixture.db.clone();
+    let days_are_ahead = async || {
+        let ahead = sqlx::query_scalar::<_, Option<bool>>("SELECT days_until > now() FROM stats_progress");
+        ahead.fetch_one(&db).await.unwrap()
+    };
+    assert_eq!(days_are_ahead().await, Some(true));
     // The clock is right again.
     fixture.add(Made::new("afterwards", Utc::now())).await;
     assert!(!fixture.ask(&fixture.question(By::Tool)).await.is_complete);
     let from = store.set_back_stats().await.unwrap().unwrap();
     assert!(from <= Utc::now() - TimeDelta::hours(1), "{from}");
     assert_eq!(store.set_back_stats().await.unwrap(), None);
+    let days = "SELECT count(*) FROM model_day_stats WHERE day >= date_trunc('day', $1, 'UTC')";
+    let days: i64 = sqlx::query_scalar(days).bind(from).fetch_one(&fixture.db).await.unwrap();
+    assert_eq!((days, days_are_ahead().await), (0, Some(false)), "days of models are added up again, too");
     let stats = fixture.ask(&fixture.question(By::Tool)).await;
     assert!(stats.is_complete);
     assert_eq!(stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>(), 1, "{stats:?}");

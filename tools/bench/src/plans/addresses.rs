@@ -96,7 +96,7 @@ const OF_A_DISPATCHER: [&str; 5] =
     ["/v1/tools", "/v1/agents", "/v1/tools/tool_7", "/console/tools", "/console/tools/tool_7"];
 
 /// Pages that no filter narrows, for each tenant.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "/console",
     "/console/tasks",
     "/console/calls",
@@ -105,6 +105,7 @@ const PAGES: [&str; 15] = [
     "/console/models",
     "/console/models?days=1",
     "/console/models?days=30",
+    "/console/models?days=90",
     "/console/workers",
     "/console/conversations",
     "/console/redrives",
