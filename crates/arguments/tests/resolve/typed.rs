@@ -117,7 +117,8 @@ proptest! {
             (Err(english), Err(chinese)) => {
                 prop_assert_eq!(english.class, chinese.class);
                 prop_assert_eq!(english.details.len(), chinese.details.len());
-                prop_assert!(chinese.message.contains(|c| matches!(c, '\u{4e00}'..='\u{9fff}')));
+                let is_chinese = chinese.message.contains(|c| matches!(c, '\u{4e00}'..='\u{9fff}'));
+                prop_assert!(is_chinese, "{}", chinese.message);
             }
             (english, chinese) => prop_assert!(false, "{raw}: {english:?} but {chinese:?}"),
         }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,7 @@ use sqlx::PgConnection;
 use super::{
     question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
     rows::{read_attempts, read_calls, sum_models, sum_places},
-    slice::{self, Range, day_of, hour_of},
+    slice::{self, day_of, hour_of},
     tally::Tally,
 };
 use crate::{Store, StoreError, Time};
@@ -40,6 +41,8 @@ pub(super) enum Part<'a> {
 pub(super) struct Asked<'a> {
     /// Hours that were rolled up are read of this tenant only; `None`: of all.
     pub(super) tenant: Option<&'a str>,
+    /// Calls and attempts are read of this tool only; `None`: of all.
+    pub(super) tool: Option<&'a str>,
     pub(super) since: Time,
     /// `None`: until now.
     pub(super) until: Option<Time>,
@@ -57,7 +60,12 @@ impl Store {
     /// The figures of calls that ended in these hours.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
         let part = if question.by == By::Worker { Part::Attempts } else { Part::Calls };
-        let asked = Asked { tenant: question.tenant.as_deref(), since: question.since, until: question.until };
+        let asked = Asked {
+            tenant: question.tenant.as_deref(),
+            tool: question.tool.as_deref(),
+            since: question.since,
+            until: question.until,
+        };
         let (answered, groups) =
             self.tallies(asked, part, |groups: &mut Groups, tally| groups.add(question, tally)).await?;
         let Answered { since, until, is_complete } = answered;
@@ -89,7 +97,7 @@ impl Store {
             while from < rolled {
                 let day = day_of(from) == from && from < days;
                 let until = if day { days.min(from + DAYS) } else { rolled.min(day_of(from) + TimeDelta::days(1)) };
-                add(&mut sums, read_part(&mut db, part, asked.tenant, from, until, day).await?);
+                add(&mut sums, read_part(&mut db, part, asked, from..until, day).await?);
                 from = until;
             }
             let until = add_live(&mut db, rolled, end, |tally| add(&mut sums, tally)).await?;
@@ -126,15 +134,14 @@ impl Asked<'_> {
 async fn read_part(
     db: &mut PgConnection,
     part: Part<'_>,
-    tenant: Option<&str>,
-    from: Time,
-    until: Time,
+    Asked { tenant, tool, .. }: Asked<'_>,
+    Range { start: from, end: until }: Range<Time>,
     days: bool,
 ) -> Result<Tally, sqlx::Error> {
     let of = tenant.unwrap_or_default();
     Ok(match part {
-        Part::Calls => Tally { calls: read_calls(db, from, until, tenant).await?, ..Tally::default() },
-        Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant).await?, ..Tally::default() },
+        Part::Calls => Tally { calls: read_calls(db, from, until, tenant, tool).await?, ..Tally::default() },
+        Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant, tool).await?, ..Tally::default() },
         Part::Models(question) => {
             Tally { models: sum_models(db, from, until, days, Some((of, question))).await?, ..Tally::default() }
         }
@@ -153,7 +160,7 @@ async fn add_live(
 ) -> Result<Time, sqlx::Error> {
     let (began, mut counted) = (Instant::now(), 0);
     while from < until && counted < LIVE && began.elapsed() < LIVE_FOR {
-        let slice = slice::read(db, Range { from, until, limit: SLICE }).await?;
+        let slice = slice::read(db, slice::Range { from, until, limit: SLICE }).await?;
         add(slice.tally);
         counted += slice.calls;
         from = slice.until;

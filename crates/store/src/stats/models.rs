@@ -66,7 +66,7 @@ impl TenantStore<'_> {
     /// How often models were right in the calls of the tenant's tasks, and what they cost.
     pub async fn model_stats(&self, question: &ModelsQuestion) -> Result<ModelStats, StoreError> {
         let tenant = self.tenant().as_str();
-        let asked = Asked { tenant: Some(tenant), since: question.since, until: question.until };
+        let asked = Asked { tenant: Some(tenant), tool: None, since: question.since, until: question.until };
         let add = |groups: &mut BTreeMap<ModelGroup, ModelSums>, tally: Tally| {
             for (key, sums) in tally.models.iter().filter(|(key, _)| key.tenant == tenant && question.takes(key)) {
                 if let Some(group) = question.group(key) {
@@ -91,8 +91,8 @@ impl TenantStore<'_> {
                 }
             }
         };
-        let (answered, places) =
-            self.store().tallies(Asked { tenant: Some(tenant), since, until }, Part::Places(tool), add).await?;
+        let asked = Asked { tenant: Some(tenant), tool: None, since, until };
+        let (answered, places) = self.store().tallies(asked, Part::Places(tool), add).await?;
         let line = |((what, pointer, rule), calls)| PlaceLine { pointer, rule, what, calls };
         let mut places: Vec<PlaceLine> = places.into_iter().map(line).collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.calls));

@@ -19,25 +19,28 @@ use crate::{
 pub(super) async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally, sqlx::Error> {
     let until = hour + TimeDelta::hours(1);
     Ok(Tally {
-        calls: read_calls(&mut *db, hour, until, None).await?,
-        attempts: read_attempts(&mut *db, hour, until, None).await?,
+        calls: read_calls(&mut *db, hour, until, None, None).await?,
+        attempts: read_attempts(&mut *db, hour, until, None, None).await?,
         models: sum_models(&mut *db, hour, until, false, None).await?,
         places: sum_places(db, hour, until, None).await?,
     })
 }
 
-/// The sums of calls of these hours, of a tenant or of all.
+/// The sums of calls of these hours, of a tenant or of all, of a tool or of all.
 pub(super) async fn read_calls(
     db: &mut PgConnection,
     from: Time,
     until: Time,
     tenant: Option<&str>,
+    tool: Option<&str>,
 ) -> Result<BTreeMap<CallKey, CallSums>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT * FROM call_stats WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3)",
+        "SELECT * FROM call_stats
+         WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR tool = $4)",
         from,
         until,
-        tenant
+        tenant,
+        tool
     );
     let rows = rows.fetch_all(db).await?;
     let mut calls = BTreeMap::new();
@@ -63,18 +66,21 @@ pub(super) async fn read_calls(
     Ok(calls)
 }
 
-/// The sums of attempts of these hours, of a tenant or of all.
+/// The sums of attempts of these hours, of a tenant or of all, of a tool or of all.
 pub(super) async fn read_attempts(
     db: &mut PgConnection,
     from: Time,
     until: Time,
     tenant: Option<&str>,
+    tool: Option<&str>,
 ) -> Result<BTreeMap<AttemptKey, AttemptSums>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT * FROM attempt_stats WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3)",
+        "SELECT * FROM attempt_stats
+         WHERE hour >= $1 AND hour < $2 AND ($3::text IS NULL OR tenant = $3) AND ($4::text IS NULL OR tool = $4)",
         from,
         until,
-        tenant
+        tenant,
+        tool
     );
     let rows = rows.fetch_all(db).await?;
     let mut attempts = BTreeMap::new();
