@@ -199,9 +199,13 @@ impl Page<'_> {
 
     /// Writes into a field instead of what it holds.
     pub(crate) async fn fill(&self, css: &str, text: &str) {
-        let field = self.driver.find(By::Css(css)).await.unwrap();
-        field.clear().await.unwrap();
-        field.send_keys(text).await.unwrap();
+        // A field is there before it can be written into.
+        until("a field can be written into", async || {
+            let field = self.driver.find(By::Css(css)).await.ok()?;
+            field.clear().await.ok()?;
+            field.send_keys(text).await.ok()
+        })
+        .await;
     }
 
     /// Presses keys where the focus is.

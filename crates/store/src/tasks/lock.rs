@@ -84,7 +84,7 @@ impl LockedTasks {
         let mut due: Vec<(TaskRecord, Vec<i64>)> = Vec::new();
         for mut record in rows {
             let (received, items) = by_task.remove(&record.id).unwrap_or_default();
-            (record.inbox, record.read_at) = (items, self.now);
+            record.inbox = items;
             if !received.is_empty() || record.wake_at.is_some_and(|at| at <= self.now) {
                 due.push((record, received));
             }
@@ -92,8 +92,10 @@ impl LockedTasks {
         let waiting: Vec<&TaskRecord> =
             due.iter().map(|(record, _)| record).filter(|record| wants_to_start(record)).collect();
         let mut starts = start::may_start(&mut self.transaction, &waiting).await?;
+        // What ran before them may have ended after the inboxes were read.
+        self.now = starts.now.unwrap_or(self.now);
         for (mut record, received) in due {
-            record.start = starts.remove(&record.id);
+            (record.start, record.read_at) = (starts.tasks.remove(&record.id), self.now);
             self.sort(record, received);
         }
         Ok(())

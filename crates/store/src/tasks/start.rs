@@ -9,13 +9,18 @@ use uuid::Uuid;
 
 use crate::columns::uint;
 
+/// Tasks that may start.
+#[derive(Default)]
+pub(super) struct Starts {
+    pub(super) tasks: HashMap<TaskId, StartInfo>,
+    /// Later than the end of whatever ran before them; `None` if there are none.
+    pub(super) now: Option<Time>,
+}
+
 /// Those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
-pub(super) async fn may_start(
-    db: &mut PgConnection,
-    waiting: &[&TaskRecord],
-) -> Result<HashMap<TaskId, StartInfo>, sqlx::Error> {
+pub(super) async fn may_start(db: &mut PgConnection, waiting: &[&TaskRecord]) -> Result<Starts, sqlx::Error> {
     if waiting.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Starts::default());
     }
     let ids: Vec<Uuid> = waiting.iter().map(|task| task.id.0).collect();
     let tenants: Vec<&str> = waiting.iter().map(|task| task.tenant.as_str()).collect();
@@ -25,5 +30,7 @@ pub(super) async fn may_start(
         .fetch_all(db)
         .await?;
     let info = |next_seq, system, carried| StartInfo { next_seq: uint(next_seq), system, carried };
-    Ok(rows.into_iter().map(|row| (TaskId(row.id), info(row.next_seq, row.system, row.carried))).collect())
+    let now = rows.iter().map(|row| row.now).max();
+    let tasks = rows.into_iter().map(|row| (TaskId(row.id), info(row.next_seq, row.system, row.carried))).collect();
+    Ok(Starts { tasks, now })
 }

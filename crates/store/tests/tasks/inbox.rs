@@ -8,7 +8,7 @@ use std::sync::{
 use redial_proto::{TaskCode, TaskId, TaskState};
 use redial_records::{InboxItem, TaskTransition};
 
-use crate::fixture::{Fixture, ended, no_plan, stepped};
+use crate::fixture::{Fixture, advance, ended, no_plan, started, stepped};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn each_item_is_consumed_once_by_the_first_dispatcher() {
@@ -62,6 +62,29 @@ async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_woken() {
     assert_eq!(fixture.end(first).await.next, [third]);
     let start = fixture.start(third).await;
     assert_eq!(start.transitions[0].messages[0].0, 3, "the cancelled one wrote nothing");
+}
+
+/// Its inbox is read, and then the task before it ends.
+#[tokio::test]
+async fn a_task_is_on_record_as_started_after_the_end_of_the_one_before_it() {
+    let fixture = Fixture::open().await;
+    let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
+    fixture.start(first).await;
+    let another = fixture.another_store().await;
+    let mut holder = fixture.db.begin().await.unwrap();
+    // Only whether a task may start is looked up there.
+    sqlx::query("LOCK TABLE tombstones IN ACCESS EXCLUSIVE MODE").execute(&mut *holder).await.unwrap();
+    let waiting = [second];
+    let starts = advance(&another, &waiting, true, |task| Some(started(&task)));
+    let ends = async {
+        fixture.waits_for_lock().await;
+        fixture.end(first).await;
+        holder.rollback().await.unwrap();
+    };
+    let (advanced, ()) = tokio::join!(starts, ends);
+    assert_eq!(advanced.unwrap().tasks(), [second]);
+    let times = "SELECT max(started_at) >= min(finished_at) FROM tasks";
+    assert!(sqlx::query_scalar::<_, bool>(times).fetch_one(&fixture.db).await.unwrap());
 }
 
 #[tokio::test]
