@@ -39,9 +39,10 @@ pub enum Language {
 named!(Language, "a language");
 
 impl Language {
-    /// Chinese if the text has at least as many Chinese words, of about two characters, as words in other letters, or says
-    /// something in Chinese: it holds one of the characters that sentences need and names hardly have. So a Chinese question about an English document is
-    /// Chinese, and an English one about 北京大学 is English, as everything else is.
+    /// Chinese if the text says something in Chinese: it has one of the characters that Chinese sentences need and names hardly
+    /// have, and no hiragana; or if it has at least as many Chinese words, of about two characters, as words in other letters.
+    /// So a Chinese question about an English document is Chinese, and an English one about 北京大学 is English, as
+    /// everything else is.
     pub fn of(text: &str) -> Self {
         let (mut chinese, mut others, mut is_sentence, mut in_word) = (0_usize, 0_usize, false, false);
         for c in text.chars() {
@@ -59,8 +60,9 @@ impl Language {
                 }
             }
         }
-        let is_japanese = text.contains(|c| matches!(c, '\u{3041}'..='\u{3096}'));
-        if chinese > 0 && chinese >= 2 * others || (is_sentence && !is_japanese) { Self::Zh } else { Self::En }
+        let has_hiragana = text.contains(|c| matches!(c, '\u{3041}'..='\u{3096}'));
+        let says_it = is_sentence && !has_hiragana;
+        if says_it || (chinese > 0 && chinese >= 2 * others) { Self::Zh } else { Self::En }
     }
 }
 

@@ -84,12 +84,12 @@ impl Store {
     pub async fn roll_up(&self, bound: Time, limit: u32) -> Result<RolledUp, StoreError> {
         self.run(async {
             let mut transaction = self.begin().await?;
-            let Some(rolled) = lock_progress(&mut transaction).await? else {
+            let Some(Progress { rolled, days }) = lock_progress(&mut transaction).await? else {
                 transaction.commit().await?;
                 return Ok(RolledUp::Busy);
             };
             if let Some(rolled) = rolled {
-                sum_days(&mut transaction, day_of(rolled)).await?;
+                sum_days(&mut transaction, days, day_of(rolled)).await?;
             }
             let oldest = bound - KEPT;
             let from = rolled.map_or(oldest, |rolled| rolled.max(oldest));
@@ -118,7 +118,7 @@ impl Store {
     pub async fn leave_out_of_stats(&self, bound: Time) -> Result<Option<Time>, StoreError> {
         self.run(async {
             let mut transaction = self.begin().await?;
-            let Some(rolled) = lock_progress(&mut transaction).await? else {
+            let Some(Progress { rolled, .. }) = lock_progress(&mut transaction).await? else {
                 transaction.commit().await?;
                 return Ok(None);
             };
@@ -148,13 +148,8 @@ impl Store {
                 sqlx::query!("DELETE FROM call_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
                 sqlx::query!("DELETE FROM attempt_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
                 sqlx::query!("DELETE FROM model_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
-                sqlx::query!("DELETE FROM model_day_stats WHERE day >= $1", day_of(to))
-                    .execute(&mut *transaction)
-                    .await?;
-                sqlx::query!("UPDATE stats_progress SET days_until = $1 WHERE days_until > $1", day_of(to))
-                    .execute(&mut *transaction)
-                    .await?;
                 sqlx::query!("DELETE FROM pointer_stats WHERE hour >= $1", to).execute(&mut *transaction).await?;
+                undo_days(&mut transaction, day_of(to)).await?;
                 set_progress(&mut transaction, to).await?;
             }
             transaction.commit().await?;
@@ -187,23 +182,38 @@ impl Store {
     }
 }
 
-/// Locks the progress; `None` if another dispatcher has, else how far it is.
-async fn lock_progress(db: &mut PgConnection) -> Result<Option<Option<Time>>, sqlx::Error> {
-    sqlx::query_scalar!("SELECT rolled_until FROM stats_progress FOR UPDATE SKIP LOCKED").fetch_optional(db).await
+/// How far the statistics are; `None` where there is nothing yet.
+struct Progress {
+    /// Calls that ended before this are counted.
+    rolled: Option<Time>,
+    /// Days of models that end then or earlier are added up.
+    days: Option<Time>,
+}
+
+/// Locks the progress; `None` if another dispatcher has.
+async fn lock_progress(db: &mut PgConnection) -> Result<Option<Progress>, sqlx::Error> {
+    sqlx::query_as!(
+        Progress,
+        "SELECT rolled_until AS rolled, days_until AS days FROM stats_progress FOR UPDATE SKIP LOCKED"
+    )
+    .fetch_optional(db)
+    .await
 }
 
 async fn set_progress(db: &mut PgConnection, until: Time) -> Result<(), sqlx::Error> {
     sqlx::query!("UPDATE stats_progress SET rolled_until = $1", until).execute(db).await.map(|_| ())
 }
 
-/// Adds up the next days of models whose hours are all counted: those that end at `bound` or earlier.
-async fn sum_days(db: &mut PgConnection, bound: Time) -> Result<(), sqlx::Error> {
-    let done = sqlx::query_scalar!("SELECT days_until FROM stats_progress").fetch_one(&mut *db).await?;
-    if done.is_some_and(|done| done >= bound) {
-        return Ok(());
+/// Adds up the next days of models whose hours are all counted: those from `done` on that end at `bound` or earlier.
+async fn sum_days(db: &mut PgConnection, done: Option<Time>, bound: Time) -> Result<(), sqlx::Error> {
+    match done {
+        Some(done) if done == bound => return Ok(()),
+        // A version that has no days has set the statistics back.
+        Some(done) if done > bound => return undo_days(db, bound).await,
+        _ => {}
     }
     let first = sqlx::query_scalar!(
-        r#"SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour >= $1 ORDER BY hour LIMIT 1"#,
+        "SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour >= $1 ORDER BY hour LIMIT 1",
         done
     );
     let until = match first.fetch_optional(&mut *db).await?.map(day_of) {
@@ -215,6 +225,12 @@ async fn sum_days(db: &mut PgConnection, bound: Time) -> Result<(), sqlx::Error>
         _ => bound,
     };
     sqlx::query!("UPDATE stats_progress SET days_until = $1", until).execute(db).await.map(|_| ())
+}
+
+/// Days of models from this one on are to be added up again.
+async fn undo_days(db: &mut PgConnection, from: Time) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM model_day_stats WHERE day >= $1", from).execute(&mut *db).await?;
+    sqlx::query!("UPDATE stats_progress SET days_until = $1 WHERE days_until > $1", from).execute(db).await.map(|_| ())
 }
 
 /// The first end of a call at this time or later.

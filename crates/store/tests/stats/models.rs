@@ -218,12 +218,25 @@ async fn days_that_were_added_up_change_no_answer() {
     let reached: Option<Time> = sqlx::query_scalar(reached).fetch_one(&fixture.db).await.unwrap();
     assert_eq!(reached, Some(midnight));
     let days: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
+    // A version without days sets the statistics back, and a call of that time is counted late.
+    let back = first + TimeDelta::days(26);
+    for undo in ["DELETE FROM model_stats WHERE hour >= $1", "UPDATE stats_progress SET rolled_until = $1"] {
+        sqlx::query(undo).bind(back).execute(&fixture.db).await.unwrap();
+    }
+    assert_eq!(answers().await, live);
+    wrong("book", first + TimeDelta::hours(26 * 24 + 1)).in_task(Uuid::now_v7(), 1, 1).insert(&fixture.db).await;
+    let live = answers().await;
+    assert_eq!(live[6].len(), 6);
+    for _ in 0..3 {
+        roll_up(&store, midnight, 2).await;
+        assert_eq!(answers().await, live);
+    }
     // They are read: an hour that is changed behind their back shows only where hours are asked for.
     sqlx::raw_sql("UPDATE model_stats SET wrong = 1000").execute(&fixture.db).await.unwrap();
     assert_eq!(models(&store, &question(ModelsBy::Day, first)).await.groups, live[6]);
     while store.delete_old_stats(midnight + TimeDelta::days(400 - 15), 1).await.unwrap() > 0 {}
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
-    assert_eq!((days, left), (8, 3), "they are kept as long as the hours");
+    assert_eq!((days, left), (8, 4), "they are kept as long as the hours");
     store.close().await;
 }
 
