@@ -1,6 +1,6 @@
 //! A page moves with what happens, and goes on by itself after whatever was killed.
 
-use std::{net::TcpListener, time::Duration};
+use std::{net::TcpListener, path::Path, time::Duration};
 
 use redial_proto::{AgentRef, CallState, Submission, TaskState, TaskSubmission, ToolEffect};
 use redial_testkit::{
@@ -13,21 +13,26 @@ use crate::{
     scene::{clerk, models},
 };
 
-const SCRIPT: &str = r#"
+/// Two calls that run until the file `hold` exists, then one more.
+fn script(hold: &Path) -> String {
+    format!(
+        r#"
 [[rule]]
-when = { last = "user" }
+when = {{ last = "user" }}
 calls = [
-    { name = "keyed", arguments = { n = 1, before_ms = 1500 } },
-    { name = "read", arguments = { n = 2, before_ms = 1500 } },
+    {{ name = "keyed", arguments = {{ n = 1, hold = {hold:?} }} }},
+    {{ name = "read", arguments = {{ n = 2, hold = {hold:?} }} }},
 ]
 
 [[rule]]
-when = { tool = "keyed", contains = "attempt" }
-calls = [{ name = "idempotent", arguments = { n = 3, before_ms = 1500 } }]
+when = {{ tool = "keyed", contains = "attempt" }}
+calls = [{{ name = "idempotent", arguments = {{ n = 3, before_ms = 500 }} }}]
 
 [[rule]]
 text = "It is done."
-"#;
+"#
+    )
+}
 
 #[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one story, as it happens")]
@@ -52,7 +57,8 @@ async fn a_task_is_watched_while_everything_is_killed_in_turn() {
     let worker = || start_scripted_worker(&nats, &ledger, Duration::from_mins(1));
     let mut workers = vec![worker()];
     let folder = tempfile::tempdir().unwrap();
-    let models = models(folder.path(), SCRIPT);
+    let hold = folder.path().join("hold");
+    let models = models(folder.path(), &script(&hold));
     stack.serve_models(&models).await;
     stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
     let mut gateways = vec![gateway()];
@@ -77,6 +83,7 @@ async fn a_task_is_watched_while_everything_is_killed_in_turn() {
     stack.servers.start_nats().await;
     stack.servers.kill_postgres().await;
     stack.servers.start_postgres().await;
+    std::fs::write(&hold, "").unwrap();
     stack.task_is(task, TaskState::is_terminal).await;
 
     page.sees(".state", "succeeded").await;
