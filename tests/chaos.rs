@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use chrono::Utc;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use redial_proto::{CallState, Submission, ToolEffect};
 use redial_testkit::{
@@ -106,6 +107,7 @@ impl Fixture {
 
     /// Kills one of a kind, and starts another.
     async fn kill(&mut self, kind: Kind, random: &mut StdRng) {
+        println!("chaos: kill {kind:?} at {}", Utc::now());
         match kind {
             Kind::Dispatcher => {
                 let n = random.random_range(0..DISPATCHERS);
@@ -182,13 +184,10 @@ async fn kill_9_of_random_processes_violates_no_invariant() {
     assert!(ended.is_ok(), "after {LONG:?} these calls have not ended:\n{}", fixture.stack.live().await);
     let ledger = fixture.stack.ledger.clone();
     fixture.stack.wait_until_empty().await;
-    for worker in fixture.workers {
-        worker.terminate();
-        assert!(worker.ended().await.success(), "{}", worker.output());
-    }
-    for dispatcher in fixture.dispatchers {
-        dispatcher.terminate();
-        assert!(dispatcher.ended().await.success(), "{}", dispatcher.output());
+    for process in fixture.workers.into_iter().chain(fixture.dispatchers) {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+        print_leases(&process);
     }
     let killed = sqlx::query_scalar("SELECT id FROM workers WHERE NOT draining").fetch_all(fixture.stack.db()).await;
     fixture.stack.workers_died(killed.unwrap());
@@ -196,6 +195,13 @@ async fn kill_9_of_random_processes_violates_no_invariant() {
     assert_eq!(evidence.calls.len(), CALLS);
     assert!(evidence.lost() > 0, "six workers were killed and no attempt was lost");
     print(&evidence, &ledger);
+}
+
+/// What a process that lived to the end says of leases: shown if an attempt was lost that should not have been.
+fn print_leases(process: &Process) {
+    let output = process.output();
+    let tells = |line: &&str| ["lease", "heartbeat", "claim", "Sweep failed"].iter().any(|word| line.contains(word));
+    output.lines().filter(tells).for_each(|line| println!("{line}"));
 }
 
 fn print(evidence: &Evidence, ledger: &Ledger) {

@@ -133,6 +133,7 @@ const MAY_USE: [(&str, &[&str]); 29] = [
             "redial-tools",
             "redial-store",
             "redial-queue",
+            "redial-telemetry",
             "redial-servers",
             "redial-dispatcher",
             "redial-gateway",

@@ -97,6 +97,44 @@ async fn every_copy_of_a_claim_gets_the_grant() {
     stack.finish().await;
 }
 
+/// A worker that gets no answer sends copies of its claim. One that is late may be granted after another was refused, because
+/// the call was released in between: then nobody runs the attempt.
+#[tokio::test]
+async fn a_grant_that_its_worker_never_learned_of_burns_no_attempt() {
+    let mut stack = Stack::start().await;
+    // Its jobs are claimed without the stream.
+    stack.leaves_jobs();
+    stack.workers_will_die();
+    let tools = [("read", ToolEffect::Read), ("pay", ToolEffect::Unsafe)];
+    let tools = tools.map(|(name, effect)| ToolSpec { effect, ..ToolSpec::named(name) });
+    let mut worker = Hand::new(&stack, tools.to_vec()).await;
+    let (read, pay) = (stack.call("read", json!({})).await, stack.call("pay", json!({})).await);
+    for call in [read, pay] {
+        let (first, late) = (ClaimId::generate(), ClaimId::generate());
+        assert_eq!(worker.claim_as(first, call, 1).await.len(), 1);
+        assert!(worker.claim_as(late, call, 1).await.is_empty(), "another claim holds it");
+        assert_eq!(worker.release(first, call, 1).await, 1);
+        assert_eq!(worker.claim_as(late, call, 1).await.len(), 1);
+    }
+    until("the attempt is given back", async || {
+        worker.beat().await;
+        (stack.get(read).await.state == CallState::Ready).then_some(())
+    })
+    .await;
+    assert_eq!(worker.claim(read, 1).await.len(), 1);
+    worker.report(read, 1, Ok("1")).await;
+    assert_eq!(stack.ended(read).await.attempts, 1);
+    // Nothing proves that an unsafe tool did not begin.
+    let unknown = until("the other one has ended", async || {
+        worker.beat().await;
+        Some(stack.get(pay).await).filter(|view| view.state == CallState::Unknown)
+    })
+    .await;
+    let message = unknown.message.unwrap();
+    assert!(message.starts_with("its worker does not hold the attempt, and said nothing of its end"), "{message}");
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn a_claim_after_the_total_deadline_is_refused() {
     let stack = Stack::start().await;

@@ -15,6 +15,8 @@ pub struct Conditions<'a> {
     pub tools: &'a Tools,
     /// No lease counts as expired for so long: [`crate::outage::OutageDetector::grace`].
     pub grace: Duration,
+    /// How long a lease is: workers send a heartbeat every third of it.
+    pub lease: Duration,
     /// What is known of the job of a ready call.
     pub job: &'a dyn Fn(&CallRecord) -> JobState,
     /// Why a call waits in the backlog.
@@ -28,8 +30,15 @@ pub fn plan_due(calls: &[CallRecord], conditions: &Conditions<'_>, mut random: i
             grace_until: call.read_at + conditions.grace,
             job: (conditions.job)(call),
             waiting: (conditions.waiting)(call),
+            disowned: is_disowned(call, conditions.lease),
         };
         plan(call, &retry_policy(conditions.tools, &call.tool), &event, call.read_at, random())
     });
     planned.collect()
+}
+
+/// Whether the worker was heard in the second half of the lease: its heartbeat names what it runs and what it could not report
+/// yet, and would have renewed the lease.
+fn is_disowned(call: &CallRecord, lease: Duration) -> bool {
+    call.worker_heard_at.zip(call.lease_until).is_some_and(|(heard, until)| heard >= until - lease / 2)
 }

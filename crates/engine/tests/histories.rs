@@ -47,6 +47,7 @@ impl History {
             worker: None,
             claim: None,
             lease_until: None,
+            worker_heard_at: None,
             cancel_requested: false,
             publish_no: 1,
             published_at: Some(now),
@@ -181,7 +182,7 @@ fn due(history: &History, rng: &mut StdRng) -> CallEvent<'static> {
         1 => Waiting::ForWorker { last_seen: None },
         _ => Waiting::ForRetries { recovering_since: recovers.then(Time::default) },
     };
-    CallEvent::Due { grace_until: Time::default(), job, waiting }
+    CallEvent::Due { grace_until: Time::default(), job, waiting, disowned: false }
 }
 
 #[test]

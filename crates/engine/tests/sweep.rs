@@ -34,6 +34,7 @@ fn call(n: u128, state: CallState) -> CallRecord {
         worker: Some("worker-1".parse().unwrap()),
         claim: Some(ClaimId(Uuid::nil())),
         lease_until: (state == CallState::Running).then(now),
+        worker_heard_at: None,
         cancel_requested: false,
         publish_no: 2,
         published_at: Some(now() - TimeDelta::seconds(20)),
@@ -45,12 +46,15 @@ fn call(n: u128, state: CallState) -> CallRecord {
     }
 }
 
+const LEASE: Duration = Duration::from_secs(15);
+
 /// What a sweep with this grace does. The job of the first tool is queued; the others wait for workers.
 fn sweep(calls: &[CallRecord], grace: Duration) -> Vec<Change> {
     let first = |call: &CallRecord| call.tool == "look-0";
     let conditions = Conditions {
         tools: &Tools::new(),
         grace,
+        lease: LEASE,
         job: &|call| if first(call) { JobState::Queued } else { JobState::Lost },
         waiting: &|call| if first(call) { Waiting::InBacklog } else { Waiting::ForWorker { last_seen: None } },
     };
@@ -100,4 +104,18 @@ fn a_lease_expires_only_after_the_grace() {
     let grace = Duration::from_secs(5);
     assert_eq!(sweep(&running, grace), [Change::Postpone { wake_at: now() + grace }]);
     assert!(matches!(sweep(&running, Duration::ZERO)[..], [Change::Retry { .. }]));
+}
+
+#[test]
+fn an_attempt_that_its_live_worker_does_not_hold_does_not_count() {
+    let heard = |before_ms, effect| {
+        let worker_heard_at = Some(now() - TimeDelta::milliseconds(before_ms));
+        sweep(&[CallRecord { worker_heard_at, effect, ..call(0, CallState::Running) }], Duration::ZERO)
+    };
+    let released = Change::Wait { attempt: 0, backlog: Backlog::Job, check_at: now() + TimeDelta::hours(1) };
+    assert_eq!(heard(7_500, ToolEffect::Keyed), [released]);
+    // Silent for more than half of the lease: it may have died with the tool.
+    assert!(matches!(heard(7_501, ToolEffect::Keyed)[..], [Change::Retry { .. }]));
+    // Nothing proves that it did not begin.
+    assert!(matches!(heard(0, ToolEffect::Unsafe)[..], [Change::End { state: CallState::Unknown, .. }]));
 }

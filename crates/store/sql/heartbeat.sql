@@ -6,6 +6,7 @@ SET slots = $2,
     running = $3,
     draining = $4,
     last_seen_at = clock_timestamp(),
+    heard_at = clock_timestamp(),
     live_until = clock_timestamp() + CASE WHEN $4 AND $2 = 0 THEN 0 ELSE $5::bigint END * interval '1 ms'
 WHERE id = $1 AND (consumers <> '{}' OR tools = '{}')
 RETURNING NOT EXISTS (

@@ -4,6 +4,7 @@ use std::{path::Path, path::PathBuf, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec};
+use redial_telemetry::TelemetryConfig;
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use serde::Deserialize;
@@ -128,10 +129,12 @@ const GRACE: &str = "OBEDIENT_WORKER_GRACE_MS";
 const SLOTS: u32 = 16;
 
 /// An ignored test named `scripted_worker` must call this, so that [`start_scripted_worker`] can run it as a process of
-/// its own: a worker with a scripted tool of each effect, named after it. Drains on SIGTERM. Started otherwise (by
-/// `cargo test -- --ignored`) it does nothing.
+/// its own: a worker with a scripted tool of each effect, named after it. Logs warnings. Drains on SIGTERM. Started otherwise
+/// (by `cargo test -- --ignored`) it does nothing.
 pub async fn run_scripted_worker() {
     let (Ok(nats), Ok(ledger)) = (std::env::var(NATS), std::env::var(LEDGER)) else { return };
+    let logs = TelemetryConfig { filter: "warn".to_owned(), ..TelemetryConfig::new("scripted-worker", "scripted") };
+    let telemetry = redial_telemetry::init(&logs).unwrap();
     let ledger = Ledger::open(Path::new(&ledger));
     let grace = std::env::var(GRACE).unwrap().parse().unwrap();
     let config =
@@ -146,6 +149,7 @@ pub async fn run_scripted_worker() {
         cancel.cancel();
     });
     worker.run(shutdown).await.unwrap();
+    telemetry.shutdown().await;
 }
 
 /// Starts this test program as a worker; see [`run_scripted_worker`].

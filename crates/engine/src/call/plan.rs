@@ -47,6 +47,8 @@ pub enum CallEvent<'a> {
         job: JobState,
         /// Why it waits, if it is in the backlog.
         waiting: Waiting,
+        /// Its worker lives and has not renewed the lease: it does not hold the attempt.
+        disowned: bool,
     },
     /// The user wants it stopped.
     Cancel,
@@ -106,7 +108,7 @@ pub fn plan(
         }
         (CallState::Running, CallEvent::Released) => planner.after_release(),
         (CallState::Running, CallEvent::Cancel) => Change::RequestCancel,
-        (CallState::Running, CallEvent::Due { grace_until, .. }) => planner.running(*grace_until),
+        (CallState::Running, CallEvent::Due { grace_until, disowned, .. }) => planner.running(*grace_until, *disowned),
         (CallState::Ready | CallState::RetryWait, CallEvent::Cancel) => {
             ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before an attempt started")
         }
@@ -241,11 +243,19 @@ impl Planner<'_> {
     }
 
     /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
-    /// renew, it is not known what became of the attempt, also if its time is over.
-    fn running(&self, grace_until: Time) -> Change {
+    /// renew, it is not known what became of the attempt, also if its time is over. One that lives and does not hold the
+    /// attempt never began it (a late copy of its claim was granted after it had been answered) or stopped it: that is
+    /// as good as a release, unless the tool must not run twice on a guess.
+    fn running(&self, grace_until: Time, disowned: bool) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         if self.now >= lease_ends {
-            return self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"));
+            return match (disowned, self.call.effect) {
+                (true, ToolEffect::Unsafe) => {
+                    self.lost("its worker does not hold the attempt, and said nothing of its end")
+                }
+                (true, _) => self.after_release(),
+                (false, _) => self.lost("the worker was lost: its lease expired"),
+            };
         }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
         let limit = limit.map(|limit| limit.max(grace_until));
@@ -254,6 +264,10 @@ impl Planner<'_> {
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
         Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
+    }
+
+    fn lost(&self, why: &str) -> Change {
+        self.after_failure(None, Failure::new(ErrorClass::Lost, why))
     }
 
     fn deadline_passed(&self, waiting: Waiting) -> Change {

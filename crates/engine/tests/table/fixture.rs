@@ -36,6 +36,7 @@ pub(crate) fn call(state: CallState, attempt: u32) -> CallRecord {
         worker: running.then(worker),
         claim: running.then(|| ClaimId(Uuid::nil())),
         lease_until: running.then(|| now() + TimeDelta::seconds(15)),
+        worker_heard_at: None,
         cancel_requested: false,
         publish_no: attempt + 1,
         published_at: Some(now() - TimeDelta::seconds(10)),
@@ -52,20 +53,24 @@ pub(crate) fn waiting(backlog: Backlog, attempt: u32) -> CallRecord {
     CallRecord { backlog: Some(backlog), published_at: None, consumer: None, ..call(CallState::Ready, attempt) }
 }
 
-pub(crate) const DUE: CallEvent<'static> =
-    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job: JobState::Lost, waiting: Waiting::InBacklog };
+pub(crate) const DUE: CallEvent<'static> = CallEvent::Due {
+    grace_until: chrono::DateTime::UNIX_EPOCH,
+    job: JobState::Lost,
+    waiting: Waiting::InBacklog,
+    disowned: false,
+};
 
 pub(crate) const fn due_while(waiting: Waiting) -> CallEvent<'static> {
-    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job: JobState::Lost, waiting }
+    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job: JobState::Lost, waiting, disowned: false }
 }
 
 pub(crate) const fn due_with(job: JobState) -> CallEvent<'static> {
-    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job, waiting: Waiting::InBacklog }
+    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job, waiting: Waiting::InBacklog, disowned: false }
 }
 
 pub(crate) fn after_outage(grace_s: i64) -> CallEvent<'static> {
     let grace_until = now() + TimeDelta::seconds(grace_s);
-    CallEvent::Due { grace_until, job: JobState::Lost, waiting: Waiting::InBacklog }
+    CallEvent::Due { grace_until, job: JobState::Lost, waiting: Waiting::InBacklog, disowned: false }
 }
 
 pub(crate) const fn failed(failure: &Failure) -> CallEvent<'_> {

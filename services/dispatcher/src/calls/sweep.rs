@@ -75,6 +75,7 @@ fn plan(context: &Context, locked: &LockedCalls) -> Vec<Transition> {
     let conditions = Conditions {
         tools: &context.registry.tools(),
         grace: context.grace(),
+        lease: context.config.lease,
         job: &|call| context.feeder.job_state(call),
         waiting: &|call| context.feeder.waiting(call),
     };

@@ -21,8 +21,12 @@ impl World {
                 continue;
             }
             let (process, draining, now) = (worker.process, worker.stopping, self.now);
+            let holds_nothing = worker.held.is_empty();
             match self.tables.workers.iter_mut().find(|row| row.process == process) {
-                Some(row) => (row.seen_at, row.draining) = (now, draining),
+                Some(row) => {
+                    (row.seen_at, row.draining) = (now, draining);
+                    row.heard_at = if holds_nothing { Some(now) } else { row.heard_at };
+                }
                 None => self.register(w),
             }
         }
@@ -45,7 +49,7 @@ impl World {
             }
             None => self.tables.consumers.push(tools),
         }
-        self.tables.workers.push(WorkerRow { process, consumer, tools, seen_at: self.now, draining });
+        self.tables.workers.push(WorkerRow { process, consumer, tools, seen_at: self.now, heard_at: None, draining });
         self.workers[w].consumer = Some(consumer);
         self.log(|| format!("worker {w} registers tools {tools:02b}: consumer {consumer}"));
     }

@@ -9,7 +9,7 @@ use redial_engine::{
 use redial_records::{CallRecord, Transition};
 
 use super::{
-    clock::{Ms, duration},
+    clock::{LEASE, Ms, duration, time},
     dispatcher::Dispatcher,
     ids::{CallNo, call_no},
     state::World,
@@ -69,15 +69,23 @@ impl World {
     fn plan_due(&self, d: usize, pick: u32, grace: Duration) -> Vec<Transition> {
         let due = |(_, row): &(usize, &CallRow)| row.is_open() && row.wake_at <= self.now;
         let rows = self.tables.calls.iter().enumerate().filter(due);
-        let calls: Vec<CallRecord> = rows.map(|(call, row)| row.record(call as CallNo, self.now)).collect();
+        let calls: Vec<CallRecord> = rows.map(|(call, row)| self.due_record(call as CallNo, row)).collect();
         let feeder = &self.dispatchers[d].feeder;
         let conditions = Conditions {
             tools: &self.tools,
             grace,
+            lease: duration(LEASE),
             job: &|call| feeder.job_state(&self.tables.calls[usize::from(call_no(call.id))]),
             waiting: &|call| feeder.waiting(&self.tables.calls[usize::from(call_no(call.id))]),
         };
         plan_due(&calls, &conditions, || f64::from(pick >> 3 & 15) / 16.0)
+    }
+
+    /// `lock_due_calls.sql` also reads when the worker was heard.
+    fn due_record(&self, call: CallNo, row: &CallRow) -> CallRecord {
+        let mut workers = self.tables.workers.iter();
+        let heard = workers.find(|worker| worker.process == row.worker).and_then(|worker| worker.heard_at.map(time));
+        CallRecord { worker_heard_at: heard, ..row.record(call, self.now) }
     }
 
     /// Checks the streams. If jobs may be lost and no other dispatcher has dealt with that, the unclaimed calls go back to

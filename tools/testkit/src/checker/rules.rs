@@ -221,7 +221,9 @@ fn wasted_attempts(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Fin
     };
     let mut lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost"));
     lost.find(|attempt| !may_be_lost(attempt)).map(|attempt| {
-        let found = format!("attempt {} of {} was lost, and that worker did not die", attempt.attempt, attempt.worker);
+        let AttemptFacts { attempt, worker, started_at, ended_at, .. } = attempt;
+        let found =
+            format!("attempt {attempt} of {worker} was lost, and that worker did not die ({started_at} to {ended_at})");
         (Invariant::NoAttemptLostToOutage, found)
     })
 }
