@@ -15,13 +15,14 @@ use crate::{
 
 /// Two calls that run until the file `hold` exists, then one more.
 fn script(hold: &Path) -> String {
+    let hold = hold.display();
     format!(
         r#"
 [[rule]]
 when = {{ last = "user" }}
 calls = [
-    {{ name = "keyed", arguments = {{ n = 1, hold = {hold:?} }} }},
-    {{ name = "read", arguments = {{ n = 2, hold = {hold:?} }} }},
+    {{ name = "keyed", arguments = {{ n = 1, hold = "{hold}" }} }},
+    {{ name = "read", arguments = {{ n = 2, hold = "{hold}" }} }},
 ]
 
 [[rule]]
