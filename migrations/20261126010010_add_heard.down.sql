@@ -1,1 +1,1 @@
-ALTER TABLE workers DROP COLUMN heard_at;
+ALTER TABLE workers DROP COLUMN heard_after;

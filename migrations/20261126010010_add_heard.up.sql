@@ -1,3 +1,4 @@
--- When a heartbeat of a worker last came. `last_seen_at` is also set by a registration, which does not say what the worker
--- holds: an attempt that a heartbeat does not name is not held.
-ALTER TABLE workers ADD COLUMN heard_at timestamptz;
+-- The last heartbeat of a worker was written after this, by the clock of the database: the worker had an answer of then. An attempt
+-- whose lease had ended by then, and that a heartbeat would have renewed, is not held by its worker. `last_seen_at` cannot say
+-- that: a registration sets it, too, and a copy of an old heartbeat.
+ALTER TABLE workers ADD COLUMN heard_after timestamptz;

@@ -115,8 +115,13 @@ impl Grant {
 pub struct Heartbeat {
     /// The worker.
     pub worker: WorkerId,
-    /// All attempts it runs. More than 10,000 are sent in several messages.
+    /// All attempts that it runs, and those that have ended and are not on record yet. More than 10,000 are sent in several
+    /// messages.
     pub running: Vec<JobRef>,
+    /// `at` of an answer that the worker had when it wrote this heartbeat, the last one: what it holds and does not name here, it
+    /// neither held then nor began later. Absent if it does not name everything, and in all messages but the last of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<DateTime<Utc>>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
     /// True once it takes no more jobs.
@@ -136,6 +141,9 @@ pub struct HeartbeatReply {
     /// True if the dispatcher does not know this worker: register again.
     #[serde(default)]
     pub register: bool,
+    /// When this was answered, by the database's clock: `after` of the next heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<DateTime<Utc>>,
 }
 
 /// One grant of one attempt. A released attempt is granted again under the same number, perhaps to the same worker: only

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use redial_proto::{
     ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef, Heartbeat,
     HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ToolSpec,
@@ -29,6 +29,8 @@ pub(crate) struct Hand {
     db: sqlx::PgPool,
     /// The claims under which its attempts were granted.
     claims: Mutex<HashMap<JobRef, ClaimId>>,
+    /// When its last heartbeat was answered.
+    heard_at: Mutex<Option<DateTime<Utc>>>,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -45,8 +47,8 @@ impl Hand {
     pub(crate) async fn of_identity(stack: &Stack, identity: &str) -> Self {
         let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name(identity)), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let (db, claims) = (stack.db().clone(), Mutex::default());
-        Self { id, queue, notices, db, claims, consumer: "default".to_owned() }
+        let (db, claims, heard_at) = (stack.db().clone(), Mutex::default(), Mutex::default());
+        Self { id, queue, notices, db, claims, heard_at, consumer: "default".to_owned() }
     }
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
@@ -86,9 +88,17 @@ impl Hand {
         }
     }
 
-    /// Sends a heartbeat that renews nothing.
+    /// Sends a heartbeat that renews nothing, written after the answer to the last one.
     pub(crate) async fn beat(&self) -> HeartbeatReply {
-        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), slots: 10, draining: false };
+        let reply = self.beat_of_before().await;
+        *self.heard_at.lock().unwrap() = reply.at;
+        reply
+    }
+
+    /// The same, as if it had been written before the last one was answered.
+    pub(crate) async fn beat_of_before(&self) -> HeartbeatReply {
+        let (running, after) = (Vec::new(), *self.heard_at.lock().unwrap());
+        let beat = Heartbeat { worker: self.id.clone(), running, after, slots: 10, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 

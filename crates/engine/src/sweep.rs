@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_records::{CallRecord, Transition};
 
 use crate::{
-    call::{CallEvent, JobState, Waiting, plan},
+    call::{CallEvent, Holding, JobState, Waiting, plan},
     tools::{Tools, retry_policy},
 };
 
@@ -30,15 +30,23 @@ pub fn plan_due(calls: &[CallRecord], conditions: &Conditions<'_>, mut random: i
             grace_until: call.read_at + conditions.grace,
             job: (conditions.job)(call),
             waiting: (conditions.waiting)(call),
-            disowned: is_disowned(call, conditions.lease),
+            holding: holding(call, conditions.lease),
         };
         plan(call, &retry_policy(conditions.tools, &call.tool), &event, call.read_at, random())
     });
     planned.collect()
 }
 
-/// Whether the worker was heard in the second half of the lease: its heartbeat names what it runs and what it could not report
-/// yet, and would have renewed the lease.
-fn is_disowned(call: &CallRecord, lease: Duration) -> bool {
-    call.worker_heard_at.zip(call.lease_until).is_some_and(|(heard, until)| heard >= until - lease / 2)
+/// What the heartbeats of a call's worker say of its attempt, if its lease has ended. One that names an attempt renews its lease.
+fn holding(call: &CallRecord, lease: Duration) -> Holding {
+    let Some((heard_after, until)) = call.worker_heard_after.zip(call.lease_until) else { return Holding::Unknown };
+    // The database's clock was set back.
+    if heard_after > call.read_at {
+        return Holding::Unknown;
+    }
+    if heard_after >= until {
+        return Holding::Nobody;
+    }
+    let may_be_proven = heard_after >= until - lease && call.read_at < until + lease;
+    if may_be_proven { Holding::Unnamed { look_at: call.read_at + lease / 3 } } else { Holding::Unknown }
 }

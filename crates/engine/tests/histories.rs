@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_engine::{
     Time,
-    call::{CallEvent, JobState, Waiting, grants, plan},
+    call::{CallEvent, Holding, JobState, Waiting, grants, plan},
 };
 use redial_proto::{
     CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId,
@@ -47,7 +47,7 @@ impl History {
             worker: None,
             claim: None,
             lease_until: None,
-            worker_heard_at: None,
+            worker_heard_after: None,
             cancel_requested: false,
             publish_no: 1,
             published_at: Some(now),
@@ -182,7 +182,7 @@ fn due(history: &History, rng: &mut StdRng) -> CallEvent<'static> {
         1 => Waiting::ForWorker { last_seen: None },
         _ => Waiting::ForRetries { recovering_since: recovers.then(Time::default) },
     };
-    CallEvent::Due { grace_until: Time::default(), job, waiting, disowned: false }
+    CallEvent::Due { grace_until: Time::default(), job, waiting, holding: Holding::Unknown }
 }
 
 #[test]

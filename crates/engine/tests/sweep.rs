@@ -34,7 +34,7 @@ fn call(n: u128, state: CallState) -> CallRecord {
         worker: Some("worker-1".parse().unwrap()),
         claim: Some(ClaimId(Uuid::nil())),
         lease_until: (state == CallState::Running).then(now),
-        worker_heard_at: None,
+        worker_heard_after: None,
         cancel_requested: false,
         publish_no: 2,
         published_at: Some(now() - TimeDelta::seconds(20)),
@@ -107,15 +107,27 @@ fn a_lease_expires_only_after_the_grace() {
 }
 
 #[test]
-fn an_attempt_that_its_live_worker_does_not_hold_does_not_count() {
-    let heard = |before_ms, effect| {
-        let worker_heard_at = Some(now() - TimeDelta::milliseconds(before_ms));
-        sweep(&[CallRecord { worker_heard_at, effect, ..call(0, CallState::Running) }], Duration::ZERO)
+fn an_attempt_that_a_heartbeat_proves_not_to_be_held_does_not_count() {
+    // The lease has just ended; these are ms from then.
+    let heard = |after_ms, effect, lease_ended_ms_ago| {
+        let until = now() - TimeDelta::milliseconds(lease_ended_ms_ago);
+        let worker_heard_after = Some(until + TimeDelta::milliseconds(after_ms));
+        let running =
+            CallRecord { worker_heard_after, lease_until: Some(until), effect, ..call(0, CallState::Running) };
+        sweep(&[running], Duration::ZERO).remove(0)
     };
     let released = Change::Wait { attempt: 0, backlog: Backlog::Job, check_at: now() + TimeDelta::hours(1) };
-    assert_eq!(heard(7_500, ToolEffect::Keyed), [released]);
-    // Silent for more than half of the lease: it may have died with the tool.
-    assert!(matches!(heard(7_501, ToolEffect::Keyed)[..], [Change::Retry { .. }]));
-    // Nothing proves that it did not begin.
-    assert!(matches!(heard(0, ToolEffect::Unsafe)[..], [Change::End { state: CallState::Unknown, .. }]));
+    for effect in ToolEffect::ALL {
+        assert_eq!(heard(0, effect, 0), released, "{effect}");
+    }
+    // It lives and did not name the attempt, but may have begun it since.
+    let later = Change::Postpone { wake_at: now() + LEASE / 3 };
+    assert_eq!(heard(-1, ToolEffect::Unsafe, 0), later);
+    assert_eq!(heard(-15_000, ToolEffect::Keyed, 0), later);
+    // Nothing was proven for a whole lease more; or its last heartbeat was the one that renewed this lease.
+    let unknown = |change: &Change| matches!(change, Change::End { state: CallState::Unknown, .. });
+    assert!(unknown(&heard(-1, ToolEffect::Unsafe, 15_000)));
+    assert!(unknown(&heard(-15_001, ToolEffect::Unsafe, 0)));
+    // A time that has not come yet proves nothing: the clock was set back.
+    assert!(unknown(&heard(1, ToolEffect::Unsafe, 0)));
 }

@@ -37,8 +37,9 @@ pub struct CallRecord {
     pub claim: Option<ClaimId>,
     /// The end of the current lease, while `running`.
     pub lease_until: Option<Time>,
-    /// When a heartbeat of its worker last came; `None` if it has no worker, or this was not read.
-    pub worker_heard_at: Option<Time>,
+    /// The last heartbeat of its worker was written after this, and named all that it held; `None` if that is not known, or was
+    /// not read.
+    pub worker_heard_after: Option<Time>,
     /// The user asked to stop it while it was running.
     pub cancel_requested: bool,
     /// How often a job of this call was published.

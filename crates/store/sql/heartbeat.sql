@@ -6,10 +6,10 @@ SET slots = $2,
     running = $3,
     draining = $4,
     last_seen_at = clock_timestamp(),
-    heard_at = clock_timestamp(),
+    heard_after = CASE WHEN $7 <= clock_timestamp() THEN $7 END,
     live_until = clock_timestamp() + CASE WHEN $4 AND $2 = 0 THEN 0 ELSE $5::bigint END * interval '1 ms'
 WHERE id = $1 AND (consumers <> '{}' OR tools = '{}')
 RETURNING NOT EXISTS (
     SELECT FROM UNNEST(waiting) AS w (tool)
     WHERE NOT EXISTS (SELECT FROM pending_tools p WHERE p.tool = w.tool AND p.identity = $6)
-) AS "is_current!"
+) AS "is_current!", clock_timestamp() AS "at!"

@@ -33,6 +33,8 @@ pub struct WorkerHeartbeat<'a> {
     pub running: u32,
     /// It takes no more jobs.
     pub draining: bool,
+    /// It was written after this, by the database's clock, if that is known.
+    pub after: Option<Time>,
     /// How long it counts as live from now on, in ms.
     pub lease_ms: u64,
 }
@@ -218,14 +220,14 @@ impl Store {
         .await
     }
 
-    /// Records a heartbeat. False if the worker has to register again: it is not known, or it waits for a tool of which no change is
-    /// pending any more.
-    pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<bool, StoreError> {
+    /// Records a heartbeat, and returns when. `None` if the worker has to register again: it is not known, or it waits for a tool of
+    /// which no change is pending any more.
+    pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<Option<Time>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let (slots, running, lease_ms) = (int(heartbeat.slots), int(heartbeat.running), bigint(heartbeat.lease_ms));
             let (worker, identity) = (heartbeat.worker.as_str(), heartbeat.worker.identity());
-            let is_current = sqlx::query_file_scalar!(
+            let recorded = sqlx::query_file!(
                 "sql/heartbeat.sql",
                 worker,
                 slots,
@@ -233,9 +235,10 @@ impl Store {
                 heartbeat.draining,
                 lease_ms,
                 identity.as_str(),
+                heartbeat.after,
             );
-            let is_current = is_current.fetch_optional(&mut *db).await?;
-            Ok(db.done(is_current == Some(true)))
+            let recorded = recorded.fetch_optional(&mut *db).await?;
+            Ok(db.done(recorded.filter(|row| row.is_current).map(|row| row.at)))
         })
         .await
     }

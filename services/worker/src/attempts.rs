@@ -57,12 +57,12 @@ pub(crate) struct StoppedAttempt {
 }
 
 impl ActiveAttempts {
-    /// Starts an attempt; returns false if it is active already. `spawn` runs under the lock, so it must not use
-    /// `self`.
+    /// Starts an attempt; returns false if it is active already, or its lease has ended: a heartbeat that was written since did
+    /// not name it. `spawn` runs under the lock, so it must not use `self`.
     pub(crate) fn start(&self, lease: Lease, spawn: impl FnOnce() -> AbortHandle) -> bool {
         let job = lease.grant.job_ref();
         let mut attempts = self.lock();
-        if attempts.contains_key(&job) {
+        if attempts.contains_key(&job) || lease.expires_at <= Instant::now() {
             return false;
         }
         attempts.insert(job, Attempt { lease, started: Instant::now(), tool: Some(spawn()), renewed: true });
@@ -135,9 +135,12 @@ impl ActiveAttempts {
         stopped
     }
 
-    /// The active attempts whose leases are to be renewed, finished ones included.
-    pub(crate) fn jobs(&self) -> Vec<JobRef> {
-        self.lock().iter().filter(|(_, attempt)| attempt.renewed).map(|(job, _)| *job).collect()
+    /// The active attempts whose leases are to be renewed, finished ones included; and whether these are all.
+    pub(crate) fn jobs(&self) -> (Vec<JobRef>, bool) {
+        let attempts = self.lock();
+        let jobs: Vec<JobRef> = attempts.iter().filter(|(_, attempt)| attempt.renewed).map(|(job, _)| *job).collect();
+        let all = jobs.len() == attempts.len();
+        (jobs, all)
     }
 
     /// Waits until no tool runs.
@@ -191,9 +194,18 @@ mod tests {
         assert!(attempts.finish(job));
         assert!(!attempts.finish(job));
         assert_eq!(attempts.stop(job), None);
-        assert_eq!(attempts.jobs(), [job], "active until the report is on record");
+        assert_eq!(attempts.jobs().0, [job], "active until the report is on record");
         assert!(attempts.remove(job) && !attempts.remove(job));
         assert!(!tool.is_finished());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attempt_is_not_started_after_its_lease() {
+        let attempts = ActiveAttempts::default();
+        let late = lease();
+        tokio::time::advance(LEASE).await;
+        assert!(!attempts.start(late, || unreachable!("started late")));
+        assert_eq!(attempts.jobs(), (Vec::new(), true));
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,7 +245,7 @@ mod tests {
         assert_eq!(overdue.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [blocked]);
         assert!(attempts.overdue(late).is_empty(), "each ends once");
         assert!(!attempts.finish(blocked), "should the tool end after all, its result does not count");
-        assert_eq!(attempts.jobs(), [done], "the finished one is renewed until its report is on record");
+        assert_eq!(attempts.jobs(), (vec![done], false), "the finished one is renewed until its report is on record");
     }
 
     #[tokio::test(start_paused = true)]

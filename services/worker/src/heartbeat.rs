@@ -1,8 +1,11 @@
 //! Heartbeat: renews the leases, stops tools whose lease has expired, and gives up those that block their thread.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
-use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, JobRef, subjects::ControlVerb};
+use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -82,34 +85,39 @@ fn report_overdue(state: &WorkerState, now: Instant) {
 
 /// Sends one heartbeat, in at least one message even when nothing runs.
 async fn beat(state: &WorkerState, lease: Duration, failures: u32) -> Result<(), QueueError> {
-    let jobs = state.attempts.jobs();
+    // Before the list is made.
+    let heard_at = *state.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
+    let (jobs, all) = state.attempts.jobs();
     let mut chunks = jobs.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
     loop {
-        renew_chunk(state, chunk, lease, failures).await?;
-        match chunks.next() {
+        let next = chunks.next();
+        let request = Heartbeat {
+            worker: state.id.clone(),
+            running: chunk.to_vec(),
+            after: heard_at.filter(|_| all && next.is_none()),
+            slots: state.slots,
+            draining: state.draining.is_cancelled(),
+        };
+        send(state, &request, lease, failures).await?;
+        match next {
             Some(next) => chunk = next,
             None => return Ok(()),
         }
     }
 }
 
-async fn renew_chunk(state: &WorkerState, jobs: &[JobRef], lease: Duration, failures: u32) -> Result<(), QueueError> {
-    let request = Heartbeat {
-        worker: state.id.clone(),
-        running: jobs.to_vec(),
-        slots: state.slots,
-        draining: state.draining.is_cancelled(),
-    };
+async fn send(state: &WorkerState, request: &Heartbeat, lease: Duration, failures: u32) -> Result<(), QueueError> {
     // Taken before the request leaves, so the dispatcher's lease can only end later.
     let sent = Instant::now();
-    let reply: HeartbeatReply = state.request(ControlVerb::Heartbeat, &request, failures).await?;
-    state.attempts.renew(jobs, sent + lease.saturating_sub(margin(lease)));
+    let reply: HeartbeatReply = state.request(ControlVerb::Heartbeat, request, failures).await?;
+    state.attempts.renew(&request.running, sent + lease.saturating_sub(margin(lease)));
     handle_reply(state, &reply);
     Ok(())
 }
 
 fn handle_reply(state: &WorkerState, reply: &HeartbeatReply) {
+    *state.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = reply.at;
     for job in &reply.lost {
         // An attempt that ended while the heartbeat was on its way is not held any more either, but nothing of it is lost.
         if state.attempts.stop(*job).is_some() {

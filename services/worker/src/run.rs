@@ -22,7 +22,7 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
     };
     if !state.attempts.start(lease, spawn) {
         let JobRef { call, attempt } = lease.grant.job_ref();
-        tracing::error!(%call, attempt, "Ignored a second grant of an active attempt");
+        tracing::error!(%call, attempt, "Ignored a grant: the attempt is active already, or its lease has ended");
     }
 }
 

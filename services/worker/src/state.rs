@@ -61,6 +61,8 @@ pub(crate) struct WorkerState {
     /// Tools that wait until an operator accepts them, with the reasons, as of the last registration.
     pub(crate) waiting: Mutex<BTreeMap<String, Vec<String>>>,
     lease_ms: AtomicU64,
+    /// When the last heartbeat was answered, by the database's clock.
+    pub(crate) heard_at: Mutex<Option<DateTime<Utc>>>,
 }
 
 impl WorkerState {
@@ -82,6 +84,7 @@ impl WorkerState {
             register_now: Notify::new(),
             consumers: watch::Sender::new(BTreeMap::new()),
             waiting: Mutex::default(),
+            heard_at: Mutex::default(),
             lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
         }
     }

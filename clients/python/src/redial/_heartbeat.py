@@ -26,6 +26,8 @@ class Heartbeat:
         self._core = core
         self._attempts = attempts
         self._slots = slots
+        self._heard_at: str | None = None
+        """When the last one was answered, by the database's clock."""
 
     async def run(self) -> None:
         """Sends heartbeats, also when a lease changed and after a reconnection."""
@@ -42,14 +44,17 @@ class Heartbeat:
 
     async def _beat(self, failures: int) -> None:
         """At least one message, even if nothing runs."""
-        refs = self._attempts.refs()
+        # Before the list is made. With the last message the list is complete: what is not named is not held.
+        heard_at, refs = self._heard_at, self._attempts.refs()
         for start in range(0, max(1, len(refs)), CHUNK):
-            await self._renew(refs[start : start + CHUNK], failures)
+            end = start + CHUNK
+            await self._renew(refs[start:end], heard_at if end >= len(refs) else None, failures)
 
-    async def _renew(self, refs: list[Ref], failures: int) -> None:
+    async def _renew(self, refs: list[Ref], after: str | None, failures: int) -> None:
         # Taken before the request leaves, so that the lease can only end later at the dispatcher.
         sent = time.monotonic()
-        reply = await self._core.request("heartbeat", self._message(refs, self._slots), failures)
+        reply = await self._core.request("heartbeat", self._message(refs, self._slots, after), failures)
+        self._heard_at = reply.get("at")
         self._attempts.renew(refs, self._core.lease_from(sent))
         self._attempts.lose(reply.get("lost"))
         self._attempts.cancel(reply.get("cancelled"))
@@ -61,6 +66,7 @@ class Heartbeat:
         with suppress(Outage, Refused, asyncio.TimeoutError):
             await asyncio.wait_for(self._core.request("heartbeat", self._message([], 0)), GOODBYE)
 
-    def _message(self, refs: list[Ref], slots: int) -> dict[str, Any]:
+    def _message(self, refs: list[Ref], slots: int, after: str | None = None) -> dict[str, Any]:
         draining = self._core.draining.is_set()
-        return {"worker": self._core.id, "running": refs, "slots": slots, "draining": draining}
+        message = {"worker": self._core.id, "running": refs, "slots": slots, "draining": draining}
+        return message if after is None else {**message, "after": after}

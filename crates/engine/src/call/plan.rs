@@ -47,8 +47,8 @@ pub enum CallEvent<'a> {
         job: JobState,
         /// Why it waits, if it is in the backlog.
         waiting: Waiting,
-        /// Its worker lives and has not renewed the lease: it does not hold the attempt.
-        disowned: bool,
+        /// Whether its worker holds the attempt whose lease has ended.
+        holding: Holding,
     },
     /// The user wants it stopped.
     Cancel,
@@ -68,6 +68,21 @@ pub enum JobState {
     Queued,
     /// Its consumer has no live workers, no job waits there, or later ones were claimed: its own is lost.
     Lost,
+}
+
+/// Whether a worker holds an attempt whose lease has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holding {
+    /// It is silent, as far as is known.
+    Unknown,
+    /// A heartbeat that came since the last renewal did not name the attempt, and may have been written before it began.
+    Unnamed {
+        /// When the next heartbeat may prove more.
+        look_at: Time,
+    },
+    /// A heartbeat that was written after the lease had ended did not name it. The worker never began it, because a late copy of
+    /// its claim was granted after it had been answered, or has stopped it, and does not begin it any more.
+    Nobody,
 }
 
 /// Why a call waits in the backlog.
@@ -108,7 +123,7 @@ pub fn plan(
         }
         (CallState::Running, CallEvent::Released) => planner.after_release(),
         (CallState::Running, CallEvent::Cancel) => Change::RequestCancel,
-        (CallState::Running, CallEvent::Due { grace_until, disowned, .. }) => planner.running(*grace_until, *disowned),
+        (CallState::Running, CallEvent::Due { grace_until, holding, .. }) => planner.running(*grace_until, *holding),
         (CallState::Ready | CallState::RetryWait, CallEvent::Cancel) => {
             ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before an attempt started")
         }
@@ -243,18 +258,17 @@ impl Planner<'_> {
     }
 
     /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
-    /// renew, it is not known what became of the attempt, also if its time is over. One that lives and does not hold the
-    /// attempt never began it (a late copy of its claim was granted after it had been answered) or stopped it: that is
-    /// as good as a release, unless the tool must not run twice on a guess.
-    fn running(&self, grace_until: Time, disowned: bool) -> Change {
+    /// renew, it is not known what became of the attempt, also if its time is over. One that it does not hold is as good as
+    /// released.
+    fn running(&self, grace_until: Time, holding: Holding) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         if self.now >= lease_ends {
-            return match (disowned, self.call.effect) {
-                (true, ToolEffect::Unsafe) => {
-                    self.lost("its worker does not hold the attempt, and said nothing of its end")
+            return match holding {
+                Holding::Nobody => self.after_release(),
+                Holding::Unnamed { look_at } => Change::Postpone { wake_at: look_at },
+                Holding::Unknown => {
+                    self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"))
                 }
-                (true, _) => self.after_release(),
-                (false, _) => self.lost("the worker was lost: its lease expired"),
             };
         }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
@@ -264,10 +278,6 @@ impl Planner<'_> {
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
         Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
-    }
-
-    fn lost(&self, why: &str) -> Change {
-        self.after_failure(None, Failure::new(ErrorClass::Lost, why))
     }
 
     fn deadline_passed(&self, waiting: Waiting) -> Change {

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use redial_engine::{
     Time,
-    call::{CallEvent, JobState, Waiting, plan},
+    call::{CallEvent, Holding, JobState, Waiting, plan},
 };
 use redial_proto::{CallId, CallState, ClaimId, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId};
 use redial_records::{Backlog, CallFacts, CallRecord, Change, Claim, Effect, EndedAttempt};
@@ -36,7 +36,7 @@ pub(crate) fn call(state: CallState, attempt: u32) -> CallRecord {
         worker: running.then(worker),
         claim: running.then(|| ClaimId(Uuid::nil())),
         lease_until: running.then(|| now() + TimeDelta::seconds(15)),
-        worker_heard_at: None,
+        worker_heard_after: None,
         cancel_requested: false,
         publish_no: attempt + 1,
         published_at: Some(now() - TimeDelta::seconds(10)),
@@ -57,20 +57,30 @@ pub(crate) const DUE: CallEvent<'static> = CallEvent::Due {
     grace_until: chrono::DateTime::UNIX_EPOCH,
     job: JobState::Lost,
     waiting: Waiting::InBacklog,
-    disowned: false,
+    holding: Holding::Unknown,
 };
 
 pub(crate) const fn due_while(waiting: Waiting) -> CallEvent<'static> {
-    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job: JobState::Lost, waiting, disowned: false }
+    CallEvent::Due {
+        grace_until: chrono::DateTime::UNIX_EPOCH,
+        job: JobState::Lost,
+        waiting,
+        holding: Holding::Unknown,
+    }
 }
 
 pub(crate) const fn due_with(job: JobState) -> CallEvent<'static> {
-    CallEvent::Due { grace_until: chrono::DateTime::UNIX_EPOCH, job, waiting: Waiting::InBacklog, disowned: false }
+    CallEvent::Due {
+        grace_until: chrono::DateTime::UNIX_EPOCH,
+        job,
+        waiting: Waiting::InBacklog,
+        holding: Holding::Unknown,
+    }
 }
 
 pub(crate) fn after_outage(grace_s: i64) -> CallEvent<'static> {
     let grace_until = now() + TimeDelta::seconds(grace_s);
-    CallEvent::Due { grace_until, job: JobState::Lost, waiting: Waiting::InBacklog, disowned: false }
+    CallEvent::Due { grace_until, job: JobState::Lost, waiting: Waiting::InBacklog, holding: Holding::Unknown }
 }
 
 pub(crate) const fn failed(failure: &Failure) -> CallEvent<'_> {

@@ -19,8 +19,9 @@ pub(crate) async fn heartbeat(
         running: u32::try_from(request.running.len()).unwrap_or(u32::MAX),
         draining: request.draining,
         lease_ms: context.config.live_ms(),
+        after: request.after,
     };
-    let known = context.store.heartbeat(&beat).await.map_err(|error| store_failed(&error))?;
+    // First, so that an attempt which the heartbeat names is renewed before the rest of them count as not held.
     let held = match request.running.as_slice() {
         [] => Vec::new(),
         running => {
@@ -28,10 +29,12 @@ pub(crate) async fn heartbeat(
             context.store.renew(&request.worker, running, lease_ms).await.map_err(|error| store_failed(&error))?
         }
     };
+    let at = context.store.heartbeat(&beat).await.map_err(|error| store_failed(&error))?;
     let held: HashMap<JobRef, bool> = held.into_iter().collect();
     Ok(HeartbeatReply {
         lost: request.running.iter().filter(|job| !held.contains_key(job)).copied().collect(),
         cancelled: held.iter().filter(|(_, cancelled)| **cancelled).map(|(job, _)| *job).collect(),
-        register: !known,
+        register: at.is_none(),
+        at,
     })
 }

@@ -361,6 +361,7 @@ impl Script {
             lost: self.lost.clone(),
             cancelled: self.cancelled.clone(),
             register: self.request_registration,
+            at: None,
         };
         self.reply_to_heartbeats.then_some(reply)
     }

@@ -64,7 +64,8 @@ impl World {
         worker.heartbeat += 1;
         worker.heartbeat_sent = now;
         worker.renew_at = now + if up && !worker.cut { REPLY_TIMEOUT } else { HEARTBEAT_RETRY };
-        let mut heartbeat = Heartbeat { worker: worker.process, number: worker.heartbeat, jobs: Jobs::default() };
+        let (process, number, after) = (worker.process, worker.heartbeat, worker.heard_at);
+        let mut heartbeat = Heartbeat { worker: process, number, jobs: Jobs::default(), after };
         worker.held.iter().for_each(|held| heartbeat.jobs.push(held.grant.job));
         if !heartbeat.jobs.as_slice().is_empty() {
             self.send(ControlMessage::Heartbeat(heartbeat));
@@ -98,6 +99,7 @@ impl World {
             return;
         }
         worker.renew_at = worker.heartbeat_sent + HEARTBEAT_INTERVAL;
+        worker.heard_at = Some(reply.at);
         let lease = worker.heartbeat_sent + LEASE - LEASE_MARGIN;
         for one in worker.held.iter_mut().filter(|one| reply.held.as_slice().contains(&one.grant.job)) {
             one.lease = one.lease.max(lease);

@@ -123,6 +123,8 @@ pub(crate) struct Heartbeat {
     /// Counts the heartbeats of the worker.
     pub(crate) number: u32,
     pub(crate) jobs: Jobs,
+    /// When an answer was written that the worker had before.
+    pub(crate) after: Option<Ms>,
 }
 
 /// What became of the attempts that a heartbeat listed.
@@ -131,6 +133,8 @@ pub(crate) struct HeartbeatReply {
     pub(crate) worker: Process,
     /// That of the heartbeat.
     pub(crate) number: u32,
+    /// When it was written.
+    pub(crate) at: Ms,
     pub(crate) held: Jobs,
     pub(crate) lost: Jobs,
     pub(crate) cancelled: Jobs,

@@ -128,11 +128,8 @@ impl World {
     }
 
     fn reply_to_heartbeat(&mut self, d: usize, commit: CommitOutcome, heartbeat: &Heartbeat) {
-        let Heartbeat { worker, number, jobs } = *heartbeat;
+        let Heartbeat { worker, number, jobs, after } = *heartbeat;
         let reply = self.transaction(d, commit, |world| {
-            if let Some(row) = world.tables.workers.iter_mut().find(|row| row.process == worker) {
-                row.heard_at = Some(world.now);
-            }
             let (mut held, mut lost, mut cancelled) = (Jobs::default(), Jobs::default(), Jobs::default());
             for job in jobs.as_slice() {
                 match world.renew(worker, *job) {
@@ -145,7 +142,10 @@ impl World {
                     None => lost.push(*job),
                 }
             }
-            HeartbeatReply { worker, number, held, lost, cancelled }
+            if let Some(row) = world.tables.workers.iter_mut().find(|row| row.process == worker) {
+                row.heard_after = after;
+            }
+            HeartbeatReply { worker, number, at: world.now, held, lost, cancelled }
         });
         if let Some(reply) = reply {
             self.send(ControlMessage::HeartbeatReply(reply));

@@ -25,7 +25,7 @@ impl World {
             match self.tables.workers.iter_mut().find(|row| row.process == process) {
                 Some(row) => {
                     (row.seen_at, row.draining) = (now, draining);
-                    row.heard_at = if holds_nothing { Some(now) } else { row.heard_at };
+                    row.heard_after = if holds_nothing { Some(now) } else { row.heard_after };
                 }
                 None => self.register(w),
             }
@@ -49,7 +49,14 @@ impl World {
             }
             None => self.tables.consumers.push(tools),
         }
-        self.tables.workers.push(WorkerRow { process, consumer, tools, seen_at: self.now, heard_at: None, draining });
+        self.tables.workers.push(WorkerRow {
+            process,
+            consumer,
+            tools,
+            seen_at: self.now,
+            heard_after: None,
+            draining,
+        });
         self.workers[w].consumer = Some(consumer);
         self.log(|| format!("worker {w} registers tools {tools:02b}: consumer {consumer}"));
     }

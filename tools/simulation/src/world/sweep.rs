@@ -84,8 +84,8 @@ impl World {
     /// `lock_due_calls.sql` also reads when the worker was heard.
     fn due_record(&self, call: CallNo, row: &CallRow) -> CallRecord {
         let mut workers = self.tables.workers.iter();
-        let heard = workers.find(|worker| worker.process == row.worker).and_then(|worker| worker.heard_at.map(time));
-        CallRecord { worker_heard_at: heard, ..row.record(call, self.now) }
+        let heard = workers.find(|worker| worker.process == row.worker).and_then(|worker| worker.heard_after.map(time));
+        CallRecord { worker_heard_after: heard, ..row.record(call, self.now) }
     }
 
     /// Checks the streams. If jobs may be lost and no other dispatcher has dealt with that, the unclaimed calls go back to

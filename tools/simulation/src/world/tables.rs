@@ -107,7 +107,7 @@ impl CallRow {
             worker: (self.worker != 0).then(|| worker_id(self.worker)),
             claim: (self.claim != 0).then(|| claim_id(self.claim)),
             lease_until: (self.state == CallState::Running).then(|| time(self.lease_until)),
-            worker_heard_at: None,
+            worker_heard_after: None,
             cancel_requested: self.cancel_requested,
             publish_no: self.publish_no,
             published_at: self.published_at.map(time),
@@ -144,8 +144,8 @@ pub(crate) struct WorkerRow {
     pub(crate) consumer: ConsumerNo,
     pub(crate) tools: ToolSet,
     pub(crate) seen_at: Ms,
-    /// When it last said what it holds.
-    pub(crate) heard_at: Option<Ms>,
+    /// Its last heartbeat was written after this.
+    pub(crate) heard_after: Option<Ms>,
     pub(crate) draining: bool,
 }
 

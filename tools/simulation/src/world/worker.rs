@@ -29,6 +29,8 @@ pub(super) struct Worker {
     pub(super) releases: Vec<Grant>,
     pub(super) heartbeat: u32,
     pub(super) heartbeat_sent: Ms,
+    /// When the last heartbeat was answered.
+    pub(super) heard_at: Option<Ms>,
     pub(super) renew_at: Ms,
     pub(super) resend_at: Ms,
 }
@@ -72,6 +74,7 @@ impl Worker {
             releases: Vec::new(),
             heartbeat: 0,
             heartbeat_sent: 0,
+            heard_at: None,
             renew_at: 0,
             resend_at: 0,
         }
