@@ -116,7 +116,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "a result is acknowledged before its commit",
         messages: Some(MessageChange::AnswersFirst),
-        caught_by: I::NoAttemptLostToOutage,
+        caught_by: I::EffectsWithinAttempts,
         scenario: Scenario::ResultInACrash,
         ..NONE
     },

@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitStatus,
+    thread,
     time::Duration,
 };
 
@@ -145,10 +146,21 @@ fn remove_stale_pid_file(data: &Path) -> Result<(), ServerError> {
     let file = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
     let pid = text.lines().next().unwrap_or_default();
-    if !cfg!(target_os = "linux") || process::living(pid).as_deref() == Some("postgres") {
+    if !cfg!(target_os = "linux") || !is_gone(pid) {
         return Ok(());
     }
     fs::remove_file(&file).map_err(ServerError::io("remove", &file))
+}
+
+/// Whether this process is no Postgres, or ends within a second: one that was killed gives its lock up a moment before it is gone.
+fn is_gone(pid: &str) -> bool {
+    (0..100).any(|_| {
+        let gone = process::living(pid).as_deref() != Some("postgres");
+        if !gone {
+            thread::sleep(Duration::from_millis(10));
+        }
+        gone
+    })
 }
 
 /// The pid file's first line is the server's process id, its eighth line the server's state.

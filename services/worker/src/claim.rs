@@ -50,6 +50,8 @@ struct ClaimAnswer {
     reply: ClaimReply,
     /// When the first request of the claim was sent.
     sent: Instant,
+    /// How often it failed before; copies of those requests may still wait for a dispatcher.
+    failures: u32,
 }
 
 /// Claims jobs, and starts the granted ones or gives the claim back.
@@ -59,20 +61,19 @@ pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
         worker: state.id.clone(),
         jobs: jobs.iter().map(PulledJob::claim_job).collect(),
     };
-    let sent = Instant::now();
-    match request_grants(&state, &request, sent).await {
-        Some(reply) => start_granted(&state, jobs, ClaimAnswer { claim: request.claim, reply, sent }).await,
+    match request_grants(&state, &request).await {
+        Some(answer) => start_granted(&state, jobs, answer).await,
         None => give_up(&state, jobs, request.claim).await,
     }
 }
 
 /// Repeats the request until a dispatcher replies. The claim id stays the same, so a dispatcher that granted the claim
 /// before grants it again.
-async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Instant) -> Option<ClaimReply> {
-    let mut failures = 0;
+async fn request_grants(state: &WorkerState, request: &ClaimRequest) -> Option<ClaimAnswer> {
+    let (sent, claim, mut failures) = (Instant::now(), request.claim, 0);
     loop {
         let error = match state.request(ControlVerb::Claim, request, failures).await {
-            Ok(reply) => return Some(reply),
+            Ok(reply) => return Some(ClaimAnswer { claim, reply, sent, failures }),
             Err(error) => error,
         };
         failures += 1;
@@ -87,7 +88,7 @@ async fn request_grants(state: &WorkerState, request: &ClaimRequest, sent: Insta
 
 /// Starts what was granted, releases late grants, and acknowledges all jobs: the leases guard them now.
 async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: ClaimAnswer) {
-    let ClaimAnswer { claim, reply, sent } = answer;
+    let ClaimAnswer { claim, reply, sent, failures } = answer;
     state.set_lease(reply.lease_ms);
     let duration = Duration::from_millis(reply.lease_ms);
     // The lease may have begun with the first request, whose reply was lost.
@@ -108,10 +109,30 @@ async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: C
             _ => too_late.push(lease.grant),
         }
     }
+    if failures > 0 {
+        disown(state, permits.keys().map(|&JobRef { call, attempt }| GrantRef { call, attempt, claim }).collect());
+    }
+    drop(permits);
     for delivery in deliveries {
         delivery.ack().await;
     }
     release(state, too_late).await;
+}
+
+/// Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready in
+/// between. Half a lease later, when the copies have been answered and such a grant has not ended yet.
+fn disown(state: &Arc<WorkerState>, refused: Vec<GrantRef>) {
+    if refused.is_empty() {
+        return;
+    }
+    let state = Arc::clone(state);
+    state.control_tasks.clone().spawn("disown claims", async move {
+        tokio::select! {
+            () = tokio::time::sleep(state.lease() / 2) => {}
+            () = state.draining.cancelled() => {}
+        }
+        release(&state, refused).await;
+    });
 }
 
 fn may_start(state: &WorkerState, expires_at: Instant) -> bool {

@@ -81,7 +81,8 @@ pub enum Holding {
         look_at: Time,
     },
     /// A heartbeat that was written after the lease had ended did not name it. The worker never began it, because a late copy of
-    /// its claim was granted after it had been answered, or has stopped it, and does not begin it any more.
+    /// its claim was granted after it had been answered, or has stopped it, and does not begin it any more. Or it has ended, and a
+    /// database that was restored from a backup forgot that.
     Nobody,
 }
 
@@ -259,16 +260,17 @@ impl Planner<'_> {
 
     /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
     /// renew, it is not known what became of the attempt, also if its time is over. One that it does not hold is as good as
-    /// released.
+    /// released, unless its tool must not run twice on a guess.
     fn running(&self, grace_until: Time, holding: Holding) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         if self.now >= lease_ends {
             return match holding {
+                Holding::Nobody if self.call.effect == ToolEffect::Unsafe => {
+                    self.lost("its worker does not hold the attempt, and nothing is on record of its end")
+                }
                 Holding::Nobody => self.after_release(),
                 Holding::Unnamed { look_at } => Change::Postpone { wake_at: look_at },
-                Holding::Unknown => {
-                    self.after_failure(None, Failure::new(ErrorClass::Lost, "the worker was lost: its lease expired"))
-                }
+                Holding::Unknown => self.lost("the worker was lost: its lease expired"),
             };
         }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
@@ -278,6 +280,10 @@ impl Planner<'_> {
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
         Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
+    }
+
+    fn lost(&self, why: &str) -> Change {
+        self.after_failure(None, Failure::new(ErrorClass::Lost, why))
     }
 
     fn deadline_passed(&self, waiting: Waiting) -> Change {

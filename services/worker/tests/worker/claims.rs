@@ -1,3 +1,4 @@
+use redial_proto::GrantRef;
 use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
@@ -73,6 +74,22 @@ async fn an_unanswered_claim_is_repeated_in_copies_with_the_same_id() {
     assert_eq!(dispatcher.report().await.job_ref(), job);
     worker.stop().await;
     assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))), "it ran twice");
+}
+
+/// A copy of the first request may be granted later, when the call is ready again.
+#[tokio::test]
+async fn what_a_repeated_claim_was_not_granted_is_released() {
+    let mut dispatcher = Dispatcher::start().await;
+    let refused = dispatcher.submit("echo").await;
+    dispatcher.script().refused.insert(refused);
+    dispatcher.script().unanswered_claims = 1;
+    dispatcher.script().lease_ms = 1_000;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let claim = dispatcher.claim().await.claim;
+    let released =
+        dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
+    assert_eq!(released.await.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
+    worker.stop().await;
 }
 
 #[tokio::test]
