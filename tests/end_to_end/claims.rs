@@ -138,16 +138,19 @@ async fn a_grant_that_its_worker_never_learned_of_burns_no_attempt() {
 async fn a_worker_that_does_not_tell_what_it_holds_loses_its_attempts() {
     let stack = Stack::start().await;
     stack.workers_will_die();
-    let tool = ToolSpec { effect: ToolEffect::Unsafe, ..ToolSpec::named("pay") };
+    let tool = ToolSpec { effect: ToolEffect::Keyed, ..ToolSpec::named("pay") };
     let mut worker = Hand::new(&stack, vec![tool.clone()]).await;
     let call = stack.call("pay", json!({})).await;
     worker.granted().await;
-    until("the attempt is lost", async || {
+    let after = until("the lease has ended", async || {
         worker.register(vec![tool.clone()]).await;
         worker.beat_of_before().await;
-        (stack.get(call).await.state == CallState::Unknown).then_some(())
+        Some(stack.get(call).await).filter(|view| view.state != CallState::Running)
     })
     .await;
+    assert_eq!(after.attempts, 1, "the attempt was lost, and counts");
+    worker.granted().await;
+    worker.report(call, 2, Ok("1")).await;
     stack.finish().await;
 }
 
