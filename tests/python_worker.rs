@@ -3,10 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
+#[path = "python_worker/leases.rs"]
+mod leases;
 #[path = "python_worker/python.rs"]
 mod python;
 #[path = "shared/python.rs"]
 mod shared;
+#[path = "python_worker/stopping.rs"]
+mod stopping;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,7 +20,7 @@ use redial_proto::{
 use redial_testkit::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt, BufReader},
+    io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream},
 };
 
@@ -185,163 +189,6 @@ async fn every_error_is_handled_by_its_class() {
 }
 
 #[tokio::test]
-async fn a_cancelled_tool_is_stopped() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
-    let (listener, port) = server().await;
-    let call = stack.accepted(&read_greeting(port)).await;
-    let (mut connection, _) = listener.accept().await.unwrap();
-    stack.cancel(call).await;
-    assert_eq!(stack.ended(call).await.state, CallState::Cancelled);
-    let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
-    assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
-    finish(stack, worker).await;
-}
-
-#[tokio::test]
-async fn after_a_kill_another_worker_runs_the_call_again() {
-    let Some(python) = python::find() else { return };
-    let (stack, killed) = with_worker(&python).await;
-    stack.workers_will_die();
-    let (listener, port) = server().await;
-    let call = stack.accepted(&read_greeting(port)).await;
-    let (_connection, _) = listener.accept().await.unwrap();
-    killed.kill().await;
-    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
-    greet(listener.accept().await.unwrap().0).await;
-    assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
-    let evidence = finish(stack, other).await;
-    let classes: Vec<_> = evidence.calls[&call].attempts.iter().map(|attempt| attempt.class.as_deref()).collect();
-    assert_eq!(classes, [Some("lost"), None]);
-}
-
-#[tokio::test]
-async fn a_worker_that_lost_its_lease_while_suspended_reports_nothing() {
-    let Some(python) = python::find() else { return };
-    let (stack, sleeper) = with_worker(&python).await;
-    stack.workers_will_die();
-    let (listener, port) = server().await;
-    let call = stack.accepted(&read_greeting(port)).await;
-    let (mut first, _) = listener.accept().await.unwrap();
-    sleeper.pause();
-    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
-    greet(listener.accept().await.unwrap().0).await;
-    assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
-    sleeper.resume();
-    let closed = tokio::io::AsyncReadExt::read(&mut first, &mut [0; 1]).await;
-    assert!(matches!(closed, Ok(0) | Err(_)), "it stops what is not its own any more");
-    sleeper.terminate();
-    assert!(sleeper.ended().await.success(), "{}", sleeper.output());
-    let evidence = finish(stack, other).await;
-    assert_eq!(evidence.late_reports, 0);
-}
-
-#[tokio::test]
-async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
-    let Some(python) = python::find() else { return };
-    let stack = Stack::start().await;
-    let notes = unique_path("notes");
-    let leaving = start_worker(&stack, &python, Duration::from_secs(1), &notes).await;
-    let (quick, quick_port) = server().await;
-    let (slow, slow_port) = server().await;
-    let quick_call = stack.accepted(&read_greeting(quick_port)).await;
-    let slow_call = stack.accepted(&read_greeting(slow_port)).await;
-    let (quick_connection, _) = quick.accept().await.unwrap();
-    let (_slow_connection, _) = slow.accept().await.unwrap();
-    leaving.terminate();
-    leaving.line("Started draining").await;
-    greet(quick_connection).await;
-    assert!(leaving.ended().await.success(), "{}", leaving.output());
-    assert_eq!(stack.get(quick_call).await.state, CallState::Succeeded, "on record before the process ends");
-    assert_eq!(stack.get(slow_call).await.state, CallState::Ready, "released");
-    let staying = start_worker(&stack, &python, Duration::from_mins(1), &notes).await;
-    greet(slow.accept().await.unwrap().0).await;
-    assert_eq!(stack.output(slow_call).await, r#"{"greeting":"220 hello","attempt":1}"#, "no attempt was burned");
-    finish(stack, staying).await;
-}
-
-/// The lease of a call, as text: it changes with each renewal.
-async fn lease(stack: &Stack, call: CallId) -> Option<String> {
-    let lease = "SELECT lease_until::text FROM calls WHERE id = $1";
-    sqlx::query_scalar(lease).bind(call.0).fetch_one(stack.db()).await.unwrap()
-}
-
-#[tokio::test]
-async fn a_coroutine_that_blocks_its_loop_costs_no_lease() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
-    let (listener, port) = server().await;
-    let blocking = stack.call("block_the_loop", json!({"port": port})).await;
-    let (mut connection, _) = listener.accept().await.unwrap();
-    let mut leases = std::collections::BTreeSet::new();
-    until("the lease was renewed many times", async || {
-        leases.insert(lease(&stack, blocking).await.unwrap());
-        (leases.len() > 5).then_some(())
-    })
-    .await;
-    connection.write_all(b"go on\n").await.unwrap();
-    assert_eq!(stack.output(blocking).await, r#""go on""#);
-    let evidence = finish(stack, worker).await;
-    assert_eq!(evidence.attempts().count(), 1, "its lease was longer than the first one");
-}
-
-#[tokio::test]
-async fn a_function_in_a_thread_is_asked_to_stop() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
-    let (listener, port) = server().await;
-    let call = stack.call("block_a_thread", json!({"port": port})).await;
-    let (mut connection, _) = listener.accept().await.unwrap();
-    stack.cancel(call).await;
-    let view = stack.ended(call).await;
-    assert_eq!(view.state, CallState::Cancelled);
-    assert_eq!(view.message.as_deref(), Some("cancelled while it ran; the tool may have done its work"));
-    let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
-    assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
-    finish(stack, worker).await;
-}
-
-/// The process that a call of `compute` runs in, and its connection.
-async fn computing(listener: &TcpListener) -> (u32, BufReader<TcpStream>) {
-    let mut connection = BufReader::new(listener.accept().await.unwrap().0);
-    let mut line = String::new();
-    connection.read_line(&mut line).await.unwrap();
-    (line.trim().parse().unwrap(), connection)
-}
-
-fn lives(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-#[tokio::test]
-async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
-    let Some(python) = python::find() else { return };
-    let (stack, killed) = with_worker(&python).await;
-    let (listener, port) = server().await;
-    let quick = stack.call("compute", json!({"port": port, "rounds": 10})).await;
-    let (process, _connection) = computing(&listener).await;
-    let output: Value = serde_json::from_str(&stack.output(quick).await).unwrap();
-    assert_eq!((&output["process"], process == killed.pid()), (&json!(process), false));
-
-    let endless = stack.call("compute", json!({"port": port, "rounds": 0})).await;
-    let (process, _connection) = computing(&listener).await;
-    stack.cancel(endless).await;
-    assert_eq!(stack.ended(endless).await.state, CallState::Cancelled);
-    assert!(!lives(process), "it computes on");
-
-    stack.workers_will_die();
-    let again = stack.call("compute", json!({"port": port, "rounds": 0})).await;
-    let (process, _connection) = computing(&listener).await;
-    killed.kill().await;
-    until("the process has ended with its worker", async || (!lives(process)).then_some(())).await;
-    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
-    let (_, _connection) = computing(&listener).await;
-    stack.cancel(again).await;
-    assert_eq!(stack.ended(again).await.state, CallState::Cancelled);
-    finish(stack, other).await;
-}
-
-#[tokio::test]
 async fn a_pool_runs_no_more_calls_than_it_has_slots() {
     let Some(python) = python::find() else { return };
     let (stack, worker) = with_worker(&python).await;
@@ -386,21 +233,6 @@ async fn nothing_secret_leaves_a_worker_and_bad_results_are_errors() {
         let found = view.message.unwrap();
         assert!(found.starts_with(message), "{what}: {found}");
     }
-    finish(stack, worker).await;
-}
-
-#[tokio::test]
-async fn a_thread_that_ignores_its_deadline_ends_its_attempt_and_keeps_its_slot() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
-    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
-    let late = Submission::new("sleep_past_the_deadline", arguments(json!({"seconds": 4})));
-    let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..late }).await;
-    let view = stack.ended(call).await;
-    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
-    let message = "the tool did not finish within 0.3 s; the tool could not be stopped, and may still be running \
-                   (attempt 1 of 1)";
-    assert_eq!(view.message.as_deref(), Some(message));
     finish(stack, worker).await;
 }
 
