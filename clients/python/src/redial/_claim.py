@@ -59,6 +59,10 @@ class Job:
         """As a claim names it."""
         return {"call": self.call, "attempt": self.attempt, "tool": self.tool}
 
+    def grant(self, claim: str) -> dict[str, Any]:
+        """As a release names it, if it was granted to this claim."""
+        return {"call": self.call, "attempt": self.attempt, "claim": claim}
+
 
 class Pool:
     """The jobs of one pool."""
@@ -183,10 +187,11 @@ class Pool:
     async def _claim(self, jobs: list[Job]) -> None:
         claim, sent = str(uuid.uuid4()), time.monotonic()
         request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs]}
-        reply = await self._granted(request, sent)
-        if reply is None:
+        granted = await self._granted(request, sent)
+        if granted is None:
             await self._give_up(jobs, claim)
             return
+        reply, failures = granted
         self._core.set_lease(reply["lease_ms"])
         # The lease may have begun with the first request, whose reply was lost.
         lease_ends = self._core.lease_from(sent)
@@ -203,17 +208,20 @@ class Pool:
                     self._permits.release()
         for _ in waiting:
             self._permits.release()
+        if failures > 0 and waiting:
+            self._spawn(self._disown(list(waiting.values()), claim))
         for job in jobs:
             # From here on the leases guard the calls.
             await answer(self._core.link, job.message, b"+ACK")
         await release(self._core, late)
 
-    async def _granted(self, request: dict[str, Any], sent: float) -> dict[str, Any] | None:
-        """Repeats a claim until a dispatcher answers. Its id stays the same, so a dispatcher that granted it grants it again."""
+    async def _granted(self, request: dict[str, Any], sent: float) -> tuple[dict[str, Any], int] | None:
+        """Repeats a claim until a dispatcher answers; says how often it failed before. Its id stays the same, so a dispatcher that
+        granted it grants it again."""
         failures = 0
         while True:
             try:
-                return await self._core.request("claim", request, failures)
+                return await self._core.request("claim", request, failures), failures
             except (Outage, Refused) as error:
                 failures += 1
                 log.warning("Failed to claim jobs jobs=%d failures=%d error=%s", len(request["jobs"]), failures, error)
@@ -229,7 +237,13 @@ class Pool:
             if self._core.draining.is_set():
                 await answer(self._core.link, job.message, b"-NAK")
         log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))
-        await release(self._core, [{"call": job.call, "attempt": job.attempt, "claim": claim} for job in jobs])
+        await release(self._core, [job.grant(claim) for job in jobs])
+
+    async def _disown(self, jobs: list[Job], claim: str) -> None:
+        """Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready
+        in between. Half a lease later, when the copies have been answered and such a grant has not ended yet."""
+        await until(self._core.draining, self._core.lease / 2)
+        await release(self._core, [job.grant(claim) for job in jobs])
 
 
 async def answer(link: Link, message: Msg, word: bytes) -> None:

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef,
     Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId,
@@ -42,6 +43,8 @@ pub(crate) struct Script {
     /// How many of the next claims get no reply.
     pub(crate) unanswered_claims: usize,
     pub(crate) reply_to_heartbeats: bool,
+    /// The time of the last answer to a heartbeat: by the clock of this dispatcher a second passes from each to the next.
+    heard_at: DateTime<Utc>,
     /// Sent with every reply to a heartbeat, like the next two.
     pub(crate) lost: Vec<JobRef>,
     pub(crate) cancelled: Vec<JobRef>,
@@ -68,6 +71,7 @@ impl Default for Script {
             refused: HashSet::new(),
             unanswered_claims: 0,
             reply_to_heartbeats: true,
+            heard_at: DateTime::UNIX_EPOCH,
             lost: Vec::new(),
             cancelled: Vec::new(),
             request_registration: false,
@@ -356,12 +360,13 @@ impl Script {
         }
     }
 
-    fn heartbeat_reply(&self) -> Option<HeartbeatReply> {
+    fn heartbeat_reply(&mut self) -> Option<HeartbeatReply> {
+        self.heard_at += TimeDelta::seconds(1);
         let reply = HeartbeatReply {
             lost: self.lost.clone(),
             cancelled: self.cancelled.clone(),
             register: self.request_registration,
-            at: None,
+            at: Some(self.heard_at),
         };
         self.reply_to_heartbeats.then_some(reply)
     }

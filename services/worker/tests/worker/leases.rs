@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex};
 
+use chrono::TimeDelta;
 use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
 use serde_json::{Map, Value};
@@ -20,15 +21,20 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     dispatcher.script().lease_ms = 600;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
-    assert!(dispatcher.heartbeat().await.running.is_empty());
+    let first = dispatcher.heartbeat().await;
+    assert!(first.running.is_empty());
+    assert_eq!(first.after, None, "none was answered yet");
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
     // Far longer than the lease of 600 ms.
     dispatcher.received();
+    let mut after = dispatcher.heartbeat().await.after.unwrap();
     for _ in 0..6 {
         let heartbeat = dispatcher.heartbeat().await;
         assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
         assert_eq!(heartbeat.running, [job]);
+        after += TimeDelta::seconds(1);
+        assert_eq!(heartbeat.after, Some(after), "the time of the answer to the one before it");
     }
     assert!(events.try_recv().is_err(), "the tool was stopped");
     worker.stop().await;
@@ -166,7 +172,9 @@ async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed(
     assert!(report.duration_ms >= 10_000, "{} ms", report.duration_ms);
     dispatcher.received();
     for _ in 0..3 {
-        assert!(dispatcher.heartbeat().await.running.is_empty(), "its lease is renewed");
+        let heartbeat = dispatcher.heartbeat().await;
+        assert!(heartbeat.running.is_empty(), "its lease is renewed");
+        assert_eq!(heartbeat.after, None, "it does not name all that the worker holds");
     }
     end.send(()).unwrap();
     dispatcher.script().ingest = true;
