@@ -60,13 +60,12 @@ class Attempts:
         self._active: dict[Key, Attempt] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, tool: Tool, grant: dict[str, Any], claim: str, lease_ends: float, done: Callable[[], None]) -> None:
-        """Starts a granted attempt. `done` is called when its function has ended, or if it is active already."""
+    def start(self, tool: Tool, grant: dict[str, Any], claim: str, lease_ends: float, done: Callable[[], None]) -> bool:
+        """Starts a granted attempt, unless it is active already; says whether. `done` is called when its function has ended."""
         ref: Ref = {"call": grant["call"], "attempt": grant["attempt"]}
         if (ref["call"], ref["attempt"]) in self._active:
-            log.error("Ignored a second grant of an active attempt call=%s attempt=%s", ref["call"], ref["attempt"])
-            done()
-            return
+            log.warning("Gave back a second grant of an active attempt call=%s attempt=%s", ref["call"], ref["attempt"])
+            return False
         stopped: asyncio.Future[Reason] = asyncio.get_running_loop().create_future()
         attempt = Attempt(ref, claim, grant["effect"], _context(grant), lease_ends, stopped)
         self._active[attempt.key] = attempt
@@ -75,6 +74,7 @@ class Attempts:
         task = asyncio.create_task(self._run(attempt, execution))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return True
 
     def refs(self) -> list[Ref]:
         """The active attempts, ended ones included: their leases are renewed until they are on record."""

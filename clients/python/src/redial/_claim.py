@@ -196,13 +196,14 @@ class Pool:
         # The lease may have begun with the first request, whose reply was lost.
         lease_ends = self._core.lease_from(sent)
         waiting = {(job.call, job.attempt): job for job in jobs}
+        for _ in range(len(jobs) - len(waiting)):
+            # Of several copies of one job one is granted.
+            self._permits.release()
         late = []
         for grant in reply["grants"]:
             job = waiting.pop((grant["call"], grant["attempt"]), None)
-            if job is not None and time.monotonic() < lease_ends and not self._core.draining.is_set():
-                tool = self._tools[job.tool]
-                self._attempts.start(tool, grant, claim, lease_ends, self._permits.release)
-            else:
+            in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
+            if job is None or not in_time or not self._start(job, grant, claim, lease_ends):
                 late.append({"call": grant["call"], "attempt": grant["attempt"], "claim": claim})
                 if job is not None:
                     self._permits.release()
@@ -214,6 +215,9 @@ class Pool:
             # From here on the leases guard the calls.
             await answer(self._core.link, job.message, b"+ACK")
         await release(self._core, late)
+
+    def _start(self, job: Job, grant: dict[str, Any], claim: str, lease_ends: float) -> bool:
+        return self._attempts.start(self._tools[job.tool], grant, claim, lease_ends, self._permits.release)
 
     async def _granted(self, request: dict[str, Any], sent: float) -> tuple[dict[str, Any], int] | None:
         """Repeats a claim until a dispatcher answers; says how often it failed before. Its id stays the same, so a dispatcher that
@@ -241,7 +245,8 @@ class Pool:
 
     async def _disown(self, jobs: list[Job], claim: str) -> None:
         """Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready
-        in between. Half a lease later, when the copies have been answered and such a grant has not ended yet."""
+        in between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker does
+        not wait. The heartbeats prove what this misses."""
         await until(self._core.draining, self._core.lease / 2)
         await release(self._core, [job.grant(claim) for job in jobs])
 
