@@ -118,8 +118,9 @@ pub struct Heartbeat {
     /// All attempts that it runs, and those that have ended and are not on record yet. More than 10,000 are sent in several
     /// messages.
     pub running: Vec<JobRef>,
-    /// `at` of an answer that the worker had when it wrote this heartbeat, the last one: what it holds and does not name here, it
-    /// neither held then nor began later. Absent if it does not name everything, and in all messages but the last of several.
+    /// `at` of the last answer that the worker had before it wrote this heartbeat. It says: what is named here, or in the messages
+    /// before this one, is all that the worker held when it wrote this, and it will begin no other attempt whose lease ended before
+    /// that answer. Absent if that is not so, before the first answer, and in all messages but the last of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DateTime<Utc>>,
     /// Calls that it can run at once, over all pools.

@@ -97,7 +97,12 @@ impl Hand {
 
     /// The same, as if it had been written before the last one was answered.
     pub(crate) async fn beat_of_before(&self) -> HeartbeatReply {
-        let (running, after) = (Vec::new(), *self.heard_at.lock().unwrap());
+        let after = *self.heard_at.lock().unwrap();
+        self.beat_with(Vec::new(), after).await
+    }
+
+    /// Sends a heartbeat that renews these, written after this time.
+    pub(crate) async fn beat_with(&self, running: Vec<JobRef>, after: Option<DateTime<Utc>>) -> HeartbeatReply {
         let beat = Heartbeat { worker: self.id.clone(), running, after, slots: 10, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }

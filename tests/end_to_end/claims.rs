@@ -1,9 +1,10 @@
 //! An attempt runs only if Postgres grants its claim; any other message on the job stream is harmless.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallId, CallState, ClaimId, ErrorClass, Failure, GrantRef, Job, ReleaseReply, ReleaseRequest, RetryOverride,
-    Submission, ToolEffect, ToolSpec, subjects::ControlVerb,
+    CallId, CallState, ClaimId, ErrorClass, Failure, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest,
+    RetryOverride, Submission, ToolEffect, ToolSpec, subjects::ControlVerb,
 };
 use redial_queue::OutgoingJob;
 use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
@@ -151,6 +152,35 @@ async fn a_worker_that_does_not_tell_what_it_holds_loses_its_attempts() {
     assert_eq!(after.attempts, 1, "the attempt was lost, and counts");
     worker.granted().await;
     worker.report(call, 2, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// With attempts and without, which are two statements.
+#[tokio::test]
+async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
+    let call = stack.call("pay", json!({})).await;
+    worker.granted().await;
+    let heard = async || {
+        let heard = sqlx::query_scalar::<_, Option<DateTime<Utc>>>("SELECT heard_after FROM workers");
+        heard.fetch_one(stack.db()).await.unwrap()
+    };
+    for running in [vec![JobRef { call, attempt: 1 }], Vec::new()] {
+        let at = worker.beat_with(running.clone(), None).await.at;
+        assert!(at.is_some());
+        for (after, proven, what) in [
+            (at, at, "an answer"),
+            (None, at, "nothing new"),
+            (at.map(|at| at + TimeDelta::days(1)), None, "tomorrow"),
+            (at, at, "an answer"),
+            (Some(DateTime::<Utc>::MIN_UTC), at, "what no database holds"),
+        ] {
+            assert!(worker.beat_with(running.clone(), after).await.at.is_some(), "{what}");
+            assert_eq!(heard().await, proven, "{what}");
+        }
+    }
+    worker.report(call, 1, Ok("1")).await;
     stack.finish().await;
 }
 

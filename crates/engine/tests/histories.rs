@@ -182,7 +182,12 @@ fn due(history: &History, rng: &mut StdRng) -> CallEvent<'static> {
         1 => Waiting::ForWorker { last_seen: None },
         _ => Waiting::ForRetries { recovering_since: recovers.then(Time::default) },
     };
-    CallEvent::Due { grace_until: Time::default(), job, waiting, holding: Holding::Unknown }
+    let holding = match rng.random_range(0..4) {
+        0 => Holding::Nobody,
+        1 => Holding::Unnamed { look_at: history.now + TimeDelta::seconds(5) },
+        _ => Holding::Unknown,
+    };
+    CallEvent::Due { grace_until: Time::default(), job, waiting, holding }
 }
 
 #[test]

@@ -133,3 +133,24 @@ fn an_attempt_that_a_heartbeat_proves_not_to_be_held_does_not_count() {
     // A time that has not come yet proves nothing: the clock was set back.
     assert!(unknown(&heard(1, ToolEffect::Unsafe, 0)));
 }
+
+/// A worker that never names what it runs must not keep a call for ever.
+#[test]
+fn an_attempt_whose_job_was_published_often_counts_although_nobody_holds_it() {
+    let published = |publish_no| {
+        let running = CallRecord { publish_no, worker_heard_after: Some(now()), ..call(0, CallState::Running) };
+        sweep(&[running], Duration::ZERO).remove(0)
+    };
+    assert!(matches!(published(6), Change::Wait { attempt: 0, .. }));
+    assert!(matches!(published(7), Change::Retry { attempt, .. } if attempt.result.is_err()));
+}
+
+#[test]
+fn a_cancelled_attempt_that_nobody_holds_may_have_done_its_work() {
+    let (cancel_requested, worker_heard_after, effect) = (true, Some(now()), ToolEffect::Keyed);
+    let running = CallRecord { cancel_requested, worker_heard_after, effect, ..call(0, CallState::Running) };
+    let [Change::End { state, failure, attempt }] = &sweep(&[running], Duration::ZERO)[..] else { panic!("it ends") };
+    assert_eq!(*state, CallState::Cancelled);
+    assert_eq!(failure.as_ref().unwrap().message, "cancelled while it ran; the tool may have done its work");
+    assert!(attempt.as_ref().unwrap().result.as_ref().unwrap_err().effect_possible);
+}

@@ -37,8 +37,7 @@ pub struct CallRecord {
     pub claim: Option<ClaimId>,
     /// The end of the current lease, while `running`.
     pub lease_until: Option<Time>,
-    /// The last heartbeat of its worker was written after this, and named all that it held; `None` if that is not known, or was
-    /// not read.
+    /// Its worker wrote a heartbeat after this that named all that it held; `None` if that is not known, or was not read.
     pub worker_heard_after: Option<Time>,
     /// The user asked to stop it while it was running.
     pub cancel_requested: bool,

@@ -146,14 +146,14 @@ fn remove_stale_pid_file(data: &Path) -> Result<(), ServerError> {
     let file = data.join("postmaster.pid");
     let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
     let pid = text.lines().next().unwrap_or_default();
-    if !cfg!(target_os = "linux") || !is_gone(pid) {
+    if !cfg!(target_os = "linux") || !ends_soon(pid) {
         return Ok(());
     }
     fs::remove_file(&file).map_err(ServerError::io("remove", &file))
 }
 
-/// Whether this process is no Postgres, or ends within a second: one that was killed gives its lock up a moment before it is gone.
-fn is_gone(pid: &str) -> bool {
+/// Whether this process is no Postgres, or ends within a second, for which this waits: one that was killed gives its lock up a moment before it is gone.
+fn ends_soon(pid: &str) -> bool {
     (0..100).any(|_| {
         let gone = process::living(pid).as_deref() != Some("postgres");
         if !gone {

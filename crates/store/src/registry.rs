@@ -33,7 +33,7 @@ pub struct WorkerHeartbeat<'a> {
     pub running: u32,
     /// It takes no more jobs.
     pub draining: bool,
-    /// It was written after this, by the database's clock, if that is known.
+    /// It holds nothing, and wrote this heartbeat after this time by the database's clock; `None` if that is not known.
     pub after: Option<Time>,
     /// How long it counts as live from now on, in ms.
     pub lease_ms: u64,

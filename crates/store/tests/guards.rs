@@ -110,7 +110,7 @@ async fn leases_are_renewed_as_the_engine_says() {
     for worker in WORKERS {
         let worker: WorkerId = worker.parse().unwrap();
         let renewed: HashSet<JobRef> =
-            store.renew(&worker, &jobs, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
+            store.renew(&worker, &jobs, None, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
         for (call, job) in calls.iter().zip(&jobs) {
             let expected = renews(call, &worker, job.attempt);
             assert_eq!(renewed.contains(job), expected, "attempt {} of {worker} for {call:?}", job.attempt);

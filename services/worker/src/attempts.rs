@@ -57,8 +57,8 @@ pub(crate) struct StoppedAttempt {
 }
 
 impl ActiveAttempts {
-    /// Starts an attempt; returns false if it is active already, or its lease has ended: a heartbeat that was written since did
-    /// not name it. `spawn` runs under the lock, so it must not use `self`.
+    /// Starts an attempt; returns false if it is active already, or its lease has ended: a heartbeat that was written since may
+    /// have proven that the worker does not hold it. `spawn` runs under the lock, so it must not use `self`.
     pub(crate) fn start(&self, lease: Lease, spawn: impl FnOnce() -> AbortHandle) -> bool {
         let job = lease.grant.job_ref();
         let mut attempts = self.lock();

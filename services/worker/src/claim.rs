@@ -104,9 +104,9 @@ async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: C
         let JobRef { call, attempt } = grant.job_ref();
         let timeout = Duration::from_millis(grant.timeout_ms);
         let lease = Lease { grant: GrantRef { call, attempt, claim }, effect: grant.effect, expires_at, timeout };
-        match permits.remove(&grant.job_ref()) {
-            Some(permit) if may_start(state, expires_at) => run::start(state, grant, lease, permit),
-            _ => too_late.push(lease.grant),
+        let permit = permits.remove(&grant.job_ref()).filter(|_| may_start(state, expires_at));
+        if !permit.is_some_and(|permit| run::start(state, grant, lease, permit)) {
+            too_late.push(lease.grant);
         }
     }
     if failures > 0 {
@@ -120,7 +120,8 @@ async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: C
 }
 
 /// Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready in
-/// between. Half a lease later, when the copies have been answered and such a grant has not ended yet.
+/// between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker does not
+/// wait. The heartbeats prove what this misses.
 fn disown(state: &Arc<WorkerState>, refused: Vec<GrantRef>) {
     if refused.is_empty() {
         return;

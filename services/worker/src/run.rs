@@ -10,8 +10,9 @@ use tracing::{Instrument as _, Span};
 
 use crate::{attempts::Lease, deltas::DeltaPublisher, pool::Permit, state::WorkerState};
 
-/// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended.
-pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit: Permit) {
+/// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended. False if it is active
+/// already, or its lease has ended.
+pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit: Permit) -> bool {
     let spawn = || {
         let span = span(&grant);
         if let Some(traceparent) = &grant.traceparent {
@@ -20,10 +21,12 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
         let attempt = attempt(Arc::clone(state), lease.grant, grant, permit);
         state.tool_tasks.spawn(attempt.instrument(span)).abort_handle()
     };
-    if !state.attempts.start(lease, spawn) {
+    let started = state.attempts.start(lease, spawn);
+    if !started {
         let JobRef { call, attempt } = lease.grant.job_ref();
-        tracing::error!(%call, attempt, "Ignored a grant: the attempt is active already, or its lease has ended");
+        tracing::warn!(%call, attempt, "Gave back a grant: the attempt is active already, or its lease has ended");
     }
+    started
 }
 
 fn span(grant: &Grant) -> Span {

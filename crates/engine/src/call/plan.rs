@@ -70,6 +70,9 @@ pub enum JobState {
     Lost,
 }
 
+/// So many copies of a job more than attempts, after which an attempt that its worker does not hold counts as lost.
+const MOST_TAKEN_BACK: u32 = 5;
+
 /// Whether a worker holds an attempt whose lease has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holding {
@@ -80,9 +83,9 @@ pub enum Holding {
         /// When the next heartbeat may prove more.
         look_at: Time,
     },
-    /// A heartbeat that was written after the lease had ended did not name it. The worker never began it, because a late copy of
-    /// its claim was granted after it had been answered, or has stopped it, and does not begin it any more. Or it has ended, and a
-    /// database that was restored from a backup forgot that.
+    /// A heartbeat that was written after the lease had ended did not name it, and the worker will not begin it any more. As a
+    /// rule it never began: a late copy of a claim was granted, after the worker had got the answer to another copy. It may also have been
+    /// stopped. Or it has ended, and a database that was restored from a backup does not know.
     Nobody,
 }
 
@@ -255,20 +258,25 @@ impl Planner<'_> {
             let stopped = Failure::new(ErrorClass::Cancelled, "released by its worker").without_effect();
             return self.after_failure(None, stopped);
         }
+        self.take_back()
+    }
+
+    /// The attempt does not count.
+    fn take_back(&self) -> Change {
         self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
     /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
-    /// renew, it is not known what became of the attempt, also if its time is over. One that it does not hold is as good as
-    /// released, unless its tool must not run twice on a guess.
+    /// renew, it is not known what became of the attempt, also if its time is over. One that it does not hold is taken back, if
+    /// it may be.
     fn running(&self, grace_until: Time, holding: Holding) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         if self.now >= lease_ends {
             return match holding {
-                Holding::Nobody if self.call.effect == ToolEffect::Unsafe => {
+                Holding::Nobody if self.may_be_taken_back() => self.take_back(),
+                Holding::Nobody => {
                     self.lost("its worker does not hold the attempt, and nothing is on record of its end")
                 }
-                Holding::Nobody => self.after_release(),
                 Holding::Unnamed { look_at } => Change::Postpone { wake_at: look_at },
                 Holding::Unknown => self.lost("the worker was lost: its lease expired"),
             };
@@ -280,6 +288,14 @@ impl Planner<'_> {
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
         Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
+    }
+
+    /// Not if its tool must not run twice on a guess, nor if the call ends with it: perhaps it was run. And not forever, or a
+    /// worker that never names what it runs would never use up an attempt; each time the job is published once more.
+    fn may_be_taken_back(&self) -> bool {
+        self.call.effect != ToolEffect::Unsafe
+            && !self.call.cancel_requested
+            && self.call.publish_no <= self.call.attempt + MOST_TAKEN_BACK
     }
 
     fn lost(&self, why: &str) -> Change {

@@ -1,6 +1,7 @@
 //! Extends leases.
 
 use redial_proto::{CallId, JobRef, WorkerId};
+use redial_records::Time;
 use uuid::Uuid;
 
 use crate::{
@@ -11,11 +12,13 @@ use crate::{
 
 impl Store {
     /// Extends the leases of the attempts that this worker still holds, and returns those; the flag says that the
-    /// call's user wants it stopped.
+    /// call's user wants it stopped. `after`: with these the worker has named all that it holds, in a heartbeat that it wrote
+    /// after this time; `None` if that is not known.
     pub async fn renew(
         &self,
         worker: &WorkerId,
         running: &[JobRef],
+        after: Option<Time>,
         lease_ms: u64,
     ) -> Result<Vec<(JobRef, bool)>, StoreError> {
         let mut sorted = running.to_vec();
@@ -25,10 +28,10 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms))
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(done))
+                let renewed =
+                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after);
+                let renewed = renewed.fetch_all(&mut *db).await?;
+                Ok(db.done(renewed))
             })
             .await?;
         let held = |id, attempt| JobRef { call: CallId(id), attempt: uint(attempt) };
