@@ -2,7 +2,8 @@
 -- `redial migrate` or later. It may be repeated. Passwords are set afterwards (deploy/roles.sh):
 --
 --   redial_owner       redial migrate: owns the tables
---   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables
+--   redial_dispatcher  dispatchers: read and write rows; cannot create, change, empty or drop tables, but for partitions of calls
+--                      that are ahead of time or too old, by functions of the database
 --   redial_reader      operators and dashboards: read everything but the hashes of tokens, sessions and the key of page tokens, write nothing
 --   redial_gateway     gateways: read everything, write nothing but when tokens were used, and sessions of browsers
 
@@ -75,6 +76,10 @@ BEGIN
     IF to_regclass('public.sessions') IS NOT NULL THEN
         REVOKE ALL ON sessions FROM redial_reader;
         GRANT INSERT, DELETE, UPDATE (token) ON sessions TO redial_gateway;
+    END IF;
+    IF to_regclass('public.call_partitions') IS NOT NULL THEN
+        GRANT EXECUTE ON FUNCTION add_call_partitions, bound_kept_calls, drop_call_partition TO redial_dispatcher;
+        GRANT SELECT ON SEQUENCE task_inbox_id_seq TO redial_dispatcher;
     END IF;
     IF to_regclass('public.page_key') IS NOT NULL THEN
         REVOKE ALL ON page_key FROM redial_reader;

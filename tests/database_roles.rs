@@ -119,6 +119,8 @@ async fn each_role_can_do_its_work_and_nothing_else() {
         "CREATE INDEX mine ON calls (id)",
         "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "ALTER TABLE calls DISABLE TRIGGER ALL",
+        "ALTER TABLE calls DETACH PARTITION calls_1",
+        "DROP TABLE calls_1",
         "CREATE ROLE mine",
         "GRANT redial_owner TO redial_dispatcher",
         "COPY calls TO PROGRAM 'cat'",
@@ -128,6 +130,13 @@ async fn each_role_can_do_its_work_and_nothing_else() {
     database.refuses("reader", &["DELETE FROM calls", "TRUNCATE calls"]).await;
     let writes = ["INSERT INTO job_stream DEFAULT VALUES", "UPDATE tools SET name = name", "CREATE TABLE mine (n int)"];
     database.refuses("reader", &writes).await;
+    let functions = [
+        "SELECT add_call_partitions(interval '1 year', interval '1 h')",
+        "SELECT bound_kept_calls(1, false)",
+        "SELECT drop_call_partition(1, now(), 0)",
+    ];
+    database.refuses("reader", &functions).await;
+    database.refuses("gateway", &functions).await;
     let large = ["SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_creat(-1)"];
     database.refuses("reader", &large).await;
     database.refuses("dispatcher", &large).await;

@@ -237,7 +237,7 @@ async fn due_calls_that_cannot_be_read_keep_no_other_call_waiting() {
     let submission = || Submission::new("read", arguments(json!({})));
     stack.call_all(&(0..MANY).map(|_| submission()).collect::<Vec<_>>()).await;
     let unreadable =
-        r#"UPDATE calls SET retry = '{"initial_ms": "soon"}', wake_at = clock_timestamp() - interval '1 min'"#;
+        r#"UPDATE calls SET retry = '{"initial_ms": "soon"}', wake_at = clock_timestamp() - interval '1 s'"#;
     sqlx::query(unreadable).execute(stack.db()).await.unwrap();
     let soon = RetryOverride { deadline_ms: Some(200), ..RetryOverride::default() };
     let due = stack.accepted(&Submission { retry: Some(soon), ..submission() }).await;

@@ -6,13 +6,14 @@ FROM UNNEST($1::int[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::boole
 CROSS JOIN LATERAL (
     SELECT id, state, content, submitted_at FROM calls WHERE id = i.id
     UNION ALL
-    SELECT id, state, content, submitted_at FROM calls
-    WHERE tenant = i.tenant AND key = i.key AND key IS NOT NULL AND NOT refused
-        AND (NOT i.refused OR content = i.content)
+    SELECT k.id, k.state, k.content, k.submitted_at FROM call_keys o JOIN calls k ON k.id = o.call_id
+    WHERE o.tenant = i.tenant AND o.key = i.key AND o.refused = '00000000-0000-0000-0000-000000000000'
+        AND (NOT i.refused OR k.content = i.content)
     UNION ALL
-    SELECT id, state, content, submitted_at FROM calls
-    WHERE tenant = i.tenant AND key = i.key AND key IS NOT NULL AND refused AND i.refused AND content = i.content
+    SELECT k.id, k.state, k.content, k.submitted_at FROM call_keys o JOIN calls k ON k.id = o.call_id
+    WHERE o.tenant = i.tenant AND o.key = i.key AND o.refused = i.content AND i.refused
     UNION ALL
-    SELECT id, state, content, submitted_at FROM calls WHERE redrive_of = i.redrive_of AND redrive_of IS NOT NULL
+    SELECT k.id, k.state, k.content, k.submitted_at FROM redriven_calls o JOIN calls k ON k.id = o.redriven_as
+    WHERE o.call_id = i.redrive_of
     LIMIT 1
 ) c

@@ -5,7 +5,7 @@ SELECT
     round(extract(epoch FROM (c.finished_at - c.submitted_at)) * 1000)::bigint AS total_ms,
     CASE WHEN c.state = 'retry_wait' THEN c.wake_at END AS next_attempt_at,
     c.conversation, c.key, c.worker AS last_worker,
-    (SELECT n.id FROM calls n WHERE n.redrive_of = c.id AND n.redrive_of IS NOT NULL) AS redriven_as
+    (SELECT r.redriven_as FROM redriven_calls r WHERE r.call_id = c.id) AS redriven_as
 FROM calls c
 WHERE c.id = ANY ($1)
 ORDER BY c.id DESC

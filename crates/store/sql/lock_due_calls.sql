@@ -1,15 +1,16 @@
 -- Locks calls that are due and that no other dispatcher has locked: up to $1 of those that wait in the backlog, which are due
--- at their deadline only, perhaps a million at once, and up to $1 of all others, so that neither wait for the other. The clock
+-- at their deadline only, perhaps a million at once, and up to $1 of all others, so that neither wait for the other. $3 and $2 are
+-- where nothing lower was left: what is dead below is not walked over. The clock
 -- is read by subqueries, or their conditions could not be those of the index, which would be walked to its end.
 WITH due AS (
     SELECT * FROM calls
-    WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp())
+    WHERE num_nonnulls(backlog_at) = 0 AND wake_at >= COALESCE($2::timestamptz, '-infinity') AND wake_at <= (SELECT clock_timestamp())
     ORDER BY wake_at
     LIMIT $1
     FOR UPDATE SKIP LOCKED
 ), late AS (
     SELECT * FROM calls
-    WHERE num_nonnulls(backlog_at) = 1 AND wake_at <= (SELECT clock_timestamp())
+    WHERE num_nonnulls(backlog_at) = 1 AND wake_at >= COALESCE($3::timestamptz, '-infinity') AND wake_at <= (SELECT clock_timestamp())
     ORDER BY wake_at
     LIMIT $1
     FOR UPDATE SKIP LOCKED

@@ -7,8 +7,8 @@ WITH looked AS MATERIALIZED (
         c.id, c.submitted_at, c.finished_at, c.tenant, c.tool, c.state, c.class, c.conversation, c.key, c.task_id, c.effect,
         c.submitted_by
     FROM calls c
-    WHERE ($1::text IS NULL OR (c.tenant = $13 AND c.key = $1))
-        AND ($2::uuid IS NULL OR c.task_id = $2)
+    WHERE ($1::text IS NULL OR c.id = ANY (ARRAY(SELECT k.call_id FROM call_keys k WHERE k.tenant = $13 AND k.key = $1)))
+        AND ($2::uuid IS NULL OR c.id = ANY (ARRAY(SELECT o.call_id FROM task_calls o WHERE o.task_id = $2)))
         AND ($3::uuid[] IS NULL OR c.id = ANY ($3))
         AND ($4::text IS NULL OR c.conversation = $4)
         AND ($5::text IS NULL OR c.class = $5)

@@ -1,6 +1,7 @@
 -- Looks at the next $4 tasks behind $1, and deletes the conversations whose last task is among them and ended before $3, with
--- their tasks, steps, messages and calls; $2 bounds the ids. The newest task of a conversation decides for the others, so
--- that an active conversation costs one lookup per old task (OFFSET 0 keeps that order).
+-- their tasks, steps, messages and calls; $2 bounds the ids. Calls from $5 on are left
+-- to their partitions, which will be dropped. The newest task of a conversation decides for the others, so that an active conversation
+-- costs one lookup per old task (OFFSET 0 keeps that order).
 WITH seen AS MATERIALIZED (
     SELECT id, tenant, conversation, finished_at FROM tasks WHERE id > $1 AND id < $2 ORDER BY id LIMIT $4
 ), old_conversations AS MATERIALIZED (
@@ -16,7 +17,7 @@ WITH seen AS MATERIALIZED (
             SELECT o.id FROM tasks o
             WHERE o.tenant = l.tenant AND o.conversation = l.conversation AND (
                 o.finished_at IS NULL OR o.finished_at >= $3
-                OR (SELECT c.id FROM calls c WHERE c.task_id = o.id AND c.wake_at IS NOT NULL LIMIT 1) IS NOT NULL)
+                OR (SELECT c.id FROM calls_of_tasks c WHERE c.task_id = o.id AND c.wake_at IS NOT NULL LIMIT 1) IS NOT NULL)
             LIMIT 1
         ) IS NULL
 ), old AS MATERIALIZED (
@@ -25,13 +26,15 @@ WITH seen AS MATERIALIZED (
         SELECT id FROM tasks WHERE tenant = g.tenant AND conversation = g.conversation ORDER BY id
     ) t
 ), old_calls AS MATERIALIZED (
-    SELECT c.id FROM old JOIN calls c ON c.task_id = ANY (ARRAY[old.id]) WHERE c.task_id IS NOT NULL
+    SELECT o.call_id AS id FROM old JOIN task_calls o ON o.task_id = ANY (ARRAY[old.id]) WHERE o.call_id < $5
 ), inboxes AS (
     DELETE FROM task_inbox i USING old WHERE i.task_id = ANY (ARRAY[old.id])
 ), steps AS (
     DELETE FROM task_steps s USING old WHERE s.task_id = ANY (ARRAY[old.id])
 ), texts AS (
     DELETE FROM messages m USING old WHERE m.task_id = ANY (ARRAY[old.id])
+), of_tasks AS (
+    DELETE FROM task_calls o USING old WHERE o.task_id = ANY (ARRAY[old.id])
 ), tried AS (
     DELETE FROM attempts a USING old_calls c WHERE a.call_id = ANY (ARRAY[c.id])
 ), late AS (

@@ -1,7 +1,51 @@
 -- New calls. A call that is on record already, by id (this batch was sent before) or by key, stays unchanged. One without
 -- a consumer waits in the backlog, and need not be looked at before its deadline; one that its client serves ($29) waits for that. A refused one does not hold its key; it is
--- on record once for each content, and not at all if the same submission was accepted before. A redrive needs the call that it
+-- on record once for each content, and not at all if the same submission was accepted before. A call has a key, repeats another one, or
+-- is of a task: at most one of these, so that none takes a place that it does not need in the end. A redrive needs the call that it
 -- repeats: nothing of a call that was erased, or is about to be, may come back.
+WITH i AS MATERIALIZED (
+    SELECT i.*
+    FROM UNNEST(
+        $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
+        $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
+        $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[], $25::text[],
+        $26::text[], $27::text[], $28::text[]
+    ) AS i (id, tool, pool, effect, tenant, key, content, conversation, arguments,
+            repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
+            class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer, undeclared, help,
+            submitted_by)
+    WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
+            SELECT FROM call_keys k
+            JOIN calls c ON c.id = k.call_id
+            WHERE k.tenant = i.tenant AND k.key = i.key AND k.refused = '00000000-0000-0000-0000-000000000000'
+                AND c.content = i.content))
+        AND (i.redrive_of IS NULL OR (
+            SELECT o.id FROM calls o
+            WHERE o.id = i.redrive_of AND (
+                SELECT e.id FROM tombstones e
+                WHERE e.tenant = i.tenant AND e.erased_at IS NULL
+                    AND (e.conversation IS NULL OR e.conversation = i.conversation)
+                    AND NOT COALESCE(o.submitted_at > e.until_at AND o.redrive_of IS NULL AND o.task_id IS NULL, false)
+                LIMIT 1
+            ) IS NULL
+        ) IS NOT NULL)
+), keyed AS (
+    INSERT INTO call_keys (tenant, key, refused, call_id)
+    SELECT tenant, key, CASE WHEN class IS NULL THEN '00000000-0000-0000-0000-000000000000' ELSE COALESCE(content, id) END, id
+    FROM i WHERE key IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING call_id
+), redriven AS (
+    INSERT INTO redriven_calls (call_id, redriven_as)
+    SELECT redrive_of, id FROM i WHERE redrive_of IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING redriven_as
+), of_task AS (
+    INSERT INTO task_calls (task_id, turn, call_index, call_id)
+    SELECT task_id, turn, call_index, id FROM i WHERE task_id IS NOT NULL
+    ON CONFLICT DO NOTHING
+    RETURNING call_id
+)
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
@@ -19,28 +63,9 @@ SELECT
     i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
     CASE WHEN i.class IS NULL AND i.consumer IS NULL AND i.pool <> $29 THEN t.now END, i.class IS NOT NULL,
     i.undeclared::json, i.help::json, i.submitted_by
-FROM UNNEST(
-    $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
-    $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
-    $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[], $25::text[],
-    $26::text[], $27::text[], $28::text[]
-) AS i (id, tool, pool, effect, tenant, key, content, conversation, arguments,
-        repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
-        class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer, undeclared, help,
-        submitted_by),
-    (SELECT clock_timestamp() AS now) t
-WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
-    SELECT FROM calls c
-    WHERE c.tenant = i.tenant AND c.key = i.key AND c.key IS NOT NULL AND NOT c.refused AND c.content = i.content))
-    AND (i.redrive_of IS NULL OR (
-        SELECT o.id FROM calls o
-        WHERE o.id = i.redrive_of AND (
-            SELECT e.id FROM tombstones e
-            WHERE e.tenant = i.tenant AND e.erased_at IS NULL
-                AND (e.conversation IS NULL OR e.conversation = i.conversation)
-                AND NOT COALESCE(o.submitted_at > e.until_at AND o.redrive_of IS NULL AND o.task_id IS NULL, false)
-            LIMIT 1
-        ) IS NULL
-    ) IS NOT NULL)
+FROM i, (SELECT clock_timestamp() AS now) t
+WHERE (i.key IS NULL OR i.id IN (SELECT call_id FROM keyed))
+    AND (i.redrive_of IS NULL OR i.id IN (SELECT redriven_as FROM redriven))
+    AND (i.task_id IS NULL OR i.id IN (SELECT call_id FROM of_task))
 ON CONFLICT DO NOTHING
 RETURNING id

@@ -2,9 +2,10 @@
 -- whole conversations, and are left out; those of tools up to $5 bytes. The calls are taken first, and each looked up: a plan that joins
 -- the history of all calls takes seconds.
 WITH page AS MATERIALIZED (
-    SELECT * FROM calls
-    WHERE task_id = $1 AND tenant = $2 AND (turn, call_index) > ($3, $4)
-    ORDER BY turn, call_index
+    SELECT c.* FROM task_calls o
+    JOIN calls c ON c.id = o.call_id
+    WHERE o.task_id = $1 AND c.tenant = $2 AND (o.turn, o.call_index) > ($3, $4)
+    ORDER BY o.turn, o.call_index
     LIMIT $6)
 SELECT
     c.id AS "call!", c.turn AS "turn!", c.call_index AS "call_index!", c.tool AS "tool!", h.state AS "state!", c.class, c.message,
@@ -15,7 +16,7 @@ SELECT
     CASE WHEN octet_length(c.repairs::text) <= 65536 THEN c.repairs::text END AS repairs,
     CASE WHEN octet_length(c.details::text) <= 65536 THEN c.details::text END AS details,
     CASE WHEN octet_length(c.undeclared::text) <= 65536 THEN c.undeclared::text END AS undeclared,
-    c.redrive_of, (SELECT n.id FROM calls n WHERE n.redrive_of = c.id) AS redriven_as,
+    c.redrive_of, (SELECT r.redriven_as FROM redriven_calls r WHERE r.call_id = c.id) AS redriven_as,
     COALESCE((
         SELECT json_agg(json_build_object(
             'attempt', a.attempt, 'worker', a.worker, 'started_at', a.started_at, 'ended_at', a.ended_at,

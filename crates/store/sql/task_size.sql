@@ -4,7 +4,7 @@ SELECT (
     COALESCE((
         SELECT sum(octet_length(c.arguments::text) + COALESCE((
             SELECT sum(octet_length(a.output::text)) FROM attempts a WHERE a.call_id = c.id AND a.output IS NOT NULL), 0))
-        FROM calls c WHERE c.task_id = $1), 0)
+        FROM calls_of_tasks c WHERE c.task_id = $1), 0)
     + COALESCE((
         SELECT sum(octet_length(m.content) + COALESCE(octet_length(m.thought), 0) + COALESCE(octet_length(m.calls::text), 0))
         FROM messages m JOIN tasks t ON t.tenant = m.tenant AND t.conversation = m.conversation

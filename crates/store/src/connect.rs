@@ -15,7 +15,7 @@ use sqlx::{
 };
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::{error::StoreError, migrations};
+use crate::{error::StoreError, low_water::LowWater, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -63,6 +63,7 @@ pub struct Store {
     pool: PgPool,
     checkouts: Arc<Semaphore>,
     limit: Duration,
+    pub(crate) low_water: Arc<LowWater>,
 }
 
 impl Store {
@@ -101,7 +102,8 @@ impl Store {
                 })
             })
             .connect_lazy_with(options);
-        Ok(Self { pool, checkouts: Arc::new(Semaphore::new(CHECKOUTS)), limit: config.purpose.limit() })
+        let checkouts = Arc::new(Semaphore::new(CHECKOUTS));
+        Ok(Self { pool, checkouts, limit: config.purpose.limit(), low_water: Arc::default() })
     }
 
     async fn check(&self) -> Result<(), StoreError> {

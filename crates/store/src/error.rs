@@ -41,6 +41,12 @@ pub enum StoreError {
     /// A row holds what this version does not know.
     #[error("unexpected data in the database: {0}")]
     BadData(String),
+    /// No partition of a table takes what is written.
+    #[error(
+        "{0}: the clock of this process is hours ahead of the database's, or no dispatcher could add partitions; \
+         see the log of the dispatchers"
+    )]
+    NoPartition(String),
     /// A registration needs one consumer more than a pool may have.
     #[error("pool {:?} has {} different sets of tools, which is the most allowed", .0.pool, .0.most)]
     FullPool(FullPool),
@@ -101,6 +107,11 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::Configuration(what) => Self::BadAddress(what.to_string()),
+            sqlx::Error::Database(db)
+                if db.code().as_deref() == Some(CHECK) && db.message().starts_with(NO_PARTITION) =>
+            {
+                Self::NoPartition(db.message().to_owned())
+            }
             other => Self::Sql(other),
         }
     }
@@ -129,7 +140,7 @@ impl StoreError {
     /// statement lost a deadlock. Whether a broken one took effect is unknown; guards and keys make that harmless.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout(_) => true,
+            Self::Timeout(_) | Self::NoPartition(_) => true,
             Self::Sql(error) => is_transient(error),
             _ => false,
         }
@@ -164,6 +175,9 @@ impl StoreError {
 const LOGIN: &str = "28";
 /// SQLSTATE: the database does not exist.
 const NO_DATABASE: &str = "3D000";
+/// SQLSTATE: a check was violated; also a row that no partition takes.
+const CHECK: &str = "23514";
+const NO_PARTITION: &str = "no partition of relation";
 const STATEMENT_TIMEOUT: &str = "57014";
 const LOCK_TIMEOUT: &str = "55P03";
 

@@ -19,9 +19,11 @@ mod dead_letters;
 mod error;
 mod forget;
 mod health;
+mod low_water;
 mod migrations;
 mod on_record;
 mod page_key;
+mod partitions;
 mod redrives;
 mod registry;
 mod retention;
@@ -45,6 +47,7 @@ pub use forget::{
     Tombstone,
 };
 pub use health::LockedHealth;
+pub use partitions::{Dropped, Partition};
 pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};

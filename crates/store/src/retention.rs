@@ -20,18 +20,32 @@ pub struct Pruned {
 impl Store {
     /// Looks at the next `limit` tasks behind the id `after`, and deletes the conversations whose last task is among them if
     /// all their tasks ended before `cutoff`; counts tasks, without their calls. Ids begin with the time of submission, so
-    /// the primary key leads straight to the oldest: no table is scanned.
+    /// the primary key leads straight to the oldest: no table is scanned. Calls whose ids were made from `dropped_from` on stay until
+    /// their partitions are dropped.
     ///
     /// A conversation that a new task was submitted to meanwhile stays as it is, and with it the others of this batch,
     /// until the next pass: a model must not be shown half a conversation.
-    pub async fn prune_tasks(&self, cutoff: Time, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
+    pub async fn prune_tasks(
+        &self,
+        cutoff: Time,
+        dropped_from: Time,
+        after: Uuid,
+        limit: u32,
+    ) -> Result<Pruned, StoreError> {
         let bound = first_id_after(cutoff);
         self.run(async {
             let mut db = self.checkout().await?;
             let mut transaction = db.begin().await?;
-            let gone = sqlx::query_file!("sql/prune_tasks.sql", after, bound, cutoff, i64::from(limit))
-                .fetch_one(&mut *transaction)
-                .await?;
+            let gone = sqlx::query_file!(
+                "sql/prune_tasks.sql",
+                after,
+                bound,
+                cutoff,
+                i64::from(limit),
+                first_id(dropped_from)
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
             let continues =
                 sqlx::query_file_scalar!("sql/any_conversation_continues.sql", &gone.tenants, &gone.conversations,)
                     .fetch_one(&mut *transaction)
@@ -58,10 +72,17 @@ impl Store {
         .await
     }
 
-    /// Looks at the next `limit` calls behind the id `after`, and deletes the bare ones that ended before `cutoff`, with their
-    /// attempts and late reports.
-    pub async fn prune_calls(&self, cutoff: Time, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
-        let bound = first_id_after(cutoff);
+    /// Looks at the next `limit` calls behind the id `after`, and deletes those that ended before `cutoff`, but for those of tasks on
+    /// record, with their attempts and late reports. Calls whose ids were made from `dropped_from` on stay until their partitions
+    /// are dropped.
+    pub async fn prune_calls(
+        &self,
+        cutoff: Time,
+        dropped_from: Time,
+        after: Uuid,
+        limit: u32,
+    ) -> Result<Pruned, StoreError> {
+        let bound = first_id_after(cutoff).min(first_id(dropped_from));
         self.run(async {
             let mut db = self.checkout().await?;
             let gone = sqlx::query_file!("sql/prune_calls.sql", after, bound, cutoff, i64::from(limit))
@@ -124,8 +145,13 @@ impl Store {
 /// The smallest version 7 UUID of a later time. Ids are made by dispatchers' clocks, so ten minutes are added for
 /// clocks that differ from the database's; `finished_at` decides in the end.
 pub(crate) fn first_id_after(time: Time) -> Uuid {
-    let ms = (time + TimeDelta::minutes(10)).timestamp_millis();
-    Uuid::from_u128(u128::from(u64::try_from(ms).unwrap_or(0)) << 80)
+    first_id(time + TimeDelta::minutes(10))
+}
+
+/// The smallest version 7 UUID of a time; of times that none can hold, the nearest.
+pub(crate) fn first_id(time: Time) -> Uuid {
+    let ms = u64::try_from(time.timestamp_millis()).unwrap_or(0).min((1 << 48) - 1);
+    Uuid::from_u128(u128::from(ms) << 80)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
-//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `retention`
-//! prunes what ended long ago, `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says
+//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `partitions`
+//! makes tables for what will be written, `retention` prunes what ended long ago, `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says
 //! what a tenant may use, `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what
 //! ended.
 
@@ -26,6 +26,7 @@ mod feeder;
 mod intake;
 mod lists;
 mod new_calls;
+mod partitions;
 mod policies;
 mod publish;
 mod redrives;
@@ -180,6 +181,7 @@ fn start_loops(running: &Running) {
     running.spawn("feed the queue", feed::run);
     running.spawn("watch the streams", watch::run);
     running.spawn("set unreadable messages aside", unreadable::run);
+    running.spawn("add partitions", partitions::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
     running.spawn("carry out redrives", redrives::run);

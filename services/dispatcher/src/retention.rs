@@ -6,12 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_store::{Pruned, Store, StoreError, Time};
+use redial_store::{Dropped, Partition, Pruned, Store, StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{context::Context, wait::until};
+use crate::{
+    context::Context,
+    partitions::{self, Plan},
+    wait::until,
+};
 
 /// Between two passes, at least.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -23,6 +27,11 @@ const CALLS: u32 = 1_000;
 const TASKS: u32 = 100;
 /// After so many batches that were not too large, larger ones are tried again.
 const SOON_AGAIN: u32 = 10;
+/// Calls that are moved when their partition is dropped: everything waits meanwhile, for about a second and a half.
+const MOVED: u32 = 100_000;
+/// How often it is tried to drop a partition while others use it, and the pause between two tries.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(500);
 /// Other rows that one statement deletes.
 const ROWS: u32 = 1_000;
 /// A worker that was not seen for so long is forgotten; with a shorter retention, after that.
@@ -88,18 +97,56 @@ where
     }
 }
 
-/// Deletes what ended before this age: conversations, and bare calls. A failure of one half does not keep the other.
+/// Deletes what ended before this age: conversations, partitions, and single calls. A failure of one part does not keep the others.
 async fn prune(context: &Context, shutdown: &CancellationToken, age: Duration) {
     let store = &context.store;
-    let cutoff = match cutoff(store, age).await {
-        Ok(cutoff) => cutoff,
+    let found = async { Ok::<_, StoreError>((cutoff(store, age).await?, store.partitions().await?)) };
+    let (cutoff, partitions) = match found.await {
+        Ok(found) => found,
         Err(error) => return tracing::warn!(%error, "Failed to prune"),
     };
-    let tasks =
-        pass(TASKS, shutdown, |after, limit| store.prune_tasks(cutoff, after, limit), |after| store.next_task(after));
-    report("tasks", tasks.await);
-    let calls = pass(CALLS, shutdown, |after, limit| store.prune_calls(cutoff, after, limit), |_| ready(Ok(None)));
-    report("calls", calls.await);
+    let Plan { dropped, rows_until } = partitions::plan(&partitions, cutoff, age);
+    let tasks = |after, limit| store.prune_tasks(cutoff, rows_until, after, limit);
+    let (pruned, error) = pass(TASKS, shutdown, tasks, |after| store.next_task(after)).await;
+    report("tasks", (pruned, error));
+    // Calls of tasks that are still on record count as needed, whatever happened to the pass.
+    let mut rows_until = rows_until;
+    for partition in dropped {
+        match drop_partition(store, shutdown, partition, cutoff).await {
+            Ok(Dropped::Done { moved }) => {
+                tracing::info!(partition = partition.number, until = %partition.until, moved, "Dropped a partition");
+            }
+            Ok(Dropped::TooManyNeeded) => rows_until = partition.until,
+            Ok(Dropped::InUse) => {
+                tracing::info!(partition = partition.number, "Others use the tables; the partition is dropped later");
+                break;
+            }
+            Err(error) => {
+                tracing::warn!(partition = partition.number, %error, "Failed to drop a partition");
+                break;
+            }
+        }
+        if rows_until == partition.until {
+            break;
+        }
+    }
+    let calls = |after, limit| store.prune_calls(cutoff, rows_until, after, limit);
+    report("calls", pass(CALLS, shutdown, calls, |_| ready(Ok(None))).await);
+}
+
+async fn drop_partition(
+    store: &Store,
+    shutdown: &CancellationToken,
+    partition: Partition,
+    cutoff: Time,
+) -> Result<Dropped, StoreError> {
+    for _ in 0..TRIES {
+        let dropped = store.drop_partition(partition, cutoff, MOVED).await?;
+        if dropped != Dropped::InUse || until(shutdown, sleep(PAUSE)).await.is_none() {
+            return Ok(dropped);
+        }
+    }
+    Ok(Dropped::InUse)
 }
 
 /// What ended before this time is deleted. It waits for the statistics, but not for long: they may be held up by anything.

@@ -11,13 +11,14 @@ use redial_telemetry::metrics;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, error::DispatcherError, feed::look_at_workers, unreadable, wait::until};
+use crate::{context::Context, error::DispatcherError, feed::look_at_workers, partitions, unreadable, wait::until};
 
 /// Jobs that were published this long before the last check that succeeded may have been lost.
 const MARGIN: Duration = Duration::from_secs(10);
 
 /// Creates what is missing, before any request is answered.
 pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
+    partitions::add(&context.store, context.config.retention).await?;
     context.queue.update_streams().await;
     context.queue.ensure_streams().await?;
     look_at_workers(context, true).await?;

@@ -190,6 +190,12 @@ impl Database {
         Ok(())
     }
 
+    /// Writes the keys of the varied history's calls, and the places of those of tasks.
+    pub(crate) async fn fill_varied_places(&self) -> anyhow::Result<()> {
+        self.pool.execute(include_str!("../sql/fill_varied_places.sql")).await?;
+        Ok(())
+    }
+
     /// Runs a statement that writes entries with these numbers of a varied history.
     pub(crate) async fn fill_varied(
         &self,

@@ -72,7 +72,7 @@ impl TenantStore<'_> {
             .run_again(|| async {
                 let mut db = self.store().checkout().await?;
                 let row = sqlx::query!(
-                    r#"SELECT turn AS "turn!", finished_at IS NULL AS "open!" FROM calls
+                    r#"SELECT turn AS "turn!", finished_at IS NULL AS "open!" FROM calls_of_tasks
                        WHERE task_id = $1 AND tenant = $2 AND call_index = 0 ORDER BY turn DESC LIMIT 1"#,
                     task.0,
                     self.tenant().as_str()

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, clean, column, int, json_list, uint},
+    columns::{bigint, clean, column, int, json_list, lowest, uint},
     connect::Store,
 };
 
@@ -29,10 +29,11 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
     // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
     let mut rows: Vec<Row<'_>> = transitions.iter().map(Row::new).collect();
     rows.sort_unstable_by_key(|row| row.transition.call);
+    let ids = column(&rows, |row| row.transition.call.0);
     sqlx::query_file_as!(
         RawFacts,
         "sql/apply.sql",
-        &column(&rows, |row| row.transition.call.0),
+        &ids,
         &column(&rows, |row| row.transition.guard.state.as_str()) as &[&str],
         &column(&rows, |row| int(row.transition.guard.attempt)),
         &column(&rows, |row| row.transition.guard.worker.as_ref().map(WorkerId::as_str)) as &[Option<&str>],
@@ -58,6 +59,7 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
         &column(&rows, |row| row.retry_at) as &[Option<Time>],
         &column(&rows, Row::output) as &[Option<&str>],
         &column(&rows, |row| row.answered_by) as &[Option<&str>],
+        lowest(&ids),
     )
     .fetch_all(db)
     .await

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, column, int, uint},
+    columns::{bigint, column, int, lowest, uint},
     connect::Store,
 };
 
@@ -148,12 +148,14 @@ impl Store {
     pub async fn requeue(&self, jobs: &[OutgoingJob]) -> Result<u64, StoreError> {
         let mut sorted: Vec<&OutgoingJob> = jobs.iter().collect();
         sorted.sort_unstable_by_key(|job| job.job.call);
+        let ids: Vec<Uuid> = column(&sorted, |job| job.job.call.0);
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_file!(
                 "sql/requeue_jobs.sql",
-                &column(&sorted, |job| job.job.call.0) as &[Uuid],
+                &ids,
                 &column(&sorted, |job| int(job.publish_no)),
+                lowest(&ids),
             )
             .execute(&mut *db)
             .await?;

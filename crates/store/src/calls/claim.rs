@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, int, uint},
+    columns::{bigint, int, lowest, uint},
     connect::Store,
 };
 
@@ -65,6 +65,7 @@ impl Store {
                     &workers as &[&str],
                     lease_ms,
                     &tools as &[&str],
+                    lowest(&ids),
                 )
                 .fetch_all(&mut *db)
                 .await?;

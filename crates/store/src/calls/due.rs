@@ -1,5 +1,7 @@
 //! Calls that are due: locked, and changed in the same transaction.
 
+use std::time::Instant;
+
 use chrono::TimeDelta;
 use redial_records::{CallFacts, CallRecord, Time, Transition};
 use sqlx::PgConnection;
@@ -12,6 +14,7 @@ use super::{
 use crate::{
     StoreError,
     connect::{Store, Transaction},
+    low_water::CallMarks,
 };
 
 /// Due calls that are locked.
@@ -29,36 +32,36 @@ impl Store {
     /// that they keep no other call waiting; if there are no others among these, it is `None` too, and more may be due.
     /// Whoever calls this must not wait for anything until the commit.
     pub async fn lock_due_calls(&self, limit: u32) -> Result<Option<LockedCalls>, StoreError> {
-        self.run(async {
+        let marks = self.low_water.calls().begin(Instant::now());
+        let locked = self.run(async {
             let mut transaction = self.begin().await?;
-            let Loaded { calls, unreadable } = lock_calls(&mut transaction, limit).await?;
+            let Loaded { calls, unreadable } = lock_calls(&mut transaction, limit, marks).await?;
             set_aside(&mut transaction, &unreadable).await?;
             if calls.is_empty() {
                 transaction.commit().await?;
                 return Ok(None);
             }
             Ok(Some(LockedCalls { transaction, calls }))
-        })
-        .await
+        });
+        // The server may be another one now.
+        locked.await.inspect_err(|_| *self.low_water.calls() = CallMarks::default())
     }
 
     /// How long until the next call is due; negative if one is due already, `None` if nothing waits.
     pub async fn next_wake(&self) -> Result<Option<TimeDelta>, StoreError> {
-        let (wake, now) = self
+        let began = Instant::now();
+        let marks = self.low_water.calls().begin(began);
+        let row = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let row = sqlx::query!(
-                    r#"SELECT LEAST(
-                           (SELECT min(wake_at) FROM calls WHERE num_nonnulls(backlog_at) = 0),
-                           (SELECT min(wake_at) FROM calls WHERE num_nonnulls(backlog_at) = 1)) AS wake,
-                       clock_timestamp() AS "now!""#
-                )
-                .fetch_one(&mut *db)
-                .await?;
-                Ok(db.done((row.wake, row.now)))
+                let row =
+                    sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog).fetch_one(&mut *db).await?;
+                Ok(db.done(row))
             })
             .await?;
-        Ok(wake.map(|wake: Time| wake - now))
+        self.low_water.calls().found(row.others, row.backlog, row.now, began);
+        let next = [row.others, row.backlog].into_iter().flatten().min();
+        Ok(next.map(|wake: Time| wake - row.now))
     }
 }
 
@@ -81,9 +84,9 @@ impl LockedCalls {
     }
 }
 
-async fn lock_calls(db: &mut PgConnection, limit: u32) -> Result<Loaded, sqlx::Error> {
-    let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit)).fetch_all(db).await?;
-    Ok(rows.into())
+async fn lock_calls(db: &mut PgConnection, limit: u32, marks: CallMarks) -> Result<Loaded, sqlx::Error> {
+    let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit), marks.others, marks.backlog);
+    Ok(rows.fetch_all(db).await?.into())
 }
 
 async fn set_aside(db: &mut PgConnection, unreadable: &[UnreadableCall]) -> Result<(), sqlx::Error> {

@@ -3,7 +3,11 @@
 use redial_proto::{GrantRef, WorkerId};
 use uuid::Uuid;
 
-use crate::{StoreError, columns::int, connect::Store};
+use crate::{
+    StoreError,
+    columns::{int, lowest},
+    connect::Store,
+};
 
 impl Store {
     /// Marks calls that are still ready, so that these claims for them come too late. Running calls stay as they are, and
@@ -16,7 +20,7 @@ impl Store {
         let claim_ids: Vec<Uuid> = sorted.iter().map(|claim| claim.claim.0).collect();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            sqlx::query_file!("sql/give_up.sql", &ids, &attempts, &claim_ids, worker.as_str())
+            sqlx::query_file!("sql/give_up.sql", &ids, &attempts, &claim_ids, worker.as_str(), lowest(&ids))
                 .execute(&mut *db)
                 .await?;
             db.done(());

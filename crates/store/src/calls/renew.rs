@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, int, uint},
+    columns::{bigint, int, lowest, uint},
     connect::Store,
 };
 
@@ -28,8 +28,15 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let renewed =
-                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after);
+                let renewed = sqlx::query_file!(
+                    "sql/renew.sql",
+                    &ids,
+                    &attempts,
+                    worker.as_str(),
+                    bigint(lease_ms),
+                    after,
+                    lowest(&ids)
+                );
                 let renewed = renewed.fetch_all(&mut *db).await?;
                 Ok(db.done(renewed))
             })

@@ -178,10 +178,8 @@ async fn write(db: &mut PgConnection, calls: &[NewCall], check_after_ms: u64) ->
     let existing = if met.is_empty() {
         0
     } else {
-        let existing = sqlx::query_scalar!(
-            r#"SELECT count(*) AS "count!" FROM calls WHERE redrive_of = ANY ($1) AND redrive_of IS NOT NULL"#,
-            &met
-        );
+        let existing =
+            sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM redriven_calls WHERE call_id = ANY ($1)"#, &met);
         existing.fetch_one(&mut *db).await?
     };
     let existing = u64::try_from(existing).unwrap_or(0);

@@ -153,6 +153,11 @@ impl Made {
         .execute(&mut *db)
         .await
         .unwrap();
+        if let Some((task, turn, call_index)) = self.task {
+            let place =
+                sqlx::query("INSERT INTO task_calls (task_id, turn, call_index, call_id) VALUES ($1, $2, $3, $4)");
+            place.bind(task).bind(turn).bind(call_index).bind(self.id).execute(&mut *db).await.unwrap();
+        }
         for (attempt, number) in self.attempts.iter().zip(1..) {
             sqlx::query(
                 "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, duration_ms, class, output)

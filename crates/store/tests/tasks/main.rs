@@ -10,6 +10,7 @@ mod functions;
 mod inbox;
 mod naming;
 mod pages;
+mod partitions;
 mod reading;
 mod reporting;
 mod retention;

@@ -29,12 +29,12 @@ async fn cancel(fixture: &Fixture, call: &NewCall) {
 async fn prune(fixture: &Fixture, cutoff: Time) -> u64 {
     let (mut after, mut deleted) = (Uuid::nil(), 0);
     loop {
-        let pruned = fixture.store.prune_tasks(cutoff, after, 100).await.unwrap();
+        let pruned = fixture.store.prune_tasks(cutoff, Time::MAX_UTC, after, 100).await.unwrap();
         deleted += pruned.deleted;
         let Some(last) = pruned.last else { break };
         after = last;
     }
-    deleted + fixture.store.prune_calls(cutoff, Uuid::nil(), 100).await.unwrap().deleted
+    deleted + fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 100).await.unwrap().deleted
 }
 
 /// Rows of a task, by table.
@@ -113,7 +113,7 @@ async fn a_pass_continues_behind_the_last_task_that_it_looked_at() {
     fixture.submit("living").await;
     let (mut after, mut batches) = (Uuid::nil(), Vec::new());
     loop {
-        let pruned = fixture.store.prune_tasks(cutoff, after, 2).await.unwrap();
+        let pruned = fixture.store.prune_tasks(cutoff, Time::MAX_UTC, after, 2).await.unwrap();
         batches.push(pruned.deleted);
         let Some(last) = pruned.last else { break };
         after = last;
@@ -132,9 +132,9 @@ async fn a_pass_over_calls_continues_behind_the_last_one_too() {
         cancel(&fixture, call).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
-    let first = fixture.store.prune_calls(cutoff, Uuid::nil(), 3).await.unwrap();
+    let first = fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 3).await.unwrap();
     assert_eq!(first, Pruned { deleted: 0, last: Some(calls[2].id.0) }, "those that live are walked over");
-    let second = fixture.store.prune_calls(cutoff, calls[2].id.0, 3).await.unwrap();
+    let second = fixture.store.prune_calls(cutoff, Time::MAX_UTC, calls[2].id.0, 3).await.unwrap();
     assert_eq!(second, Pruned { deleted: 2, last: Some(calls[4].id.0) });
 }
 

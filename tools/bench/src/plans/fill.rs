@@ -37,6 +37,7 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
         if n + 1 == i64::from(STEPS) {
             database.fill_varied(tasks, 0..all / 50, &past).await?;
             database.fill_varied_steps().await?;
+            database.fill_varied_places().await?;
         }
         note(&format!("{until} calls written"));
     }

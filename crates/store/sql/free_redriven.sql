@@ -1,0 +1,10 @@
+-- Looks at the next $4 redrives behind $1 and before $2, and deletes what is on record of those that ended before $3 or are gone.
+WITH seen AS MATERIALIZED (
+    SELECT call_id, redriven_as FROM redriven_calls
+    WHERE redriven_as > $1 AND redriven_as < $2 ORDER BY redriven_as LIMIT $4
+), freed AS (
+    DELETE FROM redriven_calls r USING seen s
+    WHERE r.call_id = s.call_id
+        AND (SELECT c.id FROM calls c WHERE c.id = s.redriven_as AND (c.finished_at IS NULL OR c.finished_at >= $3)) IS NULL
+)
+SELECT (SELECT s.redriven_as FROM seen s ORDER BY s.redriven_as DESC LIMIT 1) AS last

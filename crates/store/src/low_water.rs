@@ -1,0 +1,150 @@
+//! Low-water marks: where looks for what is due begin.
+//!
+//! While somebody holds an old snapshot, such as a `pg_dump` for an hour, Postgres removes no dead entry of an index. They pile up at
+//! the low end of an index of due times, and every look for what is due would walk over all of them. So a look begins where the one
+//! before found nothing any more, less a margin for transactions that were about to commit then. From time to time one begins at the
+//! lowest entry: what a slower transaction wrote, or a standby that was promoted, is found late and not never.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use chrono::TimeDelta;
+use redial_records::Time;
+
+/// A transaction that takes longer than this is ended by its time limits.
+const MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// Between two marks for an index whose entries are in the order of a sequence: at least the same time.
+const TURN: Duration = Duration::from_secs(10);
+/// Between two looks from the lowest entry on.
+const WHOLE: Duration = Duration::from_mins(5);
+
+/// The marks of one process.
+#[derive(Debug, Default)]
+pub(crate) struct LowWater {
+    calls: Mutex<CallMarks>,
+    tasks: Mutex<TaskMarks>,
+}
+
+impl LowWater {
+    pub(crate) fn calls(&self) -> MutexGuard<'_, CallMarks> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn tasks(&self) -> MutexGuard<'_, TaskMarks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks in the two parts of `calls_wake`. `None`: from the lowest entry on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallMarks {
+    /// Of calls that do not wait in the backlog.
+    pub(crate) others: Option<Time>,
+    /// Of calls that do.
+    pub(crate) backlog: Option<Time>,
+    whole: Option<Instant>,
+}
+
+impl CallMarks {
+    /// Where a look at this moment begins.
+    pub(crate) fn begin(&mut self, at: Instant) -> Self {
+        if self.whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE) {
+            *self = Self::default();
+        }
+        *self
+    }
+
+    /// The lowest entries of both parts, at this time of the database, by a look that began with `self` at that moment.
+    pub(crate) fn found(&mut self, others: Option<Time>, backlog: Option<Time>, now: Time, at: Instant) {
+        let mark = |lowest: Option<Time>| Some(lowest.map_or(now, |lowest| lowest.min(now)) - MARGIN);
+        let whole = self.whole.or(Some(at));
+        *self = Self { others: mark(others), backlog: mark(backlog), whole };
+    }
+}
+
+/// Marks in the inbox and in the index of tasks' due times. `None`: from the lowest entry on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TaskMarks {
+    pub(crate) item: Option<i64>,
+    pub(crate) wake_at: Option<Time>,
+    /// The lowest item at the last turn: the mark from the next turn on.
+    next_item: Option<i64>,
+    turned: Option<Instant>,
+    whole: Option<Instant>,
+}
+
+impl TaskMarks {
+    /// Where a look at this moment begins, and whether the lowest entries are to be read: it is the marks' turn.
+    pub(crate) fn begin(&mut self, at: Instant) -> (Self, bool) {
+        if self.whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE) {
+            *self = Self::default();
+        }
+        (*self, self.turned.is_none_or(|turned| at.duration_since(turned) >= TURN))
+    }
+
+    /// The lowest item, or the last one that there was, and the lowest due time, at this time of the database.
+    pub(crate) fn found(&mut self, item: Option<i64>, wake_at: Option<Time>, now: Time, at: Instant) {
+        *self = Self {
+            item: self.next_item,
+            next_item: item,
+            wake_at: Some(wake_at.map_or(now, |lowest| lowest.min(now)) - MARGIN),
+            turned: Some(at),
+            whole: self.whole.or(Some(at)),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(seconds: i64) -> Time {
+        Time::UNIX_EPOCH + TimeDelta::seconds(seconds)
+    }
+
+    #[test]
+    fn a_look_begins_where_nothing_was_left_less_the_margin() {
+        let (mut marks, start) = (CallMarks::default(), Instant::now());
+        assert!(marks.begin(start).others.is_none());
+        marks.found(Some(time(500)), None, time(1_000), start);
+        let begun = marks.begin(start + Duration::from_secs(1));
+        assert_eq!((begun.others, begun.backlog), (Some(time(490)), Some(time(990))));
+        // What is due later says nothing about what will be written until then.
+        marks.found(Some(time(9_000)), Some(time(20)), time(1_001), start);
+        let begun = marks.begin(start + Duration::from_secs(2));
+        assert_eq!((begun.others, begun.backlog), (Some(time(991)), Some(time(10))));
+    }
+
+    #[test]
+    fn a_look_begins_at_the_lowest_entry_from_time_to_time() {
+        let (mut marks, start) = (CallMarks::default(), Instant::now());
+        marks.begin(start);
+        marks.found(None, None, time(0), start);
+        let almost = start + WHOLE - Duration::from_secs(1);
+        assert!(marks.begin(almost).others.is_some());
+        marks.found(None, None, time(299), almost);
+        assert!(marks.begin(start + WHOLE).others.is_none());
+        let mut marks = TaskMarks::default();
+        marks.begin(start);
+        marks.found(Some(1), None, time(0), start);
+        assert_eq!(marks.begin(start + WHOLE).0.wake_at, None);
+    }
+
+    /// An item that has a lower number may be committed later than one that has been seen.
+    #[test]
+    fn the_mark_of_the_inbox_is_a_turn_old() {
+        let (mut marks, start) = (TaskMarks::default(), Instant::now());
+        let turn = |n| start + TURN * n;
+        assert!(marks.begin(turn(0)).1);
+        marks.found(Some(7), None, time(0), turn(0));
+        let (begun, is_turn) = marks.begin(turn(0) + Duration::from_secs(1));
+        assert!(begun.item.is_none() && !is_turn);
+        assert!(marks.begin(turn(1)).1);
+        marks.found(Some(90), None, time(10), turn(1));
+        assert_eq!(marks.begin(turn(1)).0.item, Some(7));
+        marks.found(Some(95), None, time(20), turn(2));
+        assert_eq!(marks.begin(turn(2)).0.item, Some(90));
+    }
+}

@@ -1,0 +1,155 @@
+//! Partitions of calls and attempts: made ahead, dropped when they are old. The functions of the database do both: a dispatcher's
+//! role may not create or drop tables.
+
+use std::time::Duration;
+
+use redial_records::Time;
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{uint, unsigned},
+    connect::{Connection, Store},
+    retention::first_id,
+};
+
+/// Keys that one statement looks at.
+const KEYS: i64 = 1_000;
+/// How long everybody waits at most for a partition to be dropped, if others still use the tables.
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '50ms'";
+/// How long a statement on a whole partition may take: it reads all of it, or moves what is needed.
+const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '5min'";
+/// A little longer than that.
+const LIMIT: Duration = Duration::from_secs(310);
+
+/// The calls whose ids were made in a time, and their attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Its tables are `calls_<number>` and `attempts_<number>`; 0: what is kept of older ones.
+    pub number: u32,
+    /// Where it begins; `None`: it has no lower bound.
+    pub from: Option<Time>,
+    /// Where it ends, and the next one begins.
+    pub until: Time,
+}
+
+/// What became of a partition that was to be dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// It is gone.
+    Done {
+        /// Calls that were still needed, and moved.
+        moved: u64,
+    },
+    /// More of its calls are still needed than may be moved.
+    TooManyNeeded,
+    /// Others use the tables all the time, such as a `pg_dump`.
+    InUse,
+}
+
+impl Store {
+    /// The partitions, oldest first.
+    pub async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
+        let rows = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query!(
+                    r#"SELECT number, CASE WHEN number > 0 THEN from_at END AS from_at, to_at
+                       FROM call_partitions ORDER BY number"#
+                );
+                let rows = rows.fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        let partition = |(number, from, until)| Partition { number: uint(number), from, until };
+        Ok(rows.into_iter().map(|row| partition((row.number, row.from_at, row.to_at))).collect())
+    }
+
+    /// Makes partitions until the last one ends later than `ahead` from now, each for `width`, but for an hour at least. Returns how
+    /// many; another dispatcher may have made them.
+    pub async fn add_partitions(&self, ahead: Duration, width: Duration) -> Result<u32, StoreError> {
+        let seconds = |duration: Duration| duration.as_secs_f64();
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let added = sqlx::query_scalar!(
+                r#"SELECT add_call_partitions($1::float8 * interval '1 s', $2::float8 * interval '1 s') AS "added!""#,
+                seconds(ahead),
+                seconds(width),
+            );
+            let added = added.fetch_one(&mut *db).await?;
+            Ok(db.done(uint(added)))
+        })
+        .await
+    }
+
+    /// Drops the oldest partition but that which is kept. It must have ended ten minutes before `cutoff` at least. Calls that have
+    /// not ended, or not before `cutoff`, and those of tasks on record are moved to what is kept, `most` at most; keys of the
+    /// others are free from now on.
+    ///
+    /// It may be repeated after an error.
+    pub async fn drop_partition(&self, partition: Partition, cutoff: Time, most: u32) -> Result<Dropped, StoreError> {
+        self.free_keys(partition, cutoff).await?;
+        let number = i32::try_from(partition.number).unwrap_or(i32::MAX);
+        for validate in [false, true] {
+            let bound = sqlx::query!("SELECT bound_kept_calls($1, $2)", number, validate);
+            let done = self.run_apart(async |db| bound.execute(&mut **db).await.map(drop)).await;
+            if let Err(error) = done {
+                return if error.is_timeout() { Ok(Dropped::InUse) } else { Err(error) };
+            }
+        }
+        let most = i32::try_from(most).unwrap_or(i32::MAX);
+        let drop = sqlx::query_scalar!("SELECT drop_call_partition($1, $2, $3)", number, cutoff, most);
+        match self.run_apart(async |db| drop.fetch_one(&mut **db).await).await {
+            Ok(Some(moved)) => Ok(Dropped::Done { moved: unsigned(moved.into()) }),
+            Ok(None) => Ok(Dropped::TooManyNeeded),
+            Err(error) if error.is_timeout() => Ok(Dropped::InUse),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes the keys of the calls of a partition that are not needed any more, and what is on record of redrives, before the calls
+    /// are gone: a key is never that of a call that is not on record.
+    async fn free_keys(&self, partition: Partition, cutoff: Time) -> Result<(), StoreError> {
+        let until = first_id(partition.until);
+        let mut after = Some(Uuid::nil());
+        while let Some(last) = after {
+            after = self
+                .run_again(|| async {
+                    let mut db = self.checkout().await?;
+                    let freed = sqlx::query_file_scalar!("sql/free_keys.sql", last, until, cutoff, KEYS);
+                    let freed = freed.fetch_one(&mut *db).await?;
+                    Ok(db.done(freed))
+                })
+                .await?;
+        }
+        after = Some(Uuid::nil());
+        while let Some(last) = after {
+            after = self
+                .run_again(|| async {
+                    let mut db = self.checkout().await?;
+                    let freed = sqlx::query_file_scalar!("sql/free_redriven.sql", last, until, cutoff, KEYS);
+                    let freed = freed.fetch_one(&mut *db).await?;
+                    Ok(db.done(freed))
+                })
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement on a whole partition, on a connection of its own that is closed afterwards.
+    async fn run_apart<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, StoreError> {
+        let run = async {
+            let mut db = self.checkout().await?;
+            sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *db).await?;
+            sqlx::raw_sql(STATEMENT_TIMEOUT).execute(&mut *db).await?;
+            work(&mut db).await
+        };
+        match tokio::time::timeout(LIMIT, run).await {
+            Ok(done) => Ok(done?),
+            Err(_) => Err(StoreError::Timeout(LIMIT)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Keeps partitions of calls and attempts ahead of time, and decides which of the old ones are dropped.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::TimeDelta;
+use redial_store::{Partition, Store, StoreError, Time};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{context::Context, wait::until};
+
+/// How often it is checked whether there are enough partitions.
+const INTERVAL: Duration = Duration::from_mins(5);
+/// Partitions in a retention: with more of them each statement costs more, with fewer what is old stays longer.
+const IN_A_RETENTION: u32 = 12;
+/// The width of a partition. Hours are the least that the database makes.
+const LEAST_WIDTH: Duration = Duration::from_hours(1);
+const MOST_WIDTH: Duration = Duration::from_hours(30 * 24);
+/// Ids that dispatchers' clocks made may be off by so much, as everywhere else.
+const CLOCKS: TimeDelta = TimeDelta::minutes(10);
+
+/// Makes partitions ahead of time, again and again.
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    while until(&shutdown, sleep(INTERVAL)).await.is_some() {
+        if let Err(error) = add(&context.store, context.config.retention).await {
+            tracing::error!(%error, "Failed to add partitions; submissions will fail once the last one is over");
+        }
+    }
+}
+
+/// Makes partitions for two of them ahead of now.
+pub(crate) async fn add(store: &Store, retention: Option<Duration>) -> Result<(), StoreError> {
+    let width = width(retention);
+    let added = store.add_partitions(width * 2, width).await?;
+    if added > 0 {
+        tracing::info!(added, width_hours = width.as_secs() / 3600, "Added partitions of calls and attempts");
+    }
+    Ok(())
+}
+
+/// The time that a partition spans.
+fn width(retention: Option<Duration>) -> Duration {
+    retention.map_or(MOST_WIDTH, |age| (age / IN_A_RETENTION).clamp(LEAST_WIDTH, MOST_WIDTH))
+}
+
+/// What is done about calls that ended before a cutoff.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Partitions that are dropped, oldest first.
+    pub(crate) dropped: Vec<Partition>,
+    /// Rows are deleted one by one up to here. From here on partitions are dropped, now or soon.
+    pub(crate) rows_until: Time,
+}
+
+/// `partitions`: all of them, oldest first; the first one has no lower bound.
+pub(crate) fn plan(partitions: &[Partition], cutoff: Time, retention: Duration) -> Plan {
+    let mut plan = Plan { dropped: Vec::new(), rows_until: Time::MIN_UTC };
+    // A partition that will be over for longer than the retention soon enough is dropped then. Until then what is in it is kept longer
+    // than it need be, but by less than an eighth of the retention.
+    let soon = TimeDelta::from_std(retention / 8).unwrap_or(TimeDelta::MAX);
+    for partition in partitions {
+        if partition.from.is_none() {
+            plan.rows_until = partition.until;
+        } else if partition.until + CLOCKS <= cutoff {
+            plan.dropped.push(*partition);
+        } else if plan.dropped.is_empty() && partition.until - cutoff > soon {
+            plan.rows_until = partition.until;
+            break;
+        } else {
+            break;
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    fn day(n: i64) -> Time {
+        Time::UNIX_EPOCH + TimeDelta::days(1_000 + n)
+    }
+
+    /// What is kept ends at the first day; each partition at the next one.
+    fn partitions(days: &[i64]) -> Vec<Partition> {
+        let from = [None].into_iter().chain(days.iter().map(|n| Some(day(*n))));
+        let each = (0..).zip(from).zip(days);
+        each.map(|((number, from), until)| Partition { number, from, until: day(*until) }).collect()
+    }
+
+    #[test]
+    fn a_width_is_a_twelfth_of_the_retention_within_bounds() {
+        assert_eq!(width(Some(DAY * 84)), DAY * 7);
+        assert_eq!(width(Some(Duration::from_mins(1))), LEAST_WIDTH);
+        assert_eq!((width(Some(DAY * 3650)), width(None)), (MOST_WIDTH, MOST_WIDTH));
+    }
+
+    #[test]
+    fn partitions_that_ended_before_the_cutoff_are_dropped_oldest_first() {
+        let all = partitions(&[0, 7, 14, 21, 28]);
+        let cutoff = day(15);
+        assert_eq!(plan(&all, cutoff, DAY * 84), Plan { dropped: all[1..3].to_vec(), rows_until: day(0) });
+        // Clocks differ.
+        let Plan { dropped, .. } = plan(&all, day(14) + CLOCKS - TimeDelta::seconds(1), DAY * 84);
+        assert_eq!(dropped, all[1..2]);
+    }
+
+    #[test]
+    fn rows_of_a_partition_that_lasts_too_long_are_deleted_one_by_one() {
+        let all = partitions(&[0, 30, 60]);
+        // Of 84 days an eighth is ten and a half.
+        let rows_until = |cutoff, retention| plan(&all, cutoff, retention).rows_until;
+        assert_eq!(rows_until(day(20), DAY * 84), day(0), "it is dropped in ten days");
+        assert_eq!(rows_until(day(19), DAY * 84), day(30));
+        assert_eq!(rows_until(day(29), DAY), day(30), "the retention is short, and the partition long");
+    }
+}
