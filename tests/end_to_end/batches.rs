@@ -99,7 +99,7 @@ async fn calls_that_were_written_are_accepted_although_their_neighbour_cannot_be
     stack.stop_workers().await;
     // Whoever writes the key waits for this.
     let mut holder = stack.db().begin().await.unwrap();
-    sqlx::query("DELETE FROM calls WHERE id = $1").bind(first.0).execute(&mut *holder).await.unwrap();
+    sqlx::query("DELETE FROM call_keys WHERE call_id = $1").bind(first.0).execute(&mut *holder).await.unwrap();
     let batch = [Submission::new("echo", arguments(json!({"n": 1}))), keyed("k", "{}")];
     let submitted = stack.try_submit_all(&batch);
     let broken = async {

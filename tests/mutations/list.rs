@@ -129,7 +129,10 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     },
     Mutation {
         name: "no sweeper runs",
-        statements: &[("WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp())", "WHERE false")],
+        statements: &[(
+            "num_nonnulls(backlog_at) = 0 AND wake_at >= COALESCE($2::timestamptz, '-infinity') AND wake_at <=",
+            "wake_at >= COALESCE($2::timestamptz, '-infinity') AND false AND wake_at <=",
+        )],
         caught_by: I::EveryCallEnds,
         scenario: Scenario::OneRetry,
         ..NONE
@@ -202,8 +205,9 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "a retry does not wait for its time",
         statements: &[(
-            "WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp())",
-            "WHERE num_nonnulls(backlog_at) = 0 AND wake_at <= (SELECT clock_timestamp()) + interval '1 h'",
+            "num_nonnulls(backlog_at) = 0 AND wake_at >= COALESCE($2::timestamptz, '-infinity') AND wake_at <= (SELECT clock_timestamp())",
+            "num_nonnulls(backlog_at) = 0 AND wake_at >= COALESCE($2::timestamptz, '-infinity') AND wake_at <= (SELECT clock_timestamp())
+                + interval '1 h'",
         )],
         caught_by: I::RetriesWhenDue,
         scenario: Scenario::PatientRetry,

@@ -225,14 +225,14 @@ async fn a_long_time_without_dispatchers_is_caught_up_with_in_steps() {
          UPDATE webhooks SET since = clock_timestamp() - interval '2 h';
          INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                             published_at, attempt, state, finished_at, class, message)
-         SELECT gen_random_uuid(), t.at, t.at, 1000, false, 'redial_webhook', 'webhooks', 'idempotent', 'default', '{}',
+         SELECT ('0000' || substr(gen_random_uuid()::text, 5))::uuid, t.at, t.at, 1000, false, 'redial_webhook', 'webhooks', 'idempotent', 'default', '{}',
                 t.at, 1, 'failed', t.at, 'business_rule', 'no'
          FROM (SELECT clock_timestamp() - interval '50 min' + n * interval '1 ms' AS at FROM generate_series(1, 2500) n) t;
          INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, message, details)
          SELECT id, 1, 'w-1', finished_at, finished_at, class, message, '[]' FROM calls WHERE tool = 'redial_webhook';
          INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                             published_at, attempt, state, finished_at, class, message)
-         SELECT gen_random_uuid(), t.at, t.at, 1000, false, 'echo', 'default', 'read', 'default', '{}',
+         SELECT ('0000' || substr(gen_random_uuid()::text, 5))::uuid, t.at, t.at, 1000, false, 'echo', 'default', 'read', 'default', '{}',
                 t.at, 0, 'cancelled', t.at, 'cancelled', 'it was cancelled'
          FROM (SELECT clock_timestamp() - interval '40 min' AS at) t",
     )
