@@ -13,6 +13,7 @@
 mod error;
 mod folder;
 mod nats;
+mod nats_cluster;
 mod port;
 mod postgres;
 mod process;
@@ -23,8 +24,9 @@ mod supervise;
 mod user;
 
 pub use error::ServerError;
-pub use nats::{Nats, NatsConfig};
-pub use postgres::{Postgres, PostgresConfig};
+pub use nats::{Member, Nats, NatsConfig};
+pub use nats_cluster::NatsCluster;
+pub use postgres::{Postgres, PostgresConfig, Upstream};
 pub use process::Process;
 pub use programs::check_programs;
 pub use rustix::process::Signal;

@@ -17,6 +17,9 @@ use crate::{
 
 mod configuration;
 mod handshake;
+mod member;
+
+pub use member::Member;
 
 /// A crashed server is one process, which ends quickly.
 const REMAINS: Duration = Duration::from_secs(5);
@@ -36,12 +39,14 @@ pub struct NatsConfig {
     /// The `accounts` block of the configuration. It must have the user `redial` with the password `$REDIAL_PASSWORD`, which
     /// this server defines, in an account with JetStream. `None`: one account with only this user.
     pub accounts: Option<String>,
+    /// The cluster that this server is a member of. It then becomes ready with the majority of its members only.
+    pub member: Option<Member>,
 }
 
 impl NatsConfig {
     /// Any port, the default store.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), port: None, store: None, max_store_bytes: None, accounts: None }
+        Self { folder: folder.into(), port: None, store: None, max_store_bytes: None, accounts: None, member: None }
     }
 }
 
@@ -99,12 +104,16 @@ fn start(config: &NatsConfig) -> Result<Nats, ServerError> {
     let program = programs::nats_server()?;
     let folder = Folder::create(&config.folder)?;
     let lock = folder.lock(REMAINS)?;
+    if let Some(member) = &config.member {
+        write_private(&folder.password_file(), &member.password)?;
+    }
     let password = folder.password()?;
     let store = config.store.clone().unwrap_or_else(|| folder.join("jetstream"));
     let file = folder.join("nats.conf");
     let command = |port| {
         let (max, accounts) = (config.max_store_bytes, config.accounts.as_deref());
-        let values = configuration::Values { port, store: &store, password: &password, max, accounts };
+        let member = config.member.as_ref();
+        let values = configuration::Values { port, store: &store, password: &password, max, accounts, member };
         write_private(&file, &values.text())?;
         command(&program, &file)
     };

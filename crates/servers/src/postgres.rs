@@ -22,6 +22,11 @@ use crate::{
 mod command;
 mod initialise;
 mod location;
+mod promote;
+mod upstream;
+
+use location::Home;
+pub use upstream::Upstream;
 
 /// Processes of a crashed Postgres notice its end within milliseconds; one in a long query finishes that first.
 const REMAINS: Duration = Duration::from_secs(20);
@@ -39,12 +44,15 @@ pub struct PostgresConfig {
     pub port: Option<u16>,
     /// Server settings that add to and override the defaults. By default `fsync` and `synchronous_commit` are on.
     pub settings: Vec<(String, String)>,
+    /// The server that the first start on the folder copies, and that this one follows from then on, until it is promoted.
+    /// `None`: the first start creates an empty database.
+    pub standby_of: Option<Upstream>,
 }
 
 impl PostgresConfig {
     /// Any port, no settings.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), port: None, settings: Vec::new() }
+        Self { folder: folder.into(), port: None, settings: Vec::new(), standby_of: None }
     }
 
     /// Adds a setting.
@@ -60,6 +68,8 @@ impl PostgresConfig {
 pub struct Postgres {
     running: Running,
     password: String,
+    programs: PostgresPrograms,
+    home: Home,
 }
 
 impl Postgres {
@@ -81,6 +91,17 @@ impl Postgres {
     /// The port.
     pub fn port(&self) -> u16 {
         self.running.port
+    }
+
+    /// What a standby of this server needs to know.
+    pub fn upstream(&self) -> Upstream {
+        Upstream { port: self.port(), password: self.password.clone() }
+    }
+
+    /// Makes a standby the primary: it begins a new timeline. Returns when it takes writes.
+    pub async fn promote(&self) -> Result<(), ServerError> {
+        let (program, home) = (self.programs.beside("pg_ctl")?, self.home.clone());
+        crate::blocking(move || promote::promote(&program, &home)).await
     }
 
     /// Process id of the server's main process.
@@ -112,7 +133,15 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     let user = home.user.as_ref();
     check_reachable(&programs, user)?;
     let durable = is_durable(&config.settings);
-    initialise::once(&initialise::Inputs { programs: &programs, home: &home, folder: &folder, lock: &lock, durable })?;
+    let upstream = config.standby_of.as_ref();
+    initialise::once(&initialise::Inputs {
+        programs: &programs,
+        home: &home,
+        folder: &folder,
+        lock: &lock,
+        durable,
+        upstream,
+    })?;
     let password = folder.password()?;
     let data = home.data();
     remove_stale_pid_file(&data)?;
@@ -122,7 +151,7 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     };
     let ready = |process: &Process, _| is_ready(&data, process.pid());
     let running = Launch { server: "Postgres", folder: &folder, lock, port: config.port }.run(command, ready)?;
-    Ok(Postgres { running, password })
+    Ok(Postgres { running, password, programs, home })
 }
 
 /// The last value of a setting counts.
@@ -163,9 +192,11 @@ fn ends_soon(pid: &str) -> bool {
     })
 }
 
-/// The pid file's first line is the server's process id, its eighth line the server's state.
+/// The pid file's first line is the server's process id, its eighth line the server's state. A standby stays in a state of its
+/// own, in which it answers questions.
 fn is_ready(data: &Path, pid: u32) -> bool {
     let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let mut lines = text.lines();
-    lines.next() == Some(pid.to_string().as_str()) && lines.nth(6).is_some_and(|state| state.trim() == "ready")
+    let is_own = lines.next() == Some(pid.to_string().as_str());
+    is_own && lines.nth(6).is_some_and(|state| ["ready", "standby"].contains(&state.trim()))
 }

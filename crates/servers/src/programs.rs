@@ -16,6 +16,19 @@ pub(crate) struct PostgresPrograms {
     pub(crate) postgres: PathBuf,
 }
 
+impl PostgresPrograms {
+    /// Another program of the same installation, which few need.
+    pub(crate) fn beside(&self, name: &'static str) -> Result<PathBuf, ServerError> {
+        let file = self.postgres.with_file_name(name);
+        if file.is_file() {
+            return Ok(file);
+        }
+        let looked = self.postgres.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
+        let remedy = "Install the client programs of the same version (Debian, Ubuntu: postgresql-client)".to_owned();
+        Err(ServerError::MissingProgram { program: name, looked, remedy })
+    }
+}
+
 /// The inputs of a search.
 #[derive(Clone, Debug, Default)]
 struct Surroundings {

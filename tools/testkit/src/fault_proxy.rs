@@ -14,22 +14,24 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 pub use faults::Side;
 use faults::{Faults, Traffic};
 
-/// A proxy between a client and a server. Dropping it closes everything.
+/// A proxy between a client and its servers, each of which has an address of its own here. Dropping it closes everything.
 #[derive(Debug)]
 pub struct FaultProxy {
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     faults: watch::Sender<Faults>,
     traffic: Arc<watch::Sender<Traffic>>,
-    accepting: JoinHandle<()>,
+    accepting: Vec<JoinHandle<()>>,
 }
 
 impl FaultProxy {
     /// Listens on a free port and forwards to `target`.
     pub async fn start(target: SocketAddr) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
+        Self::start_for(&[target]).await
+    }
+
+    async fn start_for(servers: &[SocketAddr]) -> Self {
         let none = Faults {
-            target,
+            target: None,
             to_client: false,
             to_server: false,
             delay: Duration::ZERO,
@@ -41,22 +43,32 @@ impl FaultProxy {
         };
         let (faults, seen) = watch::channel(none);
         let traffic = Arc::new(watch::Sender::new(Traffic::default()));
-        let accepting = tokio::spawn(accept(listener, seen, Arc::clone(&traffic)));
-        Self { address, faults, traffic, accepting }
+        let mut proxy = Self { addresses: Vec::new(), faults, traffic, accepting: Vec::new() };
+        for server in servers {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+            proxy.addresses.push(listener.local_addr().unwrap());
+            let accepting = accept(listener, *server, seen.clone(), Arc::clone(&proxy.traffic));
+            proxy.accepting.push(tokio::spawn(accepting));
+        }
+        proxy
     }
 
-    /// Listens on a free port and forwards to the host and port of a URL; also returns that URL through the proxy.
+    /// Listens on free ports and forwards to the hosts and ports of a URL, or of several with commas; also returns that URL
+    /// through the proxy.
     pub async fn before(url: &str) -> (Self, String) {
-        let (_, authority) = url.split_once("://").expect("a URL has a scheme");
-        let host = authority.split('/').next().and_then(|part| part.rsplit('@').next()).unwrap();
-        let proxy = Self::start(host.parse().expect("an address and a port")).await;
-        let through = url.replacen(host, &proxy.address.to_string(), 1);
+        let hosts: Vec<&str> = url.split(',').map(host_and_port).collect();
+        let servers: Vec<SocketAddr> = hosts.iter().map(|host| host.parse().expect("an address and a port")).collect();
+        let proxy = Self::start_for(&servers).await;
+        let through = hosts
+            .iter()
+            .zip(&proxy.addresses)
+            .fold(url.to_owned(), |through, (host, address)| through.replacen(host, &address.to_string(), 1));
         (proxy, through)
     }
 
     /// Where clients connect to.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses[0]
     }
 
     /// Closes all open connections. New ones are accepted.
@@ -99,7 +111,7 @@ impl FaultProxy {
 
     /// Where new connections go to.
     pub fn target(&self, target: SocketAddr) {
-        self.faults.send_modify(|faults| faults.target = target);
+        self.faults.send_modify(|faults| faults.target = Some(target));
     }
 
     /// Connections that are open now.
@@ -122,17 +134,28 @@ impl FaultProxy {
 
 impl Drop for FaultProxy {
     fn drop(&mut self) {
-        self.accepting.abort();
+        self.accepting.iter().for_each(JoinHandle::abort);
         self.cut();
     }
 }
 
-async fn accept(listener: TcpListener, faults: watch::Receiver<Faults>, traffic: Arc<watch::Sender<Traffic>>) {
+/// Of a URL, or of one of its hosts.
+fn host_and_port(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    authority.rsplit('@').next().unwrap_or_default()
+}
+
+async fn accept(
+    listener: TcpListener,
+    server: SocketAddr,
+    faults: watch::Receiver<Faults>,
+    traffic: Arc<watch::Sender<Traffic>>,
+) {
     while let Ok((client, _)) = listener.accept().await {
         let (faults, traffic) = (faults.clone(), Arc::clone(&traffic));
         traffic.send_modify(|traffic| traffic.open += 1);
         tokio::spawn(async move {
-            forward::forward(client, faults, &traffic).await;
+            forward::forward(client, server, faults, &traffic).await;
             traffic.send_modify(|traffic| traffic.open -= 1);
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! | part | is |
 //! | --- | --- |
-//! | [`Servers`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
+//! | [`Servers`], [`PostgresPair`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
 //! | [`Stack`] | dispatchers and workers on a database of their own; fails a test that leaves something behind |
 //! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
 //! | [`scripted_tool`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
@@ -19,11 +19,13 @@ mod home;
 mod ledger;
 mod observer;
 mod paused;
+mod postgres_pair;
 mod process;
 mod raw_nats;
 mod scripted_http;
 mod scripted_tool;
 mod servers;
+mod small_postgres;
 mod stack;
 pub mod validators;
 mod wait;
@@ -37,6 +39,7 @@ pub use home::unique_path;
 pub use ledger::{Entry, Ledger, ToolEvent};
 pub use observer::{Observer, Pause, Progress, Running};
 pub use paused::Paused;
+pub use postgres_pair::PostgresPair;
 pub use process::Process;
 pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};

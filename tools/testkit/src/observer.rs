@@ -40,6 +40,11 @@ impl Observer {
         Self(options.connect_lazy(url).unwrap())
     }
 
+    /// From now on the database is at another address.
+    pub fn turn_to(&self, url: &str) {
+        self.0.set_connect_options(url.parse().unwrap());
+    }
+
     /// Calls and tasks that have not ended.
     pub async fn live(&self) -> Option<u64> {
         let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL)
@@ -91,6 +96,12 @@ impl Observer {
     pub async fn completed_since(&self, since: DateTime<Utc>) -> Option<bool> {
         let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND class IS NULL)";
         self.ask(async |db| sqlx::query_scalar(completed).bind(since).fetch_one(db).await).await
+    }
+
+    /// Calls that were submitted after this.
+    pub async fn submitted_since(&self, since: DateTime<Utc>) -> Option<i64> {
+        let submitted = "SELECT count(*) FROM calls WHERE submitted_at > $1";
+        self.ask(async |db| sqlx::query_scalar(submitted).bind(since).fetch_one(db).await).await
     }
 
     /// A worker's heartbeat came after this.

@@ -11,6 +11,8 @@ use tokio::{
 };
 
 const ANSWER: Duration = Duration::from_secs(25);
+/// Without a leader nobody answers.
+const LEADER: Duration = Duration::from_secs(1);
 const INBOX: &str = "_INBOX.raw";
 
 /// A connection.
@@ -72,6 +74,34 @@ impl RawNats {
     pub async fn jetstream(&mut self, verb: &str, request: &Value) -> Value {
         let reply = self.request(&format!("$JS.API.{verb}"), request.to_string().as_bytes()).await;
         serde_json::from_slice(&reply).unwrap()
+    }
+
+    /// A request to JetStream's API on a connection of its own; `None` if the server cannot be asked, or nobody answers: a
+    /// stream of a cluster may have no leader now.
+    pub async fn ask(url: &str, verb: &str) -> Option<Value> {
+        let ask = async {
+            let (login, address) = url.strip_prefix("nats://")?.rsplit_once('@')?;
+            let (user, password) = login.split_once(':')?;
+            let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false});
+            let mut connection = TcpStream::connect(address).await.ok()?;
+            let ask = format!("CONNECT {options}\r\nSUB {INBOX} 1\r\nPUB $JS.API.{verb} {INBOX} 0\r\n\r\n");
+            connection.write_all(ask.as_bytes()).await.ok()?;
+            let mut lines = BufReader::new(connection).lines();
+            loop {
+                let line = lines.next_line().await.ok()??;
+                // Only the answer is a line of JSON.
+                if let Ok(answer @ Value::Object(_)) = serde_json::from_str(&line) {
+                    return Some(answer);
+                }
+            }
+        };
+        tokio::time::timeout(LEADER, ask).await.ok().flatten()
+    }
+
+    /// The name of the server that leads a stream, if it has a leader now.
+    pub async fn leader(url: &str, stream: &str) -> Option<String> {
+        let info = Self::ask(url, &format!("STREAM.INFO.{stream}")).await?;
+        info["cluster"]["leader"].as_str().map(str::to_owned)
     }
 
     /// Messages on a stream.

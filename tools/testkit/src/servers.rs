@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig};
+use redial_servers::{Nats, NatsCluster, NatsConfig, Postgres, PostgresConfig};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::home;
+use crate::{PostgresPair, home, small_postgres::tuned};
 
 /// The Postgres of all tests of a process; it ends with the process.
 static SHARED: OnceCell<Postgres> = OnceCell::const_new();
@@ -24,6 +24,14 @@ pub struct Servers {
     nats_url: String,
     nats_store: PathBuf,
     nats_crashed: bool,
+    redundant: Redundant,
+}
+
+/// What takes the place of a single server.
+#[derive(Debug, Default)]
+struct Redundant {
+    cluster: Option<NatsCluster>,
+    pair: Option<PostgresPair>,
 }
 
 #[derive(Debug)]
@@ -72,7 +80,51 @@ impl Servers {
             nats_store: nats.store().to_owned(),
             nats: Some(nats),
             nats_crashed: false,
+            redundant: Redundant::default(),
         }
+    }
+
+    /// The same with a cluster of three in place of the one NATS.
+    pub async fn with_cluster(mut self) -> Self {
+        self.stop_nats().await;
+        let (folder, accounts) = (home::folder().join(unique("cluster")), self.nats_config.accounts.clone());
+        let cluster = NatsCluster::start(folder, 3, accounts).await.unwrap_or_else(|e| panic!("{e}"));
+        self.nats_url = cluster.url();
+        self.redundant.cluster = Some(cluster);
+        self
+    }
+
+    /// The same with a primary and its synchronous standby in place of the one Postgres.
+    pub async fn with_standby(mut self) -> Self {
+        if self.own.is_some() {
+            self.stop_postgres().await;
+        }
+        let pair = PostgresPair::start().await;
+        self.postgres_url = pair.url("redial");
+        self.database_url = pair.url(&self.database);
+        self.redundant.pair = Some(pair);
+        self
+    }
+
+    /// The cluster of NATS, if it is one.
+    pub fn cluster(&mut self) -> Option<&mut NatsCluster> {
+        self.redundant.cluster.as_mut()
+    }
+
+    /// Postgres with its standby, if it has one.
+    pub fn pair(&mut self) -> Option<&mut PostgresPair> {
+        self.redundant.pair.as_mut()
+    }
+
+    /// The URL of one server of NATS that runs.
+    pub fn one_nats_url(&self) -> &str {
+        self.redundant.cluster.as_ref().map_or(&self.nats_url, |cluster| cluster.running_url().expect("NATS is down"))
+    }
+
+    /// The test's own database at the host that is the primary now.
+    pub fn primary_url(&self) -> String {
+        let pair = self.redundant.pair.as_ref();
+        pair.map_or_else(|| self.database_url.clone(), |pair| pair.primary_url(&self.database))
     }
 
     /// The URL of an existing database, as a superuser who can create the test's own database.
@@ -103,6 +155,12 @@ impl Servers {
     /// Kills NATS, as a crash does.
     pub async fn kill_nats(&mut self) {
         self.nats_crashed = true;
+        if let Some(cluster) = &mut self.redundant.cluster {
+            for n in 0..cluster.urls().len() {
+                cluster.kill(n).await;
+            }
+            return;
+        }
         self.nats.take().expect("NATS is down already").kill().await;
     }
 
@@ -114,19 +172,39 @@ impl Servers {
 
     /// Shuts NATS down.
     pub async fn stop_nats(&mut self) {
+        if let Some(cluster) = &mut self.redundant.cluster {
+            for n in 0..cluster.urls().len() {
+                cluster.stop(n).await;
+            }
+            return;
+        }
         self.nats.take().expect("NATS is down already").stop().await;
     }
 
     /// Starts NATS again, at the same address.
     pub async fn start_nats(&mut self) {
+        if let Some(cluster) = &mut self.redundant.cluster {
+            return cluster.start_again().await.unwrap_or_else(|e| panic!("{e}"));
+        }
         assert!(self.nats.is_none(), "NATS runs already");
         self.nats = Some(Nats::start(self.nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
     }
 
     /// Removes all streams and consumers, as a lost disk does. NATS must be down.
     pub fn wipe_nats(&self) {
+        if let Some(cluster) = &self.redundant.cluster {
+            return cluster.wipe().unwrap();
+        }
         assert!(self.nats.is_none(), "NATS runs; stop it before its store is removed");
         std::fs::remove_dir_all(&self.nats_store).unwrap();
+    }
+
+    /// Process ids of NATS, to send them signals.
+    pub fn nats_pids(&self) -> Vec<u32> {
+        match &self.redundant.cluster {
+            Some(cluster) => (0..cluster.urls().len()).filter_map(|n| cluster.pid(n)).collect(),
+            None => vec![self.nats_pid()],
+        }
     }
 
     /// Process id of NATS, to send it signals.
@@ -136,16 +214,25 @@ impl Servers {
 
     /// Kills Postgres, as a crash does; only after [`Servers::start_own`].
     pub async fn kill_postgres(&mut self) {
+        if let Some(pair) = &mut self.redundant.pair {
+            return pair.kill_primary().await;
+        }
         self.own_mut().running.take().expect("Postgres is down already").kill().await;
     }
 
     /// Shuts Postgres down; only after [`Servers::start_own`].
     pub async fn stop_postgres(&mut self) {
+        if let Some(pair) = &mut self.redundant.pair {
+            return pair.stop_primary().await;
+        }
         self.own_mut().running.take().expect("Postgres is down already").stop().await;
     }
 
     /// Starts Postgres again, at the same address; only after [`Servers::start_own`].
     pub async fn start_postgres(&mut self) {
+        if let Some(pair) = &mut self.redundant.pair {
+            return pair.start_primary().await;
+        }
         let own = self.own_mut();
         assert!(own.running.is_none(), "Postgres runs already");
         own.running = Some(Postgres::start(own.config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
@@ -153,6 +240,9 @@ impl Servers {
 
     /// Process id of the test's own Postgres, to send it signals; only after [`Servers::start_own`].
     pub fn postgres_pid(&self) -> u32 {
+        if let Some(pair) = &self.redundant.pair {
+            return pair.primary_pid();
+        }
         let own = self.own.as_ref().expect("this Postgres is shared; use Servers::start_own");
         own.running.as_ref().expect("Postgres is down").pid()
     }
@@ -171,14 +261,6 @@ impl Drop for Servers {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-fn tuned(folder: PathBuf) -> PostgresConfig {
-    PostgresConfig::new(folder)
-        .setting("shared_buffers", "32MB")
-        .setting("max_connections", "300")
-        .setting("min_wal_size", "32MB")
-        .setting("max_wal_size", "256MB")
 }
 
 fn unique(what: &str) -> String {

@@ -50,6 +50,8 @@ pub struct Stack {
     pub access: Option<std::path::PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,
+    /// Replicas of the streams that dispatchers that are started later ask for.
+    pub nats_replicas: Option<u32>,
     /// What dispatchers and workers that are started later derive the secrets of webhooks from.
     pub webhook_key: Option<WebhookKey>,
     queue: Queue,
@@ -104,6 +106,7 @@ impl Stack {
             agents: None,
             access: None,
             accept_tools: true,
+            nats_replicas: None,
             webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
             queue,
             db,
@@ -151,7 +154,7 @@ impl Stack {
 
     /// A connection to NATS that sends any bytes.
     pub async fn raw_nats(&self) -> RawNats {
-        RawNats::connect(self.servers.nats_url()).await
+        RawNats::connect(self.servers.one_nats_url()).await
     }
 
     /// A connection through the store, as a dispatcher or a user's command opens it.

@@ -1,4 +1,4 @@
-//! The first start: `initdb`, the password and the database.
+//! The first start: `initdb`, the password and the database; of a standby, a copy of the server that it follows.
 //!
 //! Everything is created in `data.new`, which is renamed to `data` at the end, so that a kill at any moment leaves either
 //! nothing or a complete database. The remains of a killed attempt are removed.
@@ -15,6 +15,7 @@ use std::{
 use super::{
     command::{Program, clean},
     location::Home,
+    upstream::Upstream,
 };
 use crate::{
     Process, ServerError,
@@ -34,6 +35,8 @@ pub(super) struct Inputs<'a> {
     pub(super) lock: &'a File,
     /// False if a crash of the machine may lose the data.
     pub(super) durable: bool,
+    /// The server to copy.
+    pub(super) upstream: Option<&'a Upstream>,
 }
 
 /// Creates the database unless it exists.
@@ -45,11 +48,20 @@ pub(super) fn once(inputs: &Inputs<'_>) -> Result<(), ServerError> {
     }
     let fresh = inputs.home.folder.join("data.new");
     remove_remains(&fresh)?;
+    if let Some(upstream) = inputs.upstream {
+        copy_upstream(inputs, &fresh, upstream)?;
+        return keep(inputs, &fresh, &data);
+    }
     let password_file = hand_over_password(inputs)?;
     let made = initdb(inputs, &fresh, &password_file).and_then(|()| create_database(inputs, &fresh));
     fs::remove_file(&password_file).map_err(ServerError::io("remove", &password_file))?;
     made?;
-    fs::rename(&fresh, &data).map_err(ServerError::io("rename", &fresh))?;
+    keep(inputs, &fresh, &data)
+}
+
+/// What is complete gets its name.
+fn keep(inputs: &Inputs<'_>, fresh: &Path, data: &Path) -> Result<(), ServerError> {
+    fs::rename(fresh, data).map_err(ServerError::io("rename", fresh))?;
     let home = &inputs.home.folder;
     File::open(home).and_then(|folder| folder.sync_all()).map_err(ServerError::io("write", home))
 }
@@ -71,12 +83,15 @@ fn hand_over_password(inputs: &Inputs<'_>) -> Result<PathBuf, ServerError> {
     Ok(file)
 }
 
-fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(), ServerError> {
+/// An empty folder that only the user of the server can enter.
+fn create(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError> {
     fs::create_dir(fresh).map_err(ServerError::io("create", fresh))?;
     fs::set_permissions(fresh, fs::Permissions::from_mode(0o700)).map_err(ServerError::io("close", fresh))?;
-    if let Some(user) = &inputs.home.user {
-        user.own(fresh)?;
-    }
+    inputs.home.user.as_ref().map_or(Ok(()), |user| user.own(fresh))
+}
+
+fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(), ServerError> {
+    create(inputs, fresh)?;
     let user = inputs.home.user.as_ref();
     let mut command = clean(&Program { path: &inputs.programs.initdb, folder: fresh, user })?;
     command.args(["--username=redial", "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-instructions"]);
@@ -101,7 +116,30 @@ fn create_database(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError>
     run("Postgres (creating the database)", command, inputs.folder)
 }
 
-fn run(program: &'static str, mut command: Command, folder: &Folder) -> Result<(), ServerError> {
+/// Copies a running server with `pg_basebackup`, which also writes whom the copy follows.
+fn copy_upstream(inputs: &Inputs<'_>, fresh: &Path, upstream: &Upstream) -> Result<(), ServerError> {
+    // The roles are copied, too.
+    write_private(&inputs.folder.password_file(), &upstream.password)?;
+    create(inputs, fresh)?;
+    let program = inputs.programs.beside("pg_basebackup")?;
+    let mut command = clean(&Program { path: &program, folder: fresh, user: inputs.home.user.as_ref() })?;
+    command.args([
+        "--host=127.0.0.1",
+        "--username=redial",
+        "--no-password",
+        "--checkpoint=fast",
+        "--write-recovery-conf",
+    ]);
+    command.arg(format!("--port={}", upstream.port)).arg("--pgdata").arg(fresh).env("PGPASSWORD", &upstream.password);
+    if !inputs.durable {
+        command.arg("--no-sync");
+    }
+    command.stdin(copy(inputs.lock, inputs.folder)?);
+    run("pg_basebackup", command, inputs.folder)
+}
+
+/// Runs a program to its end.
+pub(super) fn run(program: &'static str, mut command: Command, folder: &Folder) -> Result<(), ServerError> {
     let log = folder.log("initdb.log")?;
     command.stdout(copy(&log.file, folder)?).stderr(copy(&log.file, folder)?);
     let process = Process::spawn(command)?;

@@ -14,7 +14,7 @@ use crate::{ServerError, folder::Folder, user::User};
 const ELSEWHERE: &str = "/var/lib/redial";
 
 /// The folder that holds `data`, and the user that Postgres runs as if it is not this process's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Home {
     pub(super) folder: PathBuf,
     pub(super) user: Option<User>,

@@ -13,7 +13,8 @@ pub enum Side {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
-    pub(super) target: SocketAddr,
+    /// Where new connections go to, if not to the listener's own server.
+    pub(super) target: Option<SocketAddr>,
     /// Nothing is forwarded to this side.
     pub(super) to_client: bool,
     pub(super) to_server: bool,

@@ -1,6 +1,9 @@
 //! One connection through the proxy.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -16,10 +19,15 @@ enum End {
     Lost(Side),
 }
 
-/// Forwards a connection until its end.
-pub(super) async fn forward(mut client: TcpStream, faults: watch::Receiver<Faults>, traffic: &watch::Sender<Traffic>) {
+/// Forwards a connection to a server until its end.
+pub(super) async fn forward(
+    mut client: TcpStream,
+    server: SocketAddr,
+    faults: watch::Receiver<Faults>,
+    traffic: &watch::Sender<Traffic>,
+) {
     let begin = *faults.borrow();
-    let Ok(mut server) = TcpStream::connect(begin.target).await else { return };
+    let Ok(mut server) = TcpStream::connect(begin.target.unwrap_or(server)).await else { return };
     let (_, _) = (client.set_nodelay(true), server.set_nodelay(true));
     let asked = AtomicU64::new(0);
     let end = {

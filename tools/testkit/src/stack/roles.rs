@@ -38,6 +38,7 @@ impl Stack {
             agents: self.agents.clone(),
             access: self.access.clone(),
             accept_tools: self.accept_tools,
+            nats_replicas: self.nats_replicas,
             webhook_key: self.webhook_key.clone(),
             ..DispatcherConfig::new(queue, database_url)
         };
