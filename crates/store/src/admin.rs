@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Connection};
 
 use crate::{
     StoreError,
-    connect::{Purpose, Store, StoreConfig, connect_once, options},
+    connect::{Purpose, Store, StoreConfig, connect_once},
     migrations::{MIGRATIONS, applied},
 };
 
@@ -47,9 +47,6 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
 /// Is there a server, and does it answer?
 pub async fn ping(url: &str) -> Result<(), StoreError> {
     let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
-    let now = Store::open(&config)?.now().await;
-    match now {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.of_connection(&options(url)?)),
-    }
+    let store = Store::open(&config)?;
+    store.now().await.map(drop).map_err(|error| store.told(error))
 }

@@ -1,7 +1,12 @@
 //! Connections: how they are set up, bounded in time, and checked.
 
+mod address;
+mod checkout;
+mod primary;
+mod report;
+
 use std::{
-    ops::{Deref, DerefMut},
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,12 +14,13 @@ use std::{
 use redial_backoff::Backoff;
 use redial_records::Time;
 use sqlx::{
-    ConnectOptions, Connection as _, PgConnection, PgPool, Postgres,
-    pool::PoolConnection,
+    ConnectOptions, Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 use tokio::{sync::Semaphore, time::timeout};
 
+pub(crate) use self::checkout::{Connection, Transaction};
+use self::{address::Address, primary::Hosts};
 use crate::{error::StoreError, low_water::LowWater, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
@@ -31,9 +37,6 @@ const CHECKOUT: Duration = Duration::from_secs(3);
 /// at once, on a busy machine none would be ready in time, and the next round would begin from nothing, without end.
 const CHECKOUTS: usize = 4;
 
-/// A connection that takes longer to return to the pool is closed.
-const RETURN: Duration = Duration::from_secs(2);
-
 /// Between tries to reach a server at the start.
 const RECONNECT: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
 
@@ -49,7 +52,7 @@ pub enum Purpose {
 /// Where the database is.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// `postgres://user:password@host:port/name`.
+    /// `postgres://user:password@host:port/name`. Of several `host:port`, separated by commas, the primary is used.
     pub url: String,
     /// Connections at most.
     pub connections: u32,
@@ -61,6 +64,7 @@ pub struct StoreConfig {
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
+    hosts: Hosts,
     checkouts: Arc<Semaphore>,
     limit: Duration,
     pub(crate) low_water: Arc<LowWater>,
@@ -75,35 +79,49 @@ impl Store {
             tracing::warn!(%error, wait_ms = wait.as_millis(), "Failed to connect to Postgres; trying again");
         };
         // Boxed, because it would make the futures of all callers large.
-        let checked = Box::pin(RECONNECT.retry(|| store.check(), StoreError::is_transient, report)).await;
-        match checked {
-            Ok(()) => Ok(store),
-            Err(error) => Err(error.of_connection(&options(&config.url)?)),
-        }
+        let check = || async {
+            let checked = store.check().await;
+            checked.map_err(|error| store.told(error))
+        };
+        Box::pin(RECONNECT.retry(check, StoreError::is_transient, report)).await?;
+        Ok(store)
+    }
+
+    /// The error of a connection: who was refused, and where.
+    pub(crate) fn told(&self, error: StoreError) -> StoreError {
+        self.hosts.refused().unwrap_or_else(|| error.of_connection(&self.pool.connect_options()))
     }
 
     /// Opens the database without checking anything; connections are made when they are needed.
     pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
-        let options = options(&config.url)?;
-        // The library would ask the log filter for each statement.
-        let options = options.application_name("redial").options(settings(config.purpose)).disable_statement_logging();
+        let prepare = |options: PgConnectOptions| {
+            let options = options.application_name("redial").options(settings(config.purpose));
+            // The library would ask the log filter for each statement.
+            options.disable_statement_logging()
+        };
+        let hosts = Hosts::new(Address::parse(&config.url)?, prepare);
+        let (opened, idle) = (hosts.clone(), hosts.clone());
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
             .acquire_timeout(CHECKOUT)
             // A question to the server before each statement would cost a round trip.
             .test_before_acquire(false)
-            .before_acquire(|connection, meta| {
+            .after_connect(move |connection, _| {
+                let hosts = opened.clone();
+                Box::pin(async move { hosts.check(connection).await })
+            })
+            .before_acquire(move |connection, meta| {
+                let is_current = idle.is_current(meta.age);
                 Box::pin(async move {
-                    if meta.idle_for <= FRESH {
-                        return Ok(true);
+                    if is_current && meta.idle_for > FRESH {
+                        timeout(PING, connection.ping()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
                     }
-                    timeout(PING, connection.ping()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-                    Ok(true)
+                    Ok(is_current)
                 })
             })
-            .connect_lazy_with(options);
-        let checkouts = Arc::new(Semaphore::new(CHECKOUTS));
-        Ok(Self { pool, checkouts, limit: config.purpose.limit(), low_water: Arc::default() })
+            .connect_lazy_with(hosts.first());
+        let (hosts, checkouts) = (hosts.watch(&pool), Arc::new(Semaphore::new(CHECKOUTS)));
+        Ok(Self { pool, hosts, checkouts, limit: config.purpose.limit(), low_water: Arc::default() })
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -125,6 +143,13 @@ impl Store {
                 value,
                 why: "an accepted call could be lost in a crash; set it to on",
             });
+        }
+        let standbys = setting("synchronous_standby_names").await?;
+        if value == "local" && !standbys.is_empty() {
+            tracing::warn!(
+                standbys,
+                "Found synchronous_commit = local in Postgres: a failover can lose accepted calls"
+            );
         }
         if setting("fsync").await? == "off" {
             tracing::warn!("Found fsync = off in Postgres: a power cut can lose accepted calls");
@@ -157,9 +182,15 @@ impl Store {
         began: Instant,
         work: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, StoreError> {
-        match timeout(self.limit.saturating_sub(began.elapsed()), work).await {
-            Ok(done) => Ok(done?),
-            Err(_) => Err(StoreError::Timeout(self.limit)),
+        // Both by reference, because they would make the futures of all callers large.
+        let (work, switched) = (pin!(work), Box::pin(self.hosts.switched()));
+        tokio::select! {
+            done = timeout(self.limit.saturating_sub(began.elapsed()), work) => match done {
+                Ok(done) => Ok(done?),
+                Err(_) => Err(StoreError::Timeout(self.limit)),
+            },
+            // The old one may never answer. As after a timeout, the connection is closed.
+            () = switched => Err(StoreError::NoPrimary("it is another one now; try again".to_owned())),
         }
     }
 
@@ -185,10 +216,14 @@ impl Store {
         let checkout = async {
             // The semaphore is never closed.
             let _turn = self.checkouts.acquire().await;
-            self.pool.acquire().await
+            self.hosts.acquire(&self.pool).await
         };
-        let connection = timeout(CHECKOUT, checkout).await.map_err(|_| sqlx::Error::PoolTimedOut)?;
-        Ok(Connection(Some(connection?)))
+        // Boxed, because it would make the futures of all callers large.
+        match timeout(CHECKOUT, Box::pin(checkout)).await {
+            Ok(Ok(connection)) => Ok(Connection::new(connection)),
+            Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(self.hosts.timed_out()),
+            Ok(Err(error)) => Err(error),
+        }
     }
 
     /// Opens a transaction on a connection of the pool.
@@ -196,7 +231,7 @@ impl Store {
         let began = Instant::now();
         let mut db = self.checkout().await?;
         sqlx::raw_sql("BEGIN").execute(&mut *db).await?;
-        Ok(Transaction { connection: db, began })
+        Ok(Transaction::new(db, began))
     }
 
     /// The database's clock.
@@ -211,6 +246,7 @@ impl Store {
 
     /// Closes all connections.
     pub async fn close(&self) {
+        self.hosts.close();
         self.pool.close().await;
     }
 }
@@ -224,109 +260,25 @@ impl Purpose {
     }
 }
 
-/// The options that an address names. The library would take any scheme for its own.
-pub(crate) fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    match scheme.as_deref() {
-        Some("postgres" | "postgresql") => Ok(url.parse()?),
-        // What stands before :// is no secret if it is one word.
-        Some(other) if other.chars().all(|c| c.is_ascii_alphanumeric()) => {
-            Err(StoreError::BadAddress(format!("it begins with {other}://")))
-        }
-        _ => Err(StoreError::BadAddress("it does not begin with postgres://".to_owned())),
-    }
-}
-
-/// Opens a connection of its own.
+/// Opens a connection of its own to the primary, without limits of time.
 pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> {
-    let options = options(url)?;
-    let connection = PgConnection::connect_with(&options).await;
-    connection.map_err(|error| StoreError::from(error).of_connection(&options))
-}
-
-/// An open transaction. Dropped without a commit, it closes its connection, which rolls it back.
-#[derive(Debug)]
-pub(crate) struct Transaction {
-    connection: Connection,
-    began: Instant,
-}
-
-impl Transaction {
-    /// When it began: all its statements together have one time limit.
-    pub(crate) const fn began(&self) -> Instant {
-        self.began
+    let hosts = Hosts::new(Address::parse(url)?, |options| options);
+    let first = hosts.first();
+    if hosts.are_several() {
+        let pool = PgPoolOptions::new().max_connections(1).acquire_timeout(CHECKOUT).connect_lazy_with(first);
+        let hosts = hosts.watch(&pool);
+        return match timeout(CHECKOUT, hosts.acquire(&pool)).await {
+            Ok(Ok(connection)) => Ok(connection.detach()),
+            Ok(Err(error)) => Err(hosts.refused().unwrap_or_else(|| error.into())),
+            Err(_) => Err(hosts.refused().unwrap_or_else(|| hosts.timed_out().into())),
+        };
     }
-
-    /// Commits, and gives the connection back to the pool.
-    pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql("COMMIT").execute(&mut *self.connection).await?;
-        self.connection.done(());
-        Ok(())
-    }
-
-    /// Undoes everything, and gives the connection back to the pool.
-    pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql("ROLLBACK").execute(&mut *self.connection).await?;
-        self.connection.done(());
-        Ok(())
-    }
-}
-
-impl Deref for Transaction {
-    type Target = PgConnection;
-
-    fn deref(&self) -> &PgConnection {
-        &self.connection
-    }
-}
-
-impl DerefMut for Transaction {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        &mut self.connection
-    }
-}
-
-/// A connection that goes back to the pool only after its work is done. After an error, a timeout, or when its future
-/// is dropped half-way, it is closed instead: a statement may still be running on it, and once the network is silent
-/// the pool would wait for it without end and be one connection short (sqlx issue 4349).
-#[derive(Debug)]
-pub(crate) struct Connection(Option<PoolConnection<Postgres>>);
-
-impl Connection {
-    /// Gives the connection back, and returns the work's result. The pool asks the server once more then, and would
-    /// wait for the answer as long as the network stays silent; so that happens in a task of its own.
-    pub(crate) fn done<T>(mut self, result: T) -> T {
-        if let Some(mut connection) = self.0.take() {
-            tokio::spawn(async move {
-                let _silent = timeout(RETURN, connection.return_to_pool()).await;
-            });
-        }
-        result
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
-            drop(connection.detach());
-        }
-    }
-}
-
-impl Deref for Connection {
-    type Target = PgConnection;
-
-    #[expect(clippy::expect_used, reason = "only done() and drop() take the connection, and both end this value")]
-    fn deref(&self) -> &PgConnection {
-        self.0.as_ref().expect("in use")
-    }
-}
-
-impl DerefMut for Connection {
-    #[expect(clippy::expect_used, reason = "only done() and drop() take the connection, and both end this value")]
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.0.as_mut().expect("in use")
-    }
+    let connection = async {
+        let mut connection = PgConnection::connect_with(&first).await?;
+        hosts.check(&mut connection).await?;
+        Ok::<_, sqlx::Error>(connection)
+    };
+    connection.await.map_err(|error| StoreError::from(error).of_connection(&first))
 }
 
 /// Settings of each connection. Postgres has no time limits by default.

@@ -8,7 +8,7 @@ use sqlx::{migrate::MigrateError, postgres::PgConnectOptions};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The address cannot be used.
-    #[error("database address: {0}; allowed: postgres://user:password@host:port/name")]
+    #[error("database address: {0}; allowed: postgres://user:password@host:port/name, several host:port with commas")]
     BadAddress(String),
     /// The server refused the login, or has no such database. Trying again would not help.
     #[error("Postgres at {address} refused the login of user {user:?}: {reason}; {remedy}")]
@@ -22,6 +22,9 @@ pub enum StoreError {
         /// What to set.
         remedy: &'static str,
     },
+    /// No host takes writes on the newest timeline: a standby was not promoted yet, or an old primary is all that is there.
+    #[error("Postgres has no primary: {0}")]
+    NoPrimary(String),
     /// A setting of the server breaks a promise of Redial.
     #[error("Postgres has {name} = {value}: {why}")]
     UnsafeSetting {
@@ -84,6 +87,11 @@ pub struct FullPool {
     pub identity: Option<String>,
 }
 
+/// A server that must not be used, as an error of the library; it becomes [`StoreError::NoPrimary`].
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NotUsable(pub(crate) String);
+
 /// The library would add the line of the server's source code.
 fn message(error: &sqlx::Error) -> String {
     match error {
@@ -112,6 +120,10 @@ impl From<sqlx::Error> for StoreError {
             {
                 Self::NoPartition(db.message().to_owned())
             }
+            sqlx::Error::Io(error) => match error.get_ref().and_then(|error| error.downcast_ref::<NotUsable>()) {
+                Some(why) => Self::NoPrimary(why.0.clone()),
+                None => Self::Sql(sqlx::Error::Io(error)),
+            },
             other => Self::Sql(other),
         }
     }
@@ -140,7 +152,7 @@ impl StoreError {
     /// statement lost a deadlock. Whether a broken one took effect is unknown; guards and keys make that harmless.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::NoPartition(_) => true,
+            Self::Timeout(_) | Self::NoPartition(_) | Self::NoPrimary(_) => true,
             Self::Sql(error) => is_transient(error),
             _ => false,
         }
@@ -178,6 +190,8 @@ const NO_DATABASE: &str = "3D000";
 /// SQLSTATE: a check was violated; also a row that no partition takes.
 const CHECK: &str = "23514";
 const NO_PARTITION: &str = "no partition of relation";
+/// SQLSTATE: a write on a server that takes none, as after a failover.
+const READ_ONLY: &str = "25006";
 const STATEMENT_TIMEOUT: &str = "57014";
 const LOCK_TIMEOUT: &str = "55P03";
 
@@ -185,13 +199,15 @@ const LOCK_TIMEOUT: &str = "55P03";
 const ONE_AT_A_TIME: &str = "tasks_running";
 
 /// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
-/// 55P03 lock timeout, 57 operator intervention (shutdown, crash recovery). Postgres documentation, appendix A.
+/// 55P03 lock timeout, 57 operator intervention (shutdown, 57P03 starting up), 25006 read-only: a standby, or a primary
+/// that is fenced. Postgres documentation, appendix A.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => {
             db.code().is_some_and(|code| {
-                ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class)) || code == LOCK_TIMEOUT
+                ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
+                    || [LOCK_TIMEOUT, READ_ONLY].contains(&code.as_ref())
             }) || db.constraint() == Some(ONE_AT_A_TIME)
         }
         _ => false,
