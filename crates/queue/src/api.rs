@@ -9,6 +9,8 @@ use crate::{Queue, QueueError, connect::ANSWER};
 const NOT_FOUND: [u64; 3] = [10059, 10014, 10037];
 /// "insufficient storage resources available" and "insufficient resources".
 const NO_ROOM: [u64; 2] = [10047, 10023];
+/// "no suitable peers for placement" and "replicas > 1 not supported in non-clustered mode".
+const TOO_FEW_SERVERS: [u64; 2] = [10005, 10074];
 
 impl Queue {
     /// Sends one request; `Missing` if the stream or consumer does not exist.
@@ -25,6 +27,9 @@ impl Queue {
             }
             Ok(Response::Err { error }) if NO_ROOM.contains(&error.error_code().0) => {
                 Err(QueueError::Full { subject, reason: error.to_string() })
+            }
+            Ok(Response::Err { error }) if TOO_FEW_SERVERS.contains(&error.error_code().0) => {
+                Err(QueueError::TooFewServers { name: name.to_owned(), reason: error.to_string() })
             }
             Ok(Response::Err { error }) => Err(QueueError::nats(name, &error)),
             Err(error) => Err(QueueError::Decode { subject, reason: error.to_string() }),

@@ -13,7 +13,7 @@ use redial_backoff::Backoff;
 use redial_proto::{Door, Tenant, User};
 use tokio::sync::watch;
 
-use crate::{QueueConfig, QueueError, permissions::Refusals};
+use crate::{QueueConfig, QueueError, permissions::Refusals, replicas::Replicas};
 
 /// How long the server may take to answer, unless the caller sets another limit.
 pub(crate) const ANSWER: Duration = Duration::from_secs(2);
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     dropped_by_us: Arc<AtomicBool>,
     /// Sequence number of the job stream's last message when the streams were last checked; 0 before that.
     pub(crate) last_job: AtomicU64,
+    pub(crate) replicas: Replicas,
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
     pub(crate) door: Door,
@@ -108,6 +109,7 @@ impl Queue {
             dropped: Arc::clone(&watcher.dropped),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             last_job: AtomicU64::new(0),
+            replicas: Replicas::default(),
             tenant: config.tenant.clone(),
             user: config.user.clone(),
             door: config.door,

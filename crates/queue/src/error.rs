@@ -99,6 +99,14 @@ pub enum QueueError {
         /// Which.
         name: String,
     },
+    /// Fewer servers of the cluster answer than a stream shall have replicas.
+    #[error("{name}: NATS has too few servers with JetStream for that many replicas: {reason}")]
+    TooFewServers {
+        /// What was asked.
+        name: String,
+        /// The server's message.
+        reason: String,
+    },
     /// A stream or consumer exists with settings that Redial cannot work with.
     #[error("{name}: {field} is {found}; {wanted} is needed (delete it, and the dispatcher creates it again)")]
     Settings {
@@ -145,6 +153,7 @@ impl QueueError {
             | Self::NoResponders { .. }
             | Self::Full { .. }
             | Self::Missing { .. }
+            | Self::TooFewServers { .. }
             | Self::Nats { .. } => true,
             Self::Api(error) => error.code.is_retryable(),
             Self::Url { .. }
@@ -182,6 +191,7 @@ impl QueueError {
             | Self::NoResponders { .. }
             | Self::Full { .. }
             | Self::Missing { .. }
+            | Self::TooFewServers { .. }
             | Self::Nats { .. } => Code::Unavailable,
         }
     }

@@ -1,9 +1,10 @@
 //! Streams and consumers: created if missing, then read back and compared, because an older server silently ignores
 //! settings that it does not know. Only settings known to nats-server 2.9 are used.
 //!
-//! What an operator may tune (limits, replicas, ack wait) is set at creation and left alone afterwards; only settings
-//! that correctness depends on are compared.
+//! What an operator may tune (limits, ack wait, and replicas unless they are a setting of Redial) is set at creation and left
+//! alone afterwards; only settings that correctness depends on are compared.
 
+mod replicas;
 mod settings;
 
 use std::{collections::HashMap, sync::atomic::Ordering};
@@ -218,7 +219,7 @@ impl Queue {
     }
 
     async fn ensure_stream(&self, name: &str, subject: &str) -> Result<StreamInfo, QueueError> {
-        let wanted = settings::stream(name, subject);
+        let wanted = StreamConfig { num_replicas: self.replicas_at_creation(), ..settings::stream(name, subject) };
         let info: StreamInfo = match self.api(&format!("STREAM.INFO.{name}"), Vec::new()).await {
             Err(QueueError::Missing { .. }) => {
                 // Boxed, because it is rare and would make the futures of all callers large.
@@ -229,11 +230,23 @@ impl Queue {
             found => found,
         }?;
         compare_stream(&wanted, &info.config)?;
+        // Boxed, because it is rare.
+        Box::pin(self.replicate(&info.config)).await;
         Ok(info)
     }
 
-    /// A server with little room cannot promise the bytes; it then refuses messages when it is full.
+    /// A cluster that lacks servers keeps a stream on one of them, until the next check finds the others.
     async fn create_stream(&self, wanted: &StreamConfig) -> Result<StreamInfo, QueueError> {
+        match self.create_stream_as(wanted).await {
+            Err(QueueError::TooFewServers { .. }) if wanted.num_replicas > 1 => {
+                self.create_stream_as(&StreamConfig { num_replicas: 1, ..wanted.clone() }).await
+            }
+            done => done,
+        }
+    }
+
+    /// A server with little room cannot promise the bytes; it then refuses messages when it is full.
+    async fn create_stream_as(&self, wanted: &StreamConfig) -> Result<StreamInfo, QueueError> {
         let subject = format!("STREAM.CREATE.{}", wanted.name);
         match self.api(&subject, body(wanted)?).await {
             Err(QueueError::Full { .. }) => {

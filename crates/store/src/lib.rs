@@ -29,6 +29,7 @@ mod registry;
 mod retention;
 mod sessions;
 pub mod stats;
+mod streams;
 mod tasks;
 mod tenant;
 mod tokens;

@@ -32,6 +32,9 @@ pub struct DispatcherConfig {
     /// Tools that other worker identities register, and changes that weaken a tool, wait for nobody. Default: they wait for
     /// `redial tools accept`.
     pub accept_tools: bool,
+    /// Servers of the NATS cluster that keep each stream: put on record, for all dispatchers. Default: what is on record; without
+    /// that, streams stay as they are, and new ones have one replica.
+    pub nats_replicas: Option<u32>,
     /// What the secrets of webhooks are derived from. Default: none, and no webhook can be created.
     pub webhook_key: Option<WebhookKey>,
 }
@@ -43,6 +46,8 @@ impl DispatcherConfig {
     pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_hours(1);
     /// What `retention` may be, if it is set.
     pub const RETENTION: RangeFrom<Duration> = Duration::from_mins(1)..;
+    /// What `nats_replicas` may be. With an even number, no more servers may fail than with one less.
+    pub const NATS_REPLICAS: [u32; 3] = [1, 3, 5];
 
     /// Defaults for everything but the two servers.
     pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
@@ -55,6 +60,7 @@ impl DispatcherConfig {
             agents: None,
             access: None,
             accept_tools: false,
+            nats_replicas: None,
             webhook_key: None,
         }
     }
@@ -80,6 +86,9 @@ impl DispatcherConfig {
         }
         if !Self::LEASE.contains(&self.lease) {
             return wrong(format!("lease is {:?}; allowed: {:?}", self.lease, Self::LEASE));
+        }
+        if let Some(replicas) = self.nats_replicas.filter(|replicas| !Self::NATS_REPLICAS.contains(replicas)) {
+            return wrong(format!("nats_replicas is {replicas}; allowed: 1, 3 or 5"));
         }
         match self.retention {
             Some(age) if !Self::RETENTION.contains(&age) => {

@@ -19,6 +19,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Creates what is missing, before any request is answered.
 pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
     partitions::add(&context.store, context.config.retention).await?;
+    share_replicas(context).await?;
     context.queue.update_streams().await;
     context.queue.ensure_streams().await?;
     look_at_workers(context, true).await?;
@@ -31,6 +32,26 @@ pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
         checked => checked?,
     }
     unreadable::set_aside(context).await;
+    Ok(())
+}
+
+/// Puts the setting on record if there is one, and otherwise takes what is on record.
+async fn share_replicas(context: &Context) -> Result<(), DispatcherError> {
+    let Some(replicas) = context.config.nats_replicas else { return read_replicas(context).await };
+    if replicas > 1 && !context.queue.is_in_cluster() {
+        let what = "this NATS server is not a member of a cluster, so it can keep one replica only";
+        return Err(DispatcherError::Setting(format!("nats_replicas is {replicas}: {what}; allowed here: 1")));
+    }
+    context.store.set_stream_replicas(replicas).await?;
+    context.queue.set_replicas(replicas);
+    Ok(())
+}
+
+/// Another dispatcher may have been started with another number.
+async fn read_replicas(context: &Context) -> Result<(), DispatcherError> {
+    if let Some(replicas) = context.store.stream_replicas().await? {
+        context.queue.set_replicas(replicas);
+    }
     Ok(())
 }
 
@@ -69,6 +90,7 @@ async fn check(context: &Context, last: &mut LastCheck) -> Result<(), Dispatcher
     let consumers = ensure_consumers(context).await;
     let now = context.store.now().await?;
     context.observe_clock(now);
+    read_replicas(context).await?;
     // What was published shortly before a check that failed may be lost, and whatever was published before the stream
     // began is not on it. The stream on record also tells of a store that was wiped while no dispatcher ran.
     let failed_after = last.succeeded_at.filter(|_| last.failed);

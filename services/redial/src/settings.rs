@@ -195,6 +195,10 @@ impl Settings {
         config.agents = self.agents(flags);
         let accept = self.parse("accept_tools", flags.accept_tools.as_ref(), "true or false", |text| text.parse().ok());
         config.accept_tools = problems.keep(accept).flatten().unwrap_or(config.accept_tools);
+        let replicas = self.parse("nats_replicas", flags.nats_replicas.as_ref(), "1, 3 or 5", |text| {
+            text.parse().ok().filter(|replicas| DispatcherConfig::NATS_REPLICAS.contains(replicas))
+        });
+        config.nats_replicas = problems.keep(replicas).flatten();
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
         let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {

@@ -26,7 +26,7 @@ pub(crate) struct Flags {
     /// User in whose name requests are sent, as the NATS server permits [default: local]
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) user: Option<String>,
-    /// Postgres database: postgres://user:password@host:port/name [default: that of `redial dev` in this folder]
+    /// Postgres database: postgres://user:password@host:port/name, several host:port with commas [default: that of `redial dev` in this folder]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
     /// Log filter, such as info or redial=debug [default: info for services, warn for commands]
@@ -55,6 +55,9 @@ pub(crate) struct DispatcherFlags {
     /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) accept_tools: Option<String>,
+    /// Servers of the NATS cluster that keep each stream: 1, 3 or 5; all dispatchers keep to it from then on [default: as it was, and 1 at first]
+    #[arg(long, value_name = "N")]
+    pub(crate) nats_replicas: Option<String>,
     /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,
