@@ -4,6 +4,7 @@
 mod counts;
 mod observed;
 mod positions;
+mod stale;
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -24,7 +25,7 @@ use redial_store::{Gap, Granted, Position, WorkingConsumer};
 use tokio::sync::Notify;
 
 pub(crate) use self::positions::find;
-use self::{counts::Counts, positions::Positions};
+use self::{counts::Counts, positions::Positions, stale::Stale};
 
 /// Workers claim the jobs of a consumer in their order, but for those that are delivered again because a worker died: after
 /// 30 s. A job that is so much older than one that was claimed is lost.
@@ -53,6 +54,7 @@ struct Known {
     /// Consumers with jobs that workers gave back, to take them later. After a crash, nats-server may count some that it
     /// does not have.
     returned: BTreeSet<String>,
+    stale: Stale,
     /// When a worker with the tool was last seen, by tool.
     last_seen: HashMap<String, Time>,
     /// See [`Feeder::seen_until`].
@@ -248,8 +250,18 @@ impl Feeder {
     }
 
     /// Takes note of the unclaimed jobs on the stream.
-    pub(crate) fn set_depths(&self, depths: &HashMap<(String, String), u64>, began: Duration) {
-        self.lock().windows.set_depths(depths, began);
+    pub(crate) fn set_depths(&self, jobs: HashMap<(String, String), u64>, began: Duration) {
+        let Known { windows, stale, .. } = &mut *self.lock();
+        windows.set_depths(&stale.without(jobs), began);
+    }
+
+    /// Takes note of the jobs on the stream of consumers whose depths were just read.
+    pub(crate) fn look_for_stale(&self, jobs: &HashMap<(String, String), u64>, depths: &[(String, ConsumerDepth)]) {
+        let mut known = self.lock();
+        for (consumer, depth) in depths {
+            let on_stream = jobs.iter().filter(|((one, _), _)| one == consumer).map(|(_, count)| count).sum();
+            known.stale.look(consumer, on_stream, *depth);
+        }
     }
 
     /// Takes note of how the jobs of a consumer wait.

@@ -117,13 +117,17 @@ async fn check(context: &Context, last: &mut LastCheck) -> Result<(), Dispatcher
 
 /// Checks all consumers, also after one that there is something wrong with.
 async fn ensure_consumers(context: &Context) -> Result<(), QueueError> {
-    let mut checked = Ok(());
+    let (mut checked, mut depths) = (Ok(()), Vec::new());
     for consumer in context.feeder.live() {
         match context.queue.ensure_jobs(&consumer).await {
-            Ok(depth) => context.feeder.set_depth(&consumer, depth),
+            Ok(depth) => {
+                context.feeder.set_depth(&consumer, depth);
+                depths.push((consumer, depth));
+            }
             Err(error) if error.is_outage() => return Err(error),
             Err(error) => checked = checked.and(Err(error)),
         }
     }
+    context.feeder.look_for_stale(&context.queue.unclaimed_jobs().await?, &depths);
     checked
 }
