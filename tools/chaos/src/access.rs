@@ -74,10 +74,13 @@ impl Login {
         Self { name: format!("{tenant}.{user}"), inbox: user_inbox(tenant, user) }
     }
 
-    /// The URL of a server with this login instead of the one in it.
-    pub(crate) fn url(&self, server: &str) -> String {
-        let address = server.rsplit_once('@').map_or(server, |(_, address)| address);
-        format!("nats://{0}:{0}@{address}", self.name)
+    /// The URLs of servers, with commas, with this login instead of the one in them.
+    pub(crate) fn url(&self, servers: &str) -> String {
+        let with_login = |server: &str| {
+            let address = server.rsplit_once('@').map_or(server, |(_, address)| address);
+            format!("nats://{0}:{0}@{address}", self.name)
+        };
+        servers.split(',').map(with_login).collect::<Vec<_>>().join(",")
     }
 }
 

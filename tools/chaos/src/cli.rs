@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::schedule::Redundancy;
+
 /// Injects random faults into a complete Redial, then checks its guarantees.
 ///
-/// Starts Postgres, NATS, 2 dispatchers and 4 workers of its own, sends calls and tasks of two tenants through them, and
+/// Starts Postgres, NATS, 2 dispatchers and 4 workers of its own (with --cluster three servers of NATS, with --standby two of
+/// Postgres), sends calls and tasks of two tenants through them, and
 /// injects faults at random. At the end it compares what clients received, what tools did and what is on record.
 ///
 /// It also watches the machine: a time in which the machine itself stood still neither accuses Redial of a lost lease, nor
@@ -24,6 +27,7 @@ pub(crate) struct Cli {
 }
 
 #[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunArgs {
     /// Seed of the load and of the faults [default: a random one, which is printed]
     #[arg(long, value_name = "N")]
@@ -43,6 +47,12 @@ pub(crate) struct RunArgs {
     /// Maximum duration of the run; the report names what was left out to keep it
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) minutes: u32,
+    /// NATS is a cluster of three servers that keep three replicas; its faults are those of a cluster then, and not those of a disk
+    #[arg(long)]
+    pub(crate) cluster: bool,
+    /// Postgres has a synchronous standby, which is promoted
+    #[arg(long)]
+    pub(crate) standby: bool,
     /// An interpreter for the workers in Python; without it all workers are in Rust
     #[arg(long, value_name = "FILE", env = "REDIAL_PYTHON")]
     pub(crate) python: Option<PathBuf>,
@@ -55,6 +65,13 @@ pub(crate) struct RunArgs {
     /// Exit code 1 for a missed recovery target, too
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+impl RunArgs {
+    /// Which servers are more than one.
+    pub(crate) const fn redundancy(&self) -> Redundancy {
+        Redundancy { cluster: self.cluster, standby: self.standby }
+    }
 }
 
 #[derive(Subcommand, Debug)]

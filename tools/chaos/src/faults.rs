@@ -1,7 +1,9 @@
 //! Injecting faults, healing them, and measuring how long recovery takes.
 
 mod clients;
+mod failover;
 mod giant;
+mod leaders;
 mod lines;
 mod messages;
 mod outcome;
@@ -63,12 +65,19 @@ pub(crate) struct Injector {
     pub(crate) tool_outages: Vec<(DateTime<Utc>, DateTime<Utc>)>,
     /// When processes were restarted in turn.
     pub(crate) rolling: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    /// How long faults take that take a minute in a usual run.
-    minute: Duration,
+    minutes: Minutes,
+}
+
+/// How long faults take that take a minute in a usual run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Minutes {
+    pub(crate) of_the_whole: Duration,
+    /// That which kills leaders.
+    pub(crate) of_leaders: Duration,
 }
 
 impl Injector {
-    pub(crate) fn new(fixture: Fixture, minute: Duration) -> Self {
+    pub(crate) fn new(fixture: Fixture, minutes: Minutes) -> Self {
         Self {
             fixture,
             // A dispatcher that has just started waits for workers, too.
@@ -83,7 +92,7 @@ impl Injector {
             repeated: 0,
             tool_outages: Vec::new(),
             rolling: Vec::new(),
-            minute,
+            minutes,
         }
     }
 
@@ -117,6 +126,8 @@ impl Injector {
             Fault::Kill(Victim::Nats) => self.kill_nats(step).await,
             Fault::Kill(Victim::Postgres) => self.kill_postgres(step).await,
             Fault::Freeze(victim) => self.freeze(victim, step).await,
+            Fault::KillLeaders => self.kill_leaders().await,
+            Fault::FailOver => self.fail_over(step).await,
             Fault::WipeStore => self.wipe_store().await,
             Fault::WipeLiveStore => self.wipe_live_store(step).await,
             Fault::RollBackStore => self.roll_back_store().await,

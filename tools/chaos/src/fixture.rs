@@ -19,7 +19,7 @@ use crate::{
     disk::Disk,
     echo::Echo,
     load,
-    schedule::{DISPATCHERS, Line, TOOL_WORKERS, WORKERS},
+    schedule::{DISPATCHERS, Line, Redundancy, TOOL_WORKERS, WORKERS},
     stranger, worker,
 };
 
@@ -82,14 +82,21 @@ pub(crate) struct Fixture {
     /// The secret that must not leak.
     pub(crate) secret: String,
     models: PathBuf,
+    /// The setting of the first dispatcher for the replicas of streams.
+    replicas: Option<&'static str>,
     programs: Programs,
 }
 
 impl Fixture {
     /// Starts everything.
-    pub(crate) async fn start(lease: Duration, clock_error: i64, python: Option<Python>) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        lease: Duration,
+        clock_error: i64,
+        redundancy: Redundancy,
+        python: Option<Python>,
+    ) -> anyhow::Result<Self> {
         let disk = Disk::make()?;
-        let servers = Servers::start_own_on(Some(disk.store()), Some(access::accounts()?)).await;
+        let servers = servers(&disk, redundancy).await?;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await?;
         redial_store::admin::migrate(servers.database_url()).await?;
         let (script, models) = (unique_path("script.toml"), unique_path("models.toml"));
@@ -100,7 +107,7 @@ impl Fixture {
         let (client, client_url) = FaultProxy::before(servers.nats_url()).await;
         let secret = format!("canary-{:032x}", rand::random::<u128>());
         let mut fixture = Self {
-            observer: Observer::new(servers.database_url()),
+            observer: Observer::new(&servers.primary_url()),
             echo: Echo::listen(&all_rights, &secret).await?,
             secret,
             servers,
@@ -122,12 +129,13 @@ impl Fixture {
             outputs: Vec::new(),
             wrong_clocks: 0,
             models,
+            replicas: redundancy.cluster.then_some("3"),
             programs: Programs::pin(python)?,
         };
         fixture.start_roles(clock_error).await?;
         let (mallory, rogue) = Self::strangers()?;
-        stranger::eavesdrop(fixture.servers.nats_url(), mallory, fixture.mallory.clone());
-        stranger::eavesdrop(fixture.servers.nats_url(), rogue, fixture.rogue.clone());
+        stranger::eavesdrop(fixture.servers.one_nats_url(), mallory, fixture.mallory.clone());
+        stranger::eavesdrop(fixture.servers.one_nats_url(), rogue, fixture.rogue.clone());
         Ok(fixture)
     }
 
@@ -138,10 +146,10 @@ impl Fixture {
     }
 
     async fn start_roles(&mut self, clock_error: i64) -> anyhow::Result<()> {
-        for _ in 0..DISPATCHERS {
+        for n in 0..DISPATCHERS {
             let (nats, nats_url) = FaultProxy::before(self.servers.nats_url()).await;
             let (postgres, database_url) = FaultProxy::before(self.servers.database_url()).await;
-            let process = self.dispatcher_process(&nats_url, &database_url);
+            let process = self.dispatcher_process(n, &nats_url, &database_url);
             self.dispatchers.push(Dispatcher { process, nats, postgres, nats_url, database_url });
         }
         for n in 0..DISPATCHERS {
@@ -166,13 +174,17 @@ impl Fixture {
         Ok(())
     }
 
-    fn dispatcher_process(&self, nats_url: &str, database_url: &str) -> Process {
+    /// Only the first one has the setting of replicas: the other one must keep to it.
+    fn dispatcher_process(&self, n: usize, nats_url: &str, database_url: &str) -> Process {
         let lease = format!("{}ms", self.lease.as_millis());
         Process::start(&self.programs.redial, |command| {
             command.args(["dispatcher", "--lease", &lease, "--database-connections", "8", "--log-format", "text"]);
             let login = Login::dispatcher();
             command.args(["--nats-url", &login.url(nats_url), "--nats-inbox-prefix", &login.inbox]);
             command.args(["--database-url", database_url]);
+            if let Some(replicas) = self.replicas.filter(|_| n == 0) {
+                command.args(["--nats-replicas", replicas]);
+            }
         })
     }
 
@@ -206,7 +218,7 @@ impl Fixture {
     /// Replaces a dispatcher that has ended.
     pub(crate) fn replace_dispatcher(&mut self, n: usize) {
         let Dispatcher { nats_url, database_url, .. } = &self.dispatchers[n];
-        let new = self.dispatcher_process(nats_url, database_url);
+        let new = self.dispatcher_process(n, nats_url, database_url);
         let old = std::mem::replace(&mut self.dispatchers[n].process, new);
         self.outputs.push((format!("dispatcher-{}", n + 1), old.output()));
     }
@@ -306,7 +318,7 @@ impl Fixture {
     /// Records the state of calls, streams and consumers, to find out why calls do not end.
     pub(crate) async fn diagnose(&mut self) {
         let mut found = self.observer.living().await.unwrap_or_default();
-        let mut nats = RawNats::connect(self.servers.nats_url()).await;
+        let mut nats = RawNats::connect(self.servers.one_nats_url()).await;
         for stream in [JOBS_STREAM, RESULTS_STREAM, INTAKE_STREAM] {
             found.push(nats.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await.to_string());
             // The names of the consumers of jobs follow from what the workers have registered.
@@ -338,6 +350,18 @@ impl Fixture {
         }
         self.outputs.push((name, process.output()));
     }
+}
+
+/// Starts Postgres and NATS.
+async fn servers(disk: &Disk, redundancy: Redundancy) -> anyhow::Result<Servers> {
+    let mut servers = Servers::start_own_on(Some(disk.store()), Some(access::accounts()?)).await;
+    if redundancy.cluster {
+        servers = servers.with_cluster().await;
+    }
+    if redundancy.standby {
+        servers = servers.with_standby().await;
+    }
+    Ok(servers)
 }
 
 /// Connects to NATS with all rights in the account of the dispatchers.

@@ -30,6 +30,8 @@ pub(crate) const MAY_WAIT: [&str; 3] = [FRAGILE, OPTIONAL, ASIDE];
 pub(crate) const MODEL: &str = "played";
 /// One in so many calls has an event at its end, and the tenant's canary in its key.
 const TOLD: u32 = 4;
+/// How long a call of a fault may wait and run, in all.
+const DEADLINE_MS: u64 = 15 * 60 * 1000;
 /// Attempts that a poison call has.
 pub(crate) const POISON_ATTEMPTS: u32 = 3;
 
@@ -139,7 +141,9 @@ pub(crate) fn poison(number: usize) -> Submission {
 
 /// A call that a fault submits; it must succeed.
 pub(crate) fn of_fault(number: u64, tool: &str, orders: &Value) -> Submission {
-    Submission { key: Some(format!("fault-{number}")), ..Submission::new(tool, raw(orders)) }
+    // Thousands may wait on a busy machine, and none may end because of that.
+    let retry = RetryOverride { deadline_ms: Some(DEADLINE_MS), ..RetryOverride::default() };
+    Submission { key: Some(format!("fault-{number}")), retry: Some(retry), ..Submission::new(tool, raw(orders)) }
 }
 
 /// A call that tests whether calls are accepted.

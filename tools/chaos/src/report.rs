@@ -124,7 +124,9 @@ impl Report {
 }
 
 fn command(seed: u64, args: &RunArgs) -> String {
-    let RunArgs { calls, tasks, faults, only, minutes, python, python_workers, .. } = args;
+    let RunArgs { calls, tasks, faults, only, minutes, python, python_workers, cluster, standby, .. } = args;
+    let option = |given: bool, option: &'static str| if given { option } else { "" };
+    let redundant = [option(*cluster, " --cluster"), option(*standby, " --standby")].concat();
     let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
     let python = if python.is_some() && *python_workers != 1 {
         format!(" --python-workers {python_workers}")
@@ -132,7 +134,7 @@ fn command(seed: u64, args: &RunArgs) -> String {
         String::new()
     };
     format!(
-        "./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{only}{python}"
+        "./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{redundant}{only}{python}"
     )
 }
 

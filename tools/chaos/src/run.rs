@@ -23,7 +23,7 @@ use crate::{
     cli::RunArgs,
     client::{Clients, Customer},
     ended::{Ended, LEASE, Over},
-    faults::{Injector, Outcome, Recovery, Target},
+    faults::{Injector, Minutes, Outcome, Recovery, Target},
     fixture::{Fixture, Python},
     load::{self, PlannedCall},
     report::{self, Report},
@@ -43,19 +43,28 @@ const FOLDER: &str = ".redial/chaos";
 /// See the module.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<Report> {
     let (seed, began) = (args.seed.unwrap_or_else(rand::random), Instant::now());
-    let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only);
-    anyhow::ensure!(!plan.is_empty(), "no fault has {:?} in its name; the report of a usual run lists all", args.only);
+    let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only, args.redundancy());
+    anyhow::ensure!(
+        !plan.is_empty(),
+        "no fault of such a run has {:?} in its name; its report lists all (some need --cluster or --standby)",
+        args.only
+    );
     say(&format!("seed {seed}: {} calls, {} tasks, {} faults", args.calls, args.tasks, plan.len()));
     let watchdog = Watchdog::start();
     let python = python(args)?;
-    let fixture = Fixture::start(LEASE, clock_error(seed), python).await.context("the fixture could not be set")?;
-    let nats = nats_version(fixture.servers.nats_url()).await?;
+    let fixture = Fixture::start(LEASE, clock_error(seed), args.redundancy(), python);
+    let fixture = fixture.await.context("the fixture could not be set")?;
+    let nats = nats_version(fixture.servers.one_nats_url()).await?;
     say(&format!("everything runs on nats-server {nats}; {}", limits(&fixture)));
     let whole = Duration::from_mins(1) * args.minutes;
     let time = whole.saturating_sub(WIND_UP.min(whole / 4));
     let clients = clients(args, seed, &fixture, time).await?;
     let mut submitting = clients.start(&fixture.observer);
-    let mut injector = Injector::new(fixture, Duration::from_mins(1).min(whole / MINUTE_PART));
+    let minutes = Minutes {
+        of_the_whole: Duration::from_mins(1).min(whole / MINUTE_PART),
+        of_leaders: Duration::from_mins(1).min(if args.faults == 1 { whole / 2 } else { whole / MINUTE_PART }),
+    };
+    let mut injector = Injector::new(fixture, minutes);
     let steps = inject_faults(&mut injector, &clients, &plan, began + time).await?;
     clients.skip_pauses();
     say("the faults are over; submitting the rest, and waiting until all has ended");

@@ -1,12 +1,14 @@
 //! Which faults, in which order: a pure function of the seed.
 
 mod fault;
+mod redundancy;
 
 use std::fmt;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 
 pub(crate) use fault::{Damage, Fault, Line, Victim};
+pub(crate) use redundancy::Redundancy;
 
 /// Dispatchers of the run.
 pub(crate) const DISPATCHERS: usize = 2;
@@ -27,9 +29,11 @@ pub(crate) struct Step {
 
 /// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults. Each kind is
 /// shown by one of its faults, whose parameters are drawn later.
-const SHARES: [(Fault, usize); 30] = [
+const SHARES: [(Fault, usize); 32] = [
     (Fault::Kill(Victim::Worker(0)), 2),
     (Fault::HostileClients, 1),
+    (Fault::KillLeaders, 1),
+    (Fault::FailOver, 1),
     (Fault::Kill(Victim::Dispatcher(0)), 5),
     (Fault::Kill(Victim::Nats), 4),
     (Fault::Kill(Victim::Postgres), 4),
@@ -65,14 +69,14 @@ const SHARES: [(Fault, usize); 30] = [
 const KILLS_IN_A_ROW: usize = 3;
 
 /// The faults of a run, of some kinds only if there is a text that says which; none if that fits no kind.
-pub(crate) fn plan(seed: u64, faults: usize, only: &str) -> Vec<Step> {
+pub(crate) fn plan(seed: u64, faults: usize, only: &str, redundancy: Redundancy) -> Vec<Step> {
     if only.is_empty() {
-        return all(seed, faults);
+        return all(seed, faults, redundancy);
     }
     let mut steps = Vec::new();
     // How often each kind occurs among so many.
     for round in 0..u64::try_from(faults).unwrap_or(u64::MAX) {
-        let more = all(seed.wrapping_add(round), 64).into_iter().filter(|step| is_wanted(step, only));
+        let more = all(seed.wrapping_add(round), 64, redundancy).into_iter().filter(|step| is_wanted(step, only));
         steps.extend(more);
         if steps.is_empty() || steps.len() >= faults {
             break;
@@ -87,9 +91,9 @@ fn is_wanted(step: &Step, only: &str) -> bool {
     only.split(',').any(|text| step.fault.kind().contains(text.trim()))
 }
 
-fn all(seed: u64, faults: usize) -> Vec<Step> {
+fn all(seed: u64, faults: usize, redundancy: Redundancy) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
-    let mut kinds = kinds(faults);
+    let mut kinds = kinds(faults, redundancy);
     kinds.shuffle(&mut random);
     // The outage of a tool leaves calls that wait for their retry for a long time: it comes early.
     if let Some(place) = kinds.iter().position(|kind| *kind == Fault::ToolOutage) {
@@ -106,10 +110,11 @@ fn all(seed: u64, faults: usize) -> Vec<Step> {
 }
 
 /// So many kinds by their shares, each at least once if there is room for that.
-fn kinds(faults: usize) -> Vec<Fault> {
-    let once = SHARES.iter().map(|(kind, _)| *kind);
-    let more = SHARES.iter().flat_map(|(kind, share)| vec![*kind; share - 1]);
-    let again = SHARES.iter().filter(|(_, share)| *share > 1).flat_map(|(kind, share)| vec![*kind; *share]);
+fn kinds(faults: usize, redundancy: Redundancy) -> Vec<Fault> {
+    let shares = || SHARES.iter().filter(|(kind, _)| kind.fits(redundancy));
+    let once = shares().map(|(kind, _)| *kind);
+    let more = shares().flat_map(|(kind, share)| vec![*kind; share - 1]);
+    let again = shares().filter(|(_, share)| *share > 1).flat_map(|(kind, share)| vec![*kind; *share]);
     let endless = once.chain(more).chain(again.collect::<Vec<_>>().into_iter().cycle());
     let mut room = faults;
     endless
@@ -136,6 +141,8 @@ fn step(kind: Fault, n: usize, random: &mut StdRng) -> Step {
             | Fault::PoisonCall
             | Fault::ToolOutage
             | Fault::RollingRestart
+            | Fault::KillLeaders
+            | Fault::FailOver
     ) || kind.is_misuse();
     let kills_dispatcher = matches!(kind, Fault::Kill(Victim::Dispatcher(_)));
     let also = (!alone && random.random_range(0..6) == 0).then(|| match random.random_range(0..3) {
@@ -193,37 +200,46 @@ mod tests {
 
     use super::*;
 
+    const SINGLE: Redundancy = Redundancy { cluster: false, standby: false };
+
     #[test]
     fn a_seed_is_a_schedule() {
-        assert_eq!(all(7, 64), all(7, 64));
-        assert_ne!(all(7, 64), all(8, 64));
+        assert_eq!(all(7, 64, SINGLE), all(7, 64, SINGLE));
+        assert_ne!(all(7, 64, SINGLE), all(8, 64, SINGLE));
     }
 
     #[test]
     fn every_kind_occurs_in_a_usual_run_of_any_seed() {
         for seed in 0..50 {
-            let kinds: BTreeSet<String> = all(seed, 64).iter().map(|step| step.fault.kind()).collect();
-            assert_eq!(kinds.len(), 30, "{kinds:?}");
+            let kinds = |redundancy| {
+                let steps = all(seed, 64, redundancy);
+                steps.iter().map(|step| step.fault.kind()).collect::<BTreeSet<String>>()
+            };
+            assert_eq!(kinds(SINGLE).len(), 30, "{:?}", kinds(SINGLE));
+            let redundant = kinds(Redundancy { cluster: true, standby: true });
+            assert_eq!(redundant.len(), 29, "{redundant:?}");
+            assert!(redundant.contains("kill -9 leaders of streams") && redundant.contains("Postgres failover"));
         }
     }
 
     #[test]
     fn some_kinds_only() {
-        let steps = plan(1, 5, "disk");
+        let steps = plan(1, 5, "disk", SINGLE);
         assert!(steps.len() == 5 && steps.iter().all(|step| step.fault == Fault::FillDisk), "{steps:?}");
-        assert_eq!(plan(1, 5, "no such fault"), []);
-        assert_eq!(plan(1, 5, "rolling").len(), 5);
-        let both: BTreeSet<String> = plan(1, 30, "disk, poison").iter().map(|step| step.fault.kind()).collect();
+        assert_eq!(plan(1, 5, "no such fault", SINGLE), []);
+        assert_eq!(plan(1, 5, "failover", SINGLE), [], "there is no standby");
+        assert_eq!(plan(1, 5, "rolling", SINGLE).len(), 5);
+        let both: BTreeSet<String> = plan(1, 30, "disk, poison", SINGLE).iter().map(|step| step.fault.kind()).collect();
         assert_eq!(both.into_iter().collect::<Vec<_>>(), ["NATS disk full", "poison call"]);
     }
 
     #[test]
     fn there_are_as_many_as_asked_for() {
         for faults in [1, 2, 3, 10, 60, 64, 500] {
-            assert_eq!(all(1, faults).len(), faults);
+            assert_eq!(all(1, faults, SINGLE).len(), faults);
         }
         for long in [Fault::RollingRestart, Fault::BackloggedOutage] {
-            let times = all(3, 500).iter().filter(|step| step.fault == long).count();
+            let times = all(3, 500, SINGLE).iter().filter(|step| step.fault == long).count();
             assert_eq!(times, 1, "a minute each");
         }
     }
@@ -231,7 +247,7 @@ mod tests {
     #[test]
     fn misuse_comes_alone() {
         let misuse = |kind: &str| ["tool", "pool", "batch", "giant", "hostile"].iter().any(|text| kind.contains(text));
-        let steps: Vec<Step> = (0..50).flat_map(|seed| all(seed, 64)).collect();
+        let steps: Vec<Step> = (0..50).flat_map(|seed| all(seed, 64, SINGLE)).collect();
         let found: BTreeSet<_> = steps.iter().map(|step| step.fault.kind()).filter(|kind| misuse(kind)).collect();
         assert_eq!(found.len(), 9, "{found:?}");
         assert!(steps.iter().all(|step| step.also.is_none() || !misuse(&step.fault.kind())));

@@ -47,7 +47,7 @@ impl Injector {
         .await;
         let theirs = theirs.ok_or_else(|| anyhow::anyhow!("the database did not answer for {PATIENCE:?}"))?;
         let (mallory, rogue) = Fixture::strangers()?;
-        let server = self.fixture.servers.nats_url();
+        let server = self.fixture.servers.one_nats_url();
         let mut mallory = Stranger::connect(server, &mallory, self.fixture.mallory.clone()).await?;
         let mut rogue = Stranger::connect(server, &rogue, self.fixture.rogue.clone()).await?;
         mallory.subscribe_everywhere().await?;

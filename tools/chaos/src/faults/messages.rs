@@ -40,7 +40,7 @@ impl Injector {
     pub(super) async fn hostile_messages(&mut self) -> anyhow::Result<Outcome> {
         let (pulse, last) = (self.pulse(), self.last_dead_letter().await?);
         self.intake_works().await?;
-        let mut nats = RawNats::connect(self.fixture.servers.nats_url()).await;
+        let mut nats = RawNats::connect(self.fixture.servers.one_nats_url()).await;
         let mut sent = Sent::default();
         for payload in hostile::payloads() {
             self.send_garbage(&mut nats, &payload, &mut sent).await;

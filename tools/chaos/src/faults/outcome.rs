@@ -14,8 +14,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum Target {
     WorkerKilled,
     NatsBack,
+    LeaderKilled,
     StoreWiped,
     PostgresBack,
+    Promoted,
     HoleHealed,
     ToolBack,
     PoolBack,

@@ -55,7 +55,8 @@ impl Injector {
     pub(super) async fn kill_nats(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         self.fixture.servers.kill_nats().await;
         // Not at each kill, so that some copies are old when one is put back.
-        if step.measure.is_multiple_of(2) || !self.fixture.disk.has_copy() {
+        let on_disk = self.fixture.servers.cluster().is_none();
+        if on_disk && (step.measure.is_multiple_of(2) || !self.fixture.disk.has_copy()) {
             self.fixture.disk.keep()?;
         }
         tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
@@ -72,7 +73,7 @@ impl Injector {
 
     /// Until a submission is accepted. Asks again and again without waiting for the answer to what was asked before, as
     /// many clients would.
-    async fn accepted(&mut self) -> Option<Duration> {
+    pub(super) async fn accepted(&mut self) -> Option<Duration> {
         let (mut asked, began) = (JoinSet::new(), Instant::now());
         while began.elapsed() < PATIENCE {
             let (control, probe) = (self.fixture.control.clone(), self.probe());
@@ -98,7 +99,7 @@ impl Injector {
             self.fixture.disturb(n);
             self.fixture.paused.push(self.fixture.workers[n].id.clone());
         }
-        let paused = Paused::new(self.pid(victim));
+        let paused: Vec<Paused> = self.pids(victim).into_iter().map(Paused::new).collect();
         tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
             .await;
         drop(paused);
@@ -114,12 +115,12 @@ impl Injector {
         })
     }
 
-    fn pid(&self, victim: Victim) -> u32 {
+    fn pids(&self, victim: Victim) -> Vec<u32> {
         match victim {
-            Victim::Dispatcher(n) => self.fixture.dispatchers[n].process.pid(),
-            Victim::Worker(n) => self.fixture.workers[n].process.pid(),
-            Victim::Nats => self.fixture.servers.nats_pid(),
-            Victim::Postgres => self.fixture.servers.postgres_pid(),
+            Victim::Dispatcher(n) => vec![self.fixture.dispatchers[n].process.pid()],
+            Victim::Worker(n) => vec![self.fixture.workers[n].process.pid()],
+            Victim::Nats => self.fixture.servers.nats_pids(),
+            Victim::Postgres => vec![self.fixture.servers.postgres_pid()],
         }
     }
 
@@ -153,11 +154,11 @@ impl Injector {
     pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
         let (from, began) = (Utc::now(), Instant::now());
         let mut restarts = 0;
-        while began.elapsed() < self.minute {
+        while began.elapsed() < self.minutes.of_the_whole {
             for victim in everything() {
                 self.restart(victim).await?;
                 restarts += 1;
-                if began.elapsed() >= self.minute {
+                if began.elapsed() >= self.minutes.of_the_whole {
                     break;
                 }
             }

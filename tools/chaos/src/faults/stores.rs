@@ -10,7 +10,11 @@ use crate::schedule::Step;
 impl Injector {
     pub(super) async fn wipe_store(&mut self) -> anyhow::Result<Outcome> {
         self.fixture.servers.kill_nats().await;
-        self.fixture.disk.wipe()?;
+        if self.fixture.servers.cluster().is_some() {
+            self.fixture.servers.wipe_nats();
+        } else {
+            self.fixture.disk.wipe()?;
+        }
         self.fixture.servers.start_nats().await;
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }

@@ -87,7 +87,7 @@ impl Injector {
         fs::write(&self.fixture.outage, "")?;
         let outage = self.fixture.outage.clone();
         self.submit(load::FRAGILE, BACKLOG, |n| json!({"n": n, "down_while": outage})).await;
-        tokio::time::sleep(self.minute).await;
+        tokio::time::sleep(self.minutes.of_the_whole).await;
         fs::remove_file(&self.fixture.outage)?;
         let back = Utc::now();
         self.tool_outages.push((from, back));

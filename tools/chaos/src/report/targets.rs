@@ -30,8 +30,10 @@ pub(super) fn rows(ended: &Ended<'_>) -> Vec<TargetRow> {
     let times = [
         (Target::WorkerKilled, "worker killed → its calls run again", LEASE + 2 * second),
         (Target::NatsBack, "NATS back → a call completes", 3 * second),
+        (Target::LeaderKilled, "last leader killed → a call completes", 10 * second),
         (Target::StoreWiped, "NATS back without its store → a call completes", 5 * second),
         (Target::PostgresBack, "Postgres accepts connections → a submission is accepted", second),
+        (Target::Promoted, "standby promoted → a submission is accepted", 2 * second),
         (Target::HoleHealed, "black hole healed → both ends hear each other", 10 * second),
         (Target::ToolBack, "removed tool registered again → all its waiting calls run", 2 * second),
         (Target::PoolBack, "pool has a worker again → all its waiting calls run", 2 * second),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::redundancy::Redundancy;
+
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
@@ -9,6 +11,10 @@ pub(crate) enum Fault {
     Kill(Victim),
     /// SIGSTOP for longer than a lease, then SIGCONT.
     Freeze(Victim),
+    /// The leader of a stream killed and started again, every 5 s for a minute; in a cluster only.
+    KillLeaders,
+    /// Postgres' primary killed, its standby promoted, the old primary back; with a standby only.
+    FailOver,
     /// NATS killed, its store removed, started again.
     WipeStore,
     /// The store removed under the running NATS, which is killed and started again a little later.
@@ -102,11 +108,23 @@ impl Fault {
         )
     }
 
+    /// Whether it can happen to such servers. What happens to a disk happens to a single server.
+    pub(crate) const fn fits(self, redundancy: Redundancy) -> bool {
+        match self {
+            Self::KillLeaders => redundancy.cluster,
+            Self::FailOver => redundancy.standby,
+            Self::WipeLiveStore | Self::RollBackStore | Self::FillDisk => !redundancy.cluster,
+            _ => true,
+        }
+    }
+
     /// The name of the kind: a line of the report.
     pub(crate) fn kind(self) -> String {
         match self {
             Self::Kill(victim) => format!("kill -9 {}", victim.kind()),
             Self::Freeze(victim) => format!("SIGSTOP {}", victim.kind()),
+            Self::KillLeaders => "kill -9 leaders of streams".to_owned(),
+            Self::FailOver => "Postgres failover".to_owned(),
             Self::WipeStore => "NATS store wiped, down".to_owned(),
             Self::WipeLiveStore => "NATS store wiped, live".to_owned(),
             Self::RollBackStore => "NATS store rolled back".to_owned(),
