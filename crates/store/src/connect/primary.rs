@@ -307,12 +307,11 @@ async fn ask_again_and_again(shared: Arc<Shared>, host: usize, pool: PgPool) {
         let reading = {
             let asking = ask(&mut connection, &shared.options[host]);
             tokio::pin!(asking);
-            match timeout(ANSWER, &mut asking).await {
-                Ok(reading) => Some(reading),
-                Err(_) => {
-                    shared.note(host, Err(StoreError::Timeout(ANSWER)), &pool);
-                    timeout(PATIENCE, asking).await.ok()
-                }
+            if let Ok(reading) = timeout(ANSWER, &mut asking).await {
+                Some(reading)
+            } else {
+                shared.note(host, Err(StoreError::Timeout(ANSWER)), &pool);
+                timeout(PATIENCE, asking).await.ok()
             }
         };
         match reading {
