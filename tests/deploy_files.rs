@@ -190,8 +190,8 @@ fn each_service_has_its_own_nats_user_inbox_and_rights() {
             access.workers[&WorkerIdentity::of_name(worker)].pools.iter().map(String::as_str).collect();
         assert_eq!(environment["REDIAL_WORKER_POOLS"], pools.join(","));
     }
-    // Where tools are that name no pool.
-    for pool in ["default", "commands"] {
+    // Where tools are that name no pool, and `echo`.
+    for pool in ["default", "commands", "echo"] {
         assert!(access.workers[&WorkerIdentity::of_name("tools")].pools.contains(pool), "{pool}");
     }
 }
