@@ -5,7 +5,11 @@
 mod collector;
 
 use collector::{Answer, Collector, attribute};
-use opentelemetry_proto::tonic::{resource::v1::Resource, trace::v1::Span};
+use opentelemetry_proto::tonic::{
+    metrics::v1::{metric::Data, number_data_point::Value},
+    resource::v1::Resource,
+    trace::v1::Span,
+};
 use redial_proto::{AgentRef, AgentSpec, TaskSubmission};
 use redial_testkit::{Process, Reply, ScriptedHttp, Servers, Stack};
 use serde_json::json;
@@ -127,6 +131,55 @@ async fn a_model_turn_is_a_chat_in_the_trace() {
     }
     assert!(!format!("{spans:?}").contains("canary-question"), "messages are in no span");
     stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
+    let collector = Collector::start(Answer::Ok).await;
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("tools.toml");
+    std::fs::write(&manifest, MANIFEST.replace("URL", "http://127.0.0.1:9/stock")).unwrap();
+    let stack = Stack::on(Servers::start().await).await;
+    let (nats, database) = (stack.servers.nats_url().to_owned(), stack.servers.database_url().to_owned());
+    let worker = || role("worker", &collector, &["--nats-url", &nats, "--tools", manifest.to_str().unwrap()]);
+    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["dispatcher", "--nats-url", &nats, "--database-url", &database]);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_METRIC_EXPORT_INTERVAL", "200");
+    });
+    dispatcher.line("Dispatcher started").await;
+    let first = worker();
+    stack.offered(&["stock"]).await;
+    first.terminate();
+    assert!(first.ended().await.success(), "{}", first.output());
+    let mut calls = Vec::new();
+    for n in 0..3 {
+        calls.push(stack.call("stock", json!({ "n": n })).await);
+    }
+    redial_testkit::until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
+    for call in calls {
+        stack.cancel(call).await;
+    }
+    redial_testkit::until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
+    // It discards the jobs of the cancelled calls.
+    let _last = worker();
+    stack.finish().await;
+}
+
+/// The last exported number of calls that wait in the pool of the tool.
+fn waiting(collector: &Collector) -> Option<i64> {
+    let posts = collector.posts();
+    let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(collector::Post::metrics);
+    let points =
+        metrics.filter(|metric| metric.name == "redial.queue.waiting").filter_map(|metric| match metric.data {
+            Some(Data::Gauge(gauge)) => Some(gauge.data_points),
+            _ => None,
+        });
+    let mut of_pool =
+        points.flatten().filter(|it| attribute(&it.attributes, "redial.pool").as_deref() == Some("default"));
+    of_pool.next_back().and_then(|point| match point.value {
+        Some(Value::AsInt(value)) => Some(value),
+        _ => None,
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -4,7 +4,7 @@ use std::{sync::OnceLock, time::Duration};
 
 use opentelemetry::{
     KeyValue,
-    metrics::{Counter, Histogram, Meter},
+    metrics::{Counter, Gauge, Histogram, Meter},
 };
 
 use crate::names;
@@ -40,6 +40,8 @@ struct Instruments {
     leases_expired: Counter<u64>,
     results_stale: Counter<u64>,
     queue_age: Histogram<f64>,
+    queue_waiting: Gauge<u64>,
+    queue_oldest: Gauge<f64>,
     batch_size: Histogram<u64>,
     tasks_submitted: Counter<u64>,
     tasks_finished: Counter<u64>,
@@ -48,6 +50,11 @@ struct Instruments {
 }
 
 impl Metrics {
+    /// Whether anything is exported: if not, what costs a query need not be measured.
+    pub const fn are_exported(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Jobs for `consumer` whose publication the queue confirmed.
     pub fn jobs_published(&self, consumer: &str, count: u64) {
         let Some(on) = &self.0 else { return };
@@ -110,6 +117,14 @@ impl Metrics {
     pub fn queue_age(&self, age: Duration) {
         let Some(on) = &self.0 else { return };
         on.queue_age.record(age.as_secs_f64(), &[]);
+    }
+
+    /// So many calls of `pool` are ready and not claimed; the oldest was submitted so long ago.
+    pub fn queue_waits(&self, pool: &str, calls: u64, oldest: Duration) {
+        let Some(on) = &self.0 else { return };
+        let attributes = [text(names::POOL, pool)];
+        on.queue_waiting.record(calls, &attributes);
+        on.queue_oldest.record(oldest.as_secs_f64(), &attributes);
     }
 
     /// A batch of `size` items was processed; `kind` is one of few words: `submit`, `claim`, `report` and so on.
@@ -184,6 +199,16 @@ impl Instruments {
                 "redial.queue.age",
                 "Time from a submission, or from when a retry was due, to its claim",
             ),
+            queue_waiting: meter
+                .u64_gauge("redial.queue.waiting")
+                .with_unit("{call}")
+                .with_description("Calls that are ready and that no worker has claimed, by pool")
+                .build(),
+            queue_oldest: meter
+                .f64_gauge("redial.queue.oldest")
+                .with_unit("s")
+                .with_description("Time since the submission of the oldest of them")
+                .build(),
             batch_size: numbers("redial.batch.size", "{item}", "Items of one transaction or request"),
             tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks, by status"),
             tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by reason"),
@@ -205,7 +230,7 @@ mod tests {
         let rows =
             include_str!("../../../docs/OPERATIONS.md").lines().filter_map(|line| line.strip_prefix("| `redial."));
         let documented: BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap()).collect();
-        assert_eq!(instruments.len(), 16);
+        assert_eq!(instruments.len(), 18);
         assert_eq!(documented, instruments);
     }
 }

@@ -18,6 +18,8 @@ pub const ERROR_TYPE: &str = "error.type";
 
 /// Attribute: the consumer of a set of workers.
 pub const CONSUMER: &str = "redial.consumer";
+/// Attribute: the pool of workers.
+pub const POOL: &str = "redial.pool";
 /// Attribute: state in which a call ended.
 pub const CALL_STATE: &str = "redial.call.state";
 /// Attribute: the status of a submission.

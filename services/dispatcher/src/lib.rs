@@ -4,7 +4,8 @@
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
 //! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `partitions`
-//! makes tables for what will be written, `retention` prunes what ended long ago, `roll_up` keeps the statistics, `redrives` runs ended calls again by a filter, `lists` says
+//! makes tables for what will be written, `retention` prunes what ended long ago, `roll_up` keeps the statistics, `lag` exports
+//! what waits, `redrives` runs ended calls again by a filter, `lists` says
 //! what a tenant may use, `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what
 //! ended.
 
@@ -24,6 +25,7 @@ mod fair_queue;
 mod feed;
 mod feeder;
 mod intake;
+mod lag;
 mod lists;
 mod new_calls;
 mod partitions;
@@ -184,6 +186,7 @@ fn start_loops(running: &Running) {
     running.spawn("add partitions", partitions::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
+    running.spawn("export the lag of the queue", lag::run);
     running.spawn("carry out redrives", redrives::run);
     running.spawn("finish erasures", conversations::finish::run);
     running.spawn("follow ends for webhooks", webhooks::follow::run);
