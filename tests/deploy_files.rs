@@ -1,6 +1,12 @@
-//! `docker-compose.yml` and the files that it uses, as far as they can be checked without a Docker engine.
+//! `docker-compose.yml`, the manifests for Kubernetes and the files that they use, as far as they can be checked without an engine or a
+//! cluster. `./dev compose` runs the former.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+#[path = "deploy_files/kubernetes.rs"]
+mod kubernetes;
+#[path = "shared/python.rs"]
+mod shared;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
