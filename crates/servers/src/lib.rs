@@ -26,9 +26,9 @@ mod user;
 pub use error::ServerError;
 pub use nats::{Member, Nats, NatsConfig};
 pub use nats_cluster::NatsCluster;
-pub use postgres::{Postgres, PostgresConfig, Upstream};
+pub use postgres::{Postgres, PostgresConfig, Upstream, settings_for_machine};
 pub use process::Process;
-pub use programs::check_programs;
+pub use programs::{check_programs, postgres_program};
 pub use rustix::process::Signal;
 pub use supervise::{Server, Supervised};
 

@@ -22,10 +22,12 @@ use crate::{
 mod command;
 mod initialise;
 mod location;
+mod memory;
 mod promote;
 mod upstream;
 
 use location::Home;
+pub use memory::settings_for_machine;
 pub use upstream::Upstream;
 
 /// Processes of a crashed Postgres notice its end within milliseconds; one in a long query finishes that first.

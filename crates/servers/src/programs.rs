@@ -83,6 +83,16 @@ pub(crate) fn postgres() -> Result<PostgresPrograms, ServerError> {
     })
 }
 
+/// Finds another program of the same Postgres, such as `pg_waldump`.
+pub fn postgres_program(name: &'static str) -> Result<PathBuf, ServerError> {
+    let file = postgres()?.postgres.with_file_name(name);
+    first_file(vec![file]).map_err(|looked| ServerError::MissingProgram {
+        program: name,
+        looked: looked.iter().map(|file| file.display().to_string()).collect::<String>(),
+        remedy: "Install the package postgresql, whose programs are complete".to_owned(),
+    })
+}
+
 /// Finds nats-server; the error says where it was searched.
 pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
     const VARIABLE: &str = "REDIAL_NATS_SERVER";

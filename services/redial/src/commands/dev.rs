@@ -126,9 +126,14 @@ async fn start(
     (folder, began): (PathBuf, Instant),
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
+    let settings_of_postgres = match &args.shared_buffers {
+        Some(size) => vec![("shared_buffers".to_owned(), size.clone())],
+        None => redial_servers::settings_for_machine(),
+    };
+    let postgres = PostgresConfig { settings: settings_of_postgres, ..PostgresConfig::new(folder.join("postgres")) };
     let servers = async {
         tokio::try_join!(
-            Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
+            Supervised::start::<Postgres>(postgres),
             Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
         )
     };
