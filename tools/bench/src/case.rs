@@ -32,11 +32,26 @@ pub(crate) enum Case {
     K,
     /// The same load over HTTP and over NATS.
     L,
+    /// The memory of a worker whose HTTP calls all wait for their answers.
+    M,
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 12] =
-        [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F, Self::G, Self::H, Self::I, Self::J, Self::K, Self::L];
+    pub(crate) const ALL: [Self; 13] = [
+        Self::A,
+        Self::B,
+        Self::C,
+        Self::D,
+        Self::E,
+        Self::F,
+        Self::G,
+        Self::H,
+        Self::I,
+        Self::J,
+        Self::K,
+        Self::L,
+        Self::M,
+    ];
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -52,6 +67,7 @@ impl Case {
             Self::J => "j",
             Self::K => "k",
             Self::L => "l",
+            Self::M => "m",
         }
     }
 }
@@ -82,7 +98,7 @@ mod tests {
         }
         assert_eq!(
             "x".parse::<Case>(),
-            Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h, i, j, k, l".to_owned())
+            Err("\"x\" is not a case; allowed: a, b, c, d, e, f, g, h, i, j, k, l, m".to_owned())
         );
     }
 }

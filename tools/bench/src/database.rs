@@ -1,13 +1,13 @@
 //! What the benchmark asks Postgres: how much was written, how calls and tasks ended; and the long history that one case
 //! runs against.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use chrono::{DateTime, Utc};
 use redial_proto::CallId;
 use sqlx::{
     ConnectOptions, Executor, PgPool,
-    postgres::{PgConnectOptions, PgPoolOptions},
+    postgres::{PgConnectOptions, PgPoolOptions, types::Oid},
 };
 use uuid::Uuid;
 
@@ -49,6 +49,11 @@ impl Database {
     /// Creates Redial's tables and connects.
     pub(crate) async fn open(url: &str) -> anyhow::Result<Self> {
         redial_store::admin::migrate(url).await?;
+        Self::connect(url).await
+    }
+
+    /// Connects to a database whose tables exist, perhaps of an older program.
+    pub(crate) async fn connect(url: &str) -> anyhow::Result<Self> {
         Ok(Self { url: url.to_owned(), pool: connect(url, 2).await? })
     }
 
@@ -69,12 +74,49 @@ impl Database {
         Ok(sqlx::query_scalar("SELECT split_part(version(), ' on ', 1)").fetch_one(&self.pool).await?)
     }
 
+    /// A setting of the server, as it shows it.
+    pub(crate) async fn setting(&self, name: &str) -> anyhow::Result<String> {
+        Ok(sqlx::query_scalar("SELECT current_setting($1)").bind(name).fetch_one(&self.pool).await?)
+    }
+
     /// Bytes of write-ahead log since the server was initialised.
     pub(crate) async fn wal_bytes(&self) -> anyhow::Result<u64> {
         let bytes: i64 = sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
             .fetch_one(&self.pool)
             .await?;
         Ok(u64::try_from(bytes)?)
+    }
+
+    /// Where the write-ahead log ends, on disk.
+    pub(crate) async fn wal_position(&self) -> anyhow::Result<String> {
+        Ok(sqlx::query_scalar("SELECT pg_current_wal_flush_lsn()::text").fetch_one(&self.pool).await?)
+    }
+
+    /// Bytes of write-ahead log between two positions.
+    pub(crate) async fn wal_between(&self, from: &str, until: &str) -> anyhow::Result<u64> {
+        let bytes: i64 = sqlx::query_scalar("SELECT ($2::pg_lsn - $1::pg_lsn)::bigint")
+            .bind(from)
+            .bind(until)
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(u64::try_from(bytes)?)
+    }
+
+    /// The names of tables and indexes by the numbers of their database and file. A partition has the name of its whole,
+    /// the table of large values that of its table.
+    pub(crate) async fn relations(&self) -> anyhow::Result<HashMap<(u32, u32), String>> {
+        let relations: Vec<(Oid, Oid, String)> = sqlx::query_as(
+            "SELECT d.oid, pg_relation_filenode(c.oid)::oid,
+                 COALESCE(o.relname || ' (large values)', w.relname)::text || CASE WHEN n.nspname = 'pg_catalog' THEN ' (catalog)' ELSE '' END
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN pg_database d
+             LEFT JOIN pg_class w ON w.oid = COALESCE(pg_partition_root(c.oid), c.oid)
+             LEFT JOIN pg_index i ON i.indexrelid = c.oid
+             LEFT JOIN pg_class o ON o.reltoastrelid = COALESCE(i.indrelid, c.oid)
+             WHERE d.datname = current_database() AND pg_relation_filenode(c.oid) IS NOT NULL",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(relations.into_iter().map(|(database, file, name)| ((database.0, file.0), name)).collect())
     }
 
     /// Bytes of all tables of a schema, their indexes and compressed values included.

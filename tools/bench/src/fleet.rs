@@ -19,17 +19,25 @@ pub(crate) const NATS_URL: &str = "REDIAL_NATS_URL";
 /// The program of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Program {
-    /// `redial`, which was built beside this program.
+    /// `redial`.
     Redial,
     /// This program.
     Own,
 }
 
+/// What processes run on, and the program `redial` that they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Their working folder, for logs.
+    pub(crate) folder: PathBuf,
+    pub(crate) nats_url: String,
+    pub(crate) database_url: String,
+    pub(crate) redial: PathBuf,
+}
+
 /// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
 pub(crate) struct Fleet {
-    folder: PathBuf,
-    nats_url: String,
-    database_url: String,
+    place: Place,
     pub(crate) dispatchers: Vec<Process>,
     pub(crate) workers: Vec<Process>,
     gateways: Vec<Process>,
@@ -38,14 +46,12 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts dispatchers.
     pub(crate) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
-        let mut fleet = Self {
-            folder: servers.folder.clone(),
-            nats_url: servers.nats_url().to_owned(),
-            database_url: database.url.clone(),
-            dispatchers: Vec::new(),
-            workers: Vec::new(),
-            gateways: Vec::new(),
-        };
+        Self::start_at(servers.place(database)?, dispatchers).await
+    }
+
+    /// The same at any place.
+    pub(crate) async fn start_at(place: Place, dispatchers: usize) -> anyhow::Result<Self> {
+        let mut fleet = Self { place, dispatchers: Vec::new(), workers: Vec::new(), gateways: Vec::new() };
         for _ in 0..dispatchers {
             fleet.add_dispatcher().await?;
         }
@@ -98,20 +104,14 @@ impl Fleet {
         stop(std::mem::take(&mut self.dispatchers)).await;
     }
 
-    /// Starts a process and waits until it says that it is ready. Its settings come only from here: the folder has
-    /// no settings file, and Redial's variables are not passed on.
+    /// Starts a process and waits until it says that it is ready.
     async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
+        let program = match program {
+            Program::Redial => self.place.redial.clone(),
+            Program::Own => std::env::current_exe()?,
+        };
         let log = self.log();
-        let file = File::create(&log)?;
-        let mut command = Process::command(program.path()?)?;
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
-            command.env_remove(name);
-        }
-        command.args(args).current_dir(&self.folder);
-        command.env(NATS_URL, &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
-        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
-        command.stdout(file.try_clone()?).stderr(file);
-        let process = Process::spawn(command)?;
+        let process = self.place.spawn(&program, args, &log)?;
         ready(&process, &log).await?;
         Ok(process)
     }
@@ -123,20 +123,40 @@ impl Fleet {
     }
 
     fn log_of(&self, n: u32) -> PathBuf {
-        self.folder.join(format!("process-{n}.log"))
+        self.place.folder.join(format!("process-{n}.log"))
     }
 }
 
-impl Program {
-    fn path(self) -> anyhow::Result<PathBuf> {
-        let own = std::env::current_exe()?;
-        let path = match self {
-            Self::Redial => own.with_file_name("redial"),
-            Self::Own => own,
-        };
-        anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
-        Ok(path)
+impl Place {
+    /// Creates Redial's tables with its program.
+    pub(crate) async fn migrate(&self) -> anyhow::Result<()> {
+        let log = self.folder.join("migrate.log");
+        let status = self.spawn(&self.redial, &["migrate"], &log)?.ended().await;
+        anyhow::ensure!(status.success(), "migrate ended with {status}:\n{}", fs::read_to_string(log)?);
+        Ok(())
     }
+
+    /// Starts a process. Its settings come only from here: the folder has no settings file, and Redial's variables are
+    /// not passed on.
+    fn spawn(&self, program: &Path, args: &[&str], log: &Path) -> anyhow::Result<Process> {
+        let file = File::create(log)?;
+        let mut command = Process::command(program)?;
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
+            command.env_remove(name);
+        }
+        command.args(args).current_dir(&self.folder);
+        command.env(NATS_URL, &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
+        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
+        command.stdout(file.try_clone()?).stderr(file);
+        Ok(Process::spawn(command)?)
+    }
+}
+
+/// The program `redial` that was built beside this one.
+pub(crate) fn built_here() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("redial");
+    anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
+    Ok(path)
 }
 
 /// What each role logs once it serves.

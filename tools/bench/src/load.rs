@@ -20,6 +20,8 @@ const BATCH: usize = 500;
 const AT_ONCE: usize = 8;
 /// A tool that answers at once with its arguments.
 pub(crate) const ECHO: &str = "echo";
+/// The worker that has it.
+pub(crate) const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
 
 pub(crate) struct Load<'a> {
     queue: &'a Queue,

@@ -2,23 +2,27 @@
 //!
 //! The baseline is the bare work that any system of this shape must do for a call: one insert, one message to a worker,
 //! one update to running, one message back, one update to done with the result inserted; in batches, pipelined, with
-//! the same durability. Rounds alternate between the two, so that a noisy machine affects both alike, and ratios are
-//! what counts.
+//! the same durability, with one call in a message or with 50. Each round measures all sides in turns, so that a noisy
+//! machine affects all alike, and ratios are what counts.
 //!
 //! | file | does |
 //! | --- | --- |
 //! | `case.rs`, `plan.rs` | the cases, and how much of each |
 //! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own |
-//! | `rounds.rs` | runs every case once a round |
+//! | `rounds.rs`, `turns.rs` | runs every case once a round; the order of what is compared |
+//! | `before.rs` | an older program, measured beside the one that was built |
 //! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
 //! | `unserved.rs` | measures beside calls that nobody can run |
-//! | `baseline.rs` | runs the baseline |
+//! | `waiting_http.rs` | holds back the answers to HTTP calls |
+//! | `baseline.rs` | runs the baseline, and finds its fastest tuning |
+//! | `wal.rs` | shows what writes the write-ahead log |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
 //! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
 //! | `plans.rs` | asks documented questions of a long history, and prints their plans |
 //! | `history.rs` | keeps recorded runs, and compares a run with the last of them |
 
 mod baseline;
+mod before;
 mod case;
 mod cli;
 mod database;
@@ -37,7 +41,10 @@ mod samples;
 mod servers;
 mod slow_worker;
 mod tasks;
+mod turns;
 mod unserved;
+mod waiting_http;
+mod wal;
 
 use clap::Parser as _;
 use tracing_subscriber::filter::LevelFilter;
@@ -54,6 +61,8 @@ fn main() -> anyhow::Result<()> {
         match cli.role {
             Some(Role::SlowWorker(args)) => slow_worker::run(&args).await,
             Some(Role::Plans(args)) => plans::run(&args).await,
+            Some(Role::Tune(args)) => baseline::tune(&args).await,
+            Some(Role::Wal(args)) => wal::run(&args).await,
             None => run::run(&cli.run).await,
         }
     })

@@ -1,25 +1,53 @@
 //! What a run costs: processor time and memory from `/proc`, bytes written from Postgres.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    time::Duration,
+};
+
+use serde::Serialize;
 
 use crate::database::Database;
 
 /// Ticks per second of `/proc/<pid>/stat`; 100 on every Linux that Rust runs on (`sysconf(_SC_CLK_TCK)`).
 const TICKS: u64 = 100;
 
+/// What uses processor time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    /// This process: who submits, and all of a baseline.
+    Client,
+    Dispatcher,
+    Worker,
+    Postgres,
+    Nats,
+    /// Any other process that this one started.
+    Other,
+}
+
 /// What 1,000 calls cost.
+#[derive(Debug)]
 pub(crate) struct Cost {
-    /// Seconds of processor time of all processes: servers, roles, and the client.
-    pub(crate) cpu: Option<f64>,
+    /// Seconds of processor time of all processes; empty where `/proc` is missing.
+    pub(crate) parts: BTreeMap<Part, f64>,
     /// KB of write-ahead log.
     pub(crate) wal: f64,
     /// KB by which tables and indexes grew.
     pub(crate) tables: f64,
 }
 
+impl Cost {
+    /// Seconds of processor time of all parts.
+    pub(crate) fn cpu(&self) -> Option<f64> {
+        (!self.parts.is_empty()).then(|| self.parts.values().sum())
+    }
+}
+
 /// What was used up to a point in the run.
 pub(crate) struct Reading {
-    cpu: Option<Duration>,
+    cpu: BTreeMap<Part, Duration>,
     wal: u64,
     tables: u64,
 }
@@ -28,7 +56,7 @@ impl Reading {
     /// What was used so far; disk only for the tables of a schema.
     pub(crate) async fn take(database: &Database, schema: &str) -> anyhow::Result<Self> {
         let (wal, tables) = (database.wal_bytes().await?, database.table_bytes(schema).await?);
-        Ok(Self { cpu: cpu(), wal, tables })
+        Ok(Self { cpu: cpu().unwrap_or_default(), wal, tables })
     }
 
     /// What it cost from here to `later`.
@@ -36,16 +64,16 @@ impl Reading {
         let thousands = f64::from(calls) / 1000.0;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
         let kb = |before: u64, after: u64| after.saturating_sub(before) as f64 / 1000.0 / thousands;
-        Cost {
-            cpu: self.cpu.zip(later.cpu).map(|(from, to)| to.saturating_sub(from).as_secs_f64() / thousands),
-            wal: kb(self.wal, later.wal),
-            tables: kb(self.tables, later.tables),
-        }
+        let used = later.cpu.iter().map(|(part, later)| {
+            let before = self.cpu.get(part).copied().unwrap_or_default();
+            (*part, later.saturating_sub(before).as_secs_f64() / thousands)
+        });
+        Cost { parts: used.collect(), wal: kb(self.wal, later.wal), tables: kb(self.tables, later.tables) }
     }
 }
 
 /// Processor time so far of this process and all its descendants, living and dead.
-fn cpu() -> Option<Duration> {
+fn cpu() -> Option<BTreeMap<Part, Duration>> {
     let stats: HashMap<u32, Stat> = fs::read_dir("/proc")
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -60,23 +88,49 @@ fn cpu() -> Option<Duration> {
         }
         false
     };
-    let ticks: u64 = stats.iter().filter(|(pid, _)| ours(**pid)).map(|(_, stat)| stat.ticks).sum();
-    Some(Duration::from_millis(ticks * 1000 / TICKS))
+    let mut parts = BTreeMap::<Part, Duration>::new();
+    for (pid, stat) in stats.iter().filter(|(pid, _)| ours(**pid)) {
+        *parts.entry(Part::of(*pid, &stat.name)).or_default() += Duration::from_millis(stat.ticks * 1000 / TICKS);
+    }
+    Some(parts)
+}
+
+impl Part {
+    fn of(pid: u32, name: &str) -> Self {
+        match name {
+            _ if pid == std::process::id() => Self::Client,
+            "postgres" => Self::Postgres,
+            "nats-server" => Self::Nats,
+            _ => Self::of_command(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()),
+        }
+    }
+
+    /// By the role, which is an argument of its own; a program of an older commit may have any name.
+    fn of_command(line: &[u8]) -> Self {
+        let has = |role: &[u8]| line.split(|byte| *byte == 0).any(|argument| argument == role);
+        match (has(b"dispatcher"), has(b"worker")) {
+            (true, _) => Self::Dispatcher,
+            (false, true) => Self::Worker,
+            (false, false) => Self::Other,
+        }
+    }
 }
 
 struct Stat {
+    name: String,
     parent: u32,
     ticks: u64,
 }
 
 impl Stat {
-    /// Fields 4 (parent) and 14 to 17 (own and waited-for children's time, user and system) of proc(5).
+    /// Fields 2 (name), 4 (parent) and 14 to 17 (own and waited-for children's time, user and system) of proc(5).
     fn read(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (_, fields) = text.rsplit_once(')')?;
+        let (name, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-        Some(Self { parent: fields.get(1)?.parse().ok()?, ticks })
+        let name = name.split_once('(')?.1.to_owned();
+        Some(Self { name, parent: fields.get(1)?.parse().ok()?, ticks })
     }
 }
 
@@ -98,14 +152,30 @@ mod tests {
         assert!(peak_memory(std::process::id()).unwrap() > 0.5);
         let parent = Stat::read(std::process::id()).unwrap().parent;
         assert_eq!(parent, std::os::unix::process::parent_id());
-        assert!(cpu().is_some());
+        assert!(cpu().unwrap().contains_key(&Part::Client));
+    }
+
+    #[test]
+    fn the_role_of_a_process_is_an_argument_of_its_own() {
+        for (line, part) in [
+            (&b"/old/redial\0dispatcher\0"[..], Part::Dispatcher),
+            (b"/work/dispatcher/redial\0worker\0--slots\0many\0", Part::Worker),
+            (b"redial\0gateway\0--listen=127.0.0.1:0\0", Part::Other),
+            (b"", Part::Other),
+        ] {
+            assert_eq!(Part::of_command(line), part);
+        }
     }
 
     #[test]
     fn costs_are_for_a_thousand_calls() {
-        let at = |cpu, wal, tables| Reading { cpu: Some(Duration::from_millis(cpu)), wal, tables };
+        let at = |cpu, wal, tables| {
+            let cpu = [(Part::Nats, Duration::from_millis(cpu)), (Part::Client, Duration::from_millis(cpu))].into();
+            Reading { cpu, wal, tables }
+        };
         let cost = at(100, 1_000, 5_000).until(&at(300, 5_000, 4_000), 4_000);
-        assert!((cost.cpu.unwrap() - 0.05).abs() < 1e-9);
+        assert!((cost.parts[&Part::Nats] - 0.05).abs() < 1e-9);
+        assert!((cost.cpu().unwrap() - 0.1).abs() < 1e-9);
         assert!((cost.wal - 1.0).abs() < 1e-9);
         assert!(cost.tables.abs() < 1e-9);
     }

@@ -34,8 +34,8 @@ const MANY: f64 = 10_000.0;
 /// See the module. Fails if a question scans a table.
 pub(crate) async fn run(args: &PlansArgs) -> anyhow::Result<()> {
     let servers = match &args.keep {
-        Some(folder) => Servers::start_in(folder).await?,
-        None => Servers::start().await?,
+        Some(folder) => Servers::start_in(folder, Vec::new()).await?,
+        None => Servers::start_empty(Vec::new()).await?,
     };
     let asked = ask_all(&servers, args).await;
     if args.keep.is_some() {

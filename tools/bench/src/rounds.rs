@@ -1,24 +1,25 @@
-//! The rounds: every case once, Redial and the baseline in turns, on the same servers.
+//! The rounds: every case once; what is compared in turns, on the same servers.
 
 use redial_servers::Process;
 
 use crate::{
-    baseline::{self, Baseline},
+    baseline::{self, Baseline, PACKED, PLAIN, Tuning},
+    before::Before,
     case::Case,
     database::Database,
     fleet::{Fleet, Program},
     http,
-    load::{ECHO, Load, arguments, percentiles},
+    load::{ECHO, Load, WORKER, arguments, percentiles},
     meter::{Reading, peak_memory},
     output::note,
     plan::Plan,
-    samples::{Metric, Samples},
+    samples::{Metric, Samples, Side},
     servers::Servers,
     slow_worker, tasks,
+    turns::Turn,
     unserved::Unserved,
+    waiting_http,
 };
-
-const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
 
 pub(crate) struct Rounds<'a> {
     plan: &'a Plan,
@@ -28,23 +29,20 @@ pub(crate) struct Rounds<'a> {
     history: Option<Database>,
     /// The databases of case (k), if it is wanted.
     unserved: Option<Unserved>,
-    baseline: Baseline,
+    before: Option<&'a Before>,
     samples: Samples,
 }
 
-/// Measures everything that the plan holds. Returns the version of Postgres, too.
-pub(crate) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Samples, String)> {
+/// Measures everything that the plan holds.
+pub(crate) async fn run(plan: &Plan, servers: &Servers, before: Option<&Before>) -> anyhow::Result<Samples> {
     let database = servers.database().await?;
     let history = if plan.wants(Case::E) { Some(with_history(plan, servers).await?) } else { None };
     let unserved = if plan.wants(Case::K) { Some(Unserved::prepare(servers, plan, note).await?) } else { None };
-    let baseline = Baseline::create(&database.url, servers.nats_url()).await?;
-    let mut rounds = Rounds { plan, servers, database, history, unserved, baseline, samples: Samples::default() };
+    let mut rounds = Rounds { plan, servers, database, history, unserved, before, samples: Samples::default() };
     for round in 1..=plan.rounds {
         rounds.round(round).await?;
     }
-    let Rounds { database, history, unserved, baseline, samples, .. } = rounds;
-    baseline.remove().await?;
-    let version = database.version().await?;
+    let Rounds { database, history, unserved, samples, .. } = rounds;
     database.close().await;
     if let Some(history) = history {
         history.close().await;
@@ -52,10 +50,11 @@ pub(crate) async fn run(plan: &Plan, servers: &Servers) -> anyhow::Result<(Sampl
     if let Some(unserved) = unserved {
         unserved.close().await;
     }
-    Ok((samples, version))
+    Ok(samples)
 }
 
 async fn with_history(plan: &Plan, servers: &Servers) -> anyhow::Result<Database> {
+    servers.check_room(plan.history)?;
     let database = servers.history().await?;
     let (calls, begin) = (plan.history, chrono::Utc::now() - chrono::TimeDelta::days(1));
     let progress = |done| note(&format!("(e) history: {done} of {calls} ended calls written …"));
@@ -67,24 +66,13 @@ impl Rounds<'_> {
     async fn round(&mut self, round: u32) -> anyhow::Result<()> {
         let note = |what: &str| note(&format!("round {round} of {}: {what} …", self.plan.rounds));
         let plan = self.plan;
-        if plan.wants_a() || plan.wants(Case::C) {
-            note("baseline, then (a), (c), (h): one dispatcher, one worker");
-            self.baseline().await?;
-            self.one_worker().await?;
-        }
-        if plan.wants(Case::B) {
-            note("(b): two dispatchers, two and four workers");
-            self.many_workers(2, Metric::CallsTwoWorkers).await?;
-            self.many_workers(4, Metric::CallsFourWorkers).await?;
+        for turn in Turn::of_round(plan, round) {
+            note(turn.name());
+            self.turn(turn).await?;
         }
         if plan.wants(Case::D) {
             note("(d): a backlog, then a worker");
             self.backlog().await?;
-        }
-        if let Some(history) = self.history.clone() {
-            note("(e): with a long history");
-            let rate = self.throughput(&history, 1, 1).await?;
-            self.samples.add(Metric::CallsHistory, rate);
         }
         if plan.wants(Case::F) {
             note("(f): calls that take a second");
@@ -106,6 +94,12 @@ impl Rounds<'_> {
             note("(l): over NATS and over HTTP");
             self.over_http(round).await?;
         }
+        if plan.wants(Case::M) {
+            note("(m): waiting HTTP calls");
+            if let Some(mb) = waiting_http::peak_memory(self.servers, &self.database, plan.slow).await? {
+                self.samples.add(Metric::HttpWorkerMemory, mb);
+            }
+        }
         if let Some(unserved) = &self.unserved {
             note("(k): beside calls that nobody can run");
             unserved.round(self.servers, plan, &mut self.samples).await?;
@@ -113,46 +107,72 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// The baseline's half of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
-    async fn baseline(&mut self) -> anyhow::Result<()> {
-        let (plan, database) = (self.plan, &self.database);
-        if plan.wants_a() {
-            database.vacuum().await?;
-            let before = Reading::take(database, baseline::SCHEMA).await?;
-            self.samples.add(Metric::BaselineCalls, self.baseline.throughput(plan.calls).await?);
-            let after = Reading::take(database, baseline::SCHEMA).await?;
-            let cost = before.until(&after, plan.calls);
-            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::BaselineCpu, cpu));
-            self.samples.add(Metric::BaselineWal, cost.wal);
-            self.samples.add(Metric::BaselineTables, cost.tables);
-        }
-        if plan.wants(Case::C) {
-            let (p50, p99) = percentiles(&self.baseline.sequential(plan.sequential).await?);
-            self.samples.add(Metric::BaselineP50, p50);
-            self.samples.add(Metric::BaselineP99, p99);
+    async fn turn(&mut self, turn: Turn) -> anyhow::Result<()> {
+        match turn {
+            Turn::Redial => {
+                let (fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());
+                let load = Load::new(&self.servers.queue, &database);
+                self.one_worker(&load, (fleet, &database), (Side::Redial, &[Metric::P50, Metric::P99])).await?;
+            }
+            Turn::Before => {
+                if let Some(before) = self.before {
+                    let (fleet, load) = (before.fleet().await?, before.load());
+                    self.one_worker(&load, (fleet, &before.database), (Side::Before, &[Metric::BeforeP50])).await?;
+                }
+            }
+            Turn::Packed => self.baseline(Side::Packed, PACKED).await?,
+            Turn::Plain => self.baseline(Side::Plain, PLAIN).await?,
+            Turn::TwoWorkers => self.many_workers(2, Metric::CallsTwoWorkers).await?,
+            Turn::FourWorkers => self.many_workers(4, Metric::CallsFourWorkers).await?,
+            Turn::History => {
+                if let Some(history) = self.history.clone() {
+                    let rate = self.throughput(&history, 1, 1).await?;
+                    self.samples.add(Metric::CallsHistory, rate);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Redial's half of (a), (c) and (h).
-    async fn one_worker(&mut self) -> anyhow::Result<()> {
+    /// A baseline's part of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
+    async fn baseline(&mut self, side: Side, tuning: Tuning) -> anyhow::Result<()> {
+        let (plan, database) = (self.plan, &self.database);
+        let baseline = Baseline::create(&database.url, self.servers.nats_url(), tuning).await?;
+        baseline.warm_up().await?;
+        if plan.wants(Case::A) || plan.wants(Case::H) {
+            database.vacuum().await?;
+            let before = Reading::take(database, baseline::SCHEMA).await?;
+            let rate = baseline.throughput(plan.calls).await?;
+            let cost = before.until(&Reading::take(database, baseline::SCHEMA).await?, plan.calls);
+            self.samples.add_side(side, rate, &cost);
+        }
+        if plan.wants(Case::C) && side == Side::Plain {
+            let (p50, p99) = percentiles(&baseline.sequential(plan.sequential).await?);
+            self.samples.add(Metric::BaselineP50, p50);
+            self.samples.add(Metric::BaselineP99, p99);
+        }
+        baseline.remove().await
+    }
+
+    /// A fleet's part of (a), (c) and (h); the metrics are those of its latencies, p50 first.
+    async fn one_worker(
+        &mut self,
+        load: &Load<'_>,
+        (fleet, database): (Fleet, &Database),
+        (side, latencies): (Side, &[Metric]),
+    ) -> anyhow::Result<()> {
         let plan = self.plan;
-        let (fleet, database) = (self.fleet(&self.database, 1, 1).await?, self.database.clone());
-        let load = Load::new(&self.servers.queue, &database);
         load.warm_up().await?;
         if plan.wants_a() {
             database.vacuum().await?;
-            let before = Reading::take(&database, "public").await?;
-            self.samples.add(Metric::Calls, load.throughput(plan.calls).await?);
-            let cost = before.until(&Reading::take(&database, "public").await?, plan.calls);
-            cost.cpu.into_iter().for_each(|cpu| self.samples.add(Metric::Cpu, cpu));
-            self.samples.add(Metric::Wal, cost.wal);
-            self.samples.add(Metric::Tables, cost.tables);
+            let before = Reading::take(database, "public").await?;
+            let rate = load.throughput(plan.calls).await?;
+            let cost = before.until(&Reading::take(database, "public").await?, plan.calls);
+            self.samples.add_side(side, rate, &cost);
         }
         if plan.wants(Case::C) {
             let (p50, p99) = percentiles(&load.sequential(plan.sequential).await?);
-            self.samples.add(Metric::P50, p50);
-            self.samples.add(Metric::P99, p99);
+            latencies.iter().zip([p50, p99]).for_each(|(metric, value)| self.samples.add(*metric, value));
         }
         fleet.stop().await;
         Ok(())

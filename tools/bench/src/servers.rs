@@ -11,12 +11,18 @@ use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Supervised};
 use redial_store::admin;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::database::Database;
+use crate::{
+    cli::ServerArgs,
+    database::Database,
+    fleet::{self, Place},
+};
 
 /// Where they keep their data.
 const FOLDER: &str = ".redial/bench";
 /// The database with a long history, on the same server.
 const HISTORY: &str = "redial_history";
+/// Disk that an ended call of the history takes, with its share of the write-ahead log.
+const BYTES_OF_CALL: u64 = 2_200;
 
 pub(crate) struct Servers {
     pub(crate) folder: PathBuf,
@@ -26,24 +32,44 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts both on an empty folder.
-    pub(crate) async fn start() -> anyhow::Result<Self> {
+    /// Starts both on an empty folder, Postgres as `redial dev` does unless these arguments say otherwise.
+    pub(crate) async fn start(args: &ServerArgs) -> anyhow::Result<Self> {
+        let buffers = args.shared_buffers.clone().map(|size| ("shared_buffers".to_owned(), size));
+        let set = buffers.into_iter().chain(args.settings.clone());
+        let settings = redial_servers::settings_for_machine().into_iter().chain(set).collect();
+        Self::start_empty(settings).await
+    }
+
+    /// Starts both on an empty folder, Postgres with these settings.
+    pub(crate) async fn start_empty(settings: Vec<(String, String)>) -> anyhow::Result<Self> {
         remove(Path::new(FOLDER))?;
-        Self::start_in(Path::new(FOLDER)).await
+        Self::start_in(Path::new(FOLDER), settings).await
     }
 
     /// Starts both on a folder that may have their data.
-    pub(crate) async fn start_in(folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn start_in(folder: &Path, settings: Vec<(String, String)>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
         let folder = std::fs::canonicalize(folder)?;
+        let config = PostgresConfig { settings, ..PostgresConfig::new(folder.join("postgres")) };
         let (postgres, nats) = tokio::try_join!(
-            Supervised::start::<Postgres>(PostgresConfig::new(folder.join("postgres"))),
+            Supervised::start::<Postgres>(config),
             Supervised::start::<Nats>(NatsConfig::new(folder.join("nats"))),
         )?;
-        let config =
-            QueueConfig { url: nats.url().to_owned(), name: "redial-bench".to_owned(), ..QueueConfig::default() };
-        let queue = Queue::connect(&config).await?;
+        let queue = connect(&nats).await?;
         Ok(Self { folder, postgres, nats, queue })
+    }
+
+    /// Where a fleet on one of the databases runs.
+    pub(crate) fn place(&self, database: &Database) -> anyhow::Result<Place> {
+        let (nats_url, database_url) = (self.nats_url().to_owned(), database.url.clone());
+        Ok(Place { folder: self.folder.clone(), nats_url, database_url, redial: fleet::built_here()? })
+    }
+
+    /// One more NATS, whose data is removed with the rest.
+    pub(crate) async fn another_nats(&self, name: &str) -> anyhow::Result<(Supervised, Queue)> {
+        let nats = Supervised::start::<Nats>(NatsConfig::new(self.folder.join(name))).await?;
+        let queue = connect(&nats).await?;
+        Ok((nats, queue))
     }
 
     pub(crate) fn nats_url(&self) -> &str {
@@ -82,15 +108,40 @@ impl Servers {
 
     /// A database for a case that leaves calls which never end.
     pub(crate) async fn another(&self, name: &str) -> anyhow::Result<Database> {
-        admin::create_database(self.postgres.url(), name).await?;
-        self.existing(name).await
+        Database::open(&self.create(name).await?).await
     }
 
     /// A database that exists.
     pub(crate) async fn existing(&self, name: &str) -> anyhow::Result<Database> {
+        Database::open(&self.url_of(name)).await
+    }
+
+    /// A database without tables; returns its URL.
+    pub(crate) async fn create(&self, name: &str) -> anyhow::Result<String> {
+        admin::create_database(self.postgres.url(), name).await?;
+        Ok(self.url_of(name))
+    }
+
+    fn url_of(&self, database: &str) -> String {
         let url = self.postgres.url();
         let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
-        Database::open(&format!("{server}/{name}")).await
+        format!("{server}/{database}")
+    }
+
+    /// Fails if the disk has no room for so many ended calls.
+    pub(crate) fn check_room(&self, calls: u32) -> anyhow::Result<()> {
+        let disk = rustix::fs::statvfs(&self.folder)?;
+        let (free, needed) = (disk.f_bavail * disk.f_frsize, u64::from(calls) * BYTES_OF_CALL);
+        let gb = |bytes: u64| bytes.div_ceil(1_000_000_000);
+        anyhow::ensure!(
+            free >= needed,
+            "--history {calls} needs about {} GB in {}, and {} GB are free; allowed here: up to {}",
+            gb(needed),
+            self.folder.display(),
+            gb(free),
+            free / BYTES_OF_CALL
+        );
+        Ok(())
     }
 
     /// Stops both and removes their data, which may be gigabytes.
@@ -107,6 +158,11 @@ impl Servers {
         drop(queue);
         tokio::join!(postgres.stop(), nats.stop());
     }
+}
+
+async fn connect(nats: &Supervised) -> anyhow::Result<Queue> {
+    let config = QueueConfig { url: nats.url().to_owned(), name: "redial-bench".to_owned(), ..QueueConfig::default() };
+    Ok(Queue::connect(&config).await?)
 }
 
 /// The disk that the files of a folder occupy, in bytes.

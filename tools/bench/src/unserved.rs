@@ -9,13 +9,12 @@ use tokio::time::{Instant, timeout};
 use crate::{
     database::Database,
     fleet::{Fleet, Program},
-    load::{Load, percentiles},
+    load::{Load, WORKER, percentiles},
     plan::Plan,
     samples::{Metric, Samples},
     servers::Servers,
 };
 
-const WORKER: [&str; 3] = ["worker", "--slots", "1000"];
 /// The tool of a pool of its own.
 const LONELY: &str = "bench_lonely";
 /// The tool of the pool that is measured.

@@ -16,6 +16,8 @@ use futures_util::StreamExt;
 
 /// How long the server may take to answer.
 const ANSWER: Duration = Duration::from_secs(2);
+/// Batches that the client holds before they are worked on.
+const FETCHED: usize = 4;
 
 /// A work-queue stream with one subject and one consumer.
 #[derive(Clone)]
@@ -38,7 +40,7 @@ pub(super) async fn connect(url: &str) -> anyhow::Result<Context> {
 impl Pipe {
     /// Creates the stream, empty.
     pub(super) async fn create(jetstream: &Context, name: &str) -> anyhow::Result<Self> {
-        // A stream of this name exists only if an earlier run was killed.
+        // Of another baseline, or of an earlier run that was killed.
         let _ = jetstream.delete_stream(name).await;
         let stream = jetstream
             .create_stream(Config {
@@ -73,9 +75,10 @@ impl Pipe {
         Ok(())
     }
 
-    /// The messages as they arrive. Each batch is what was there at once, and is acknowledged by [`Taken::ack`].
+    /// The messages as they arrive. Each batch is what was there at once, and is acknowledged by [`Taken::ack`]. Further
+    /// batches are fetched meanwhile.
     pub(super) async fn messages(&self, most: usize) -> anyhow::Result<Messages> {
-        let stream = self.consumer.stream().max_messages_per_batch(most).messages().await?;
+        let stream = self.consumer.stream().max_messages_per_batch(most * FETCHED).messages().await?;
         Ok(Messages { stream: Box::pin(stream.ready_chunks(most)) })
     }
 
@@ -105,8 +108,8 @@ impl Messages {
 
 impl Taken {
     /// Their contents.
-    pub(super) fn payloads(&self) -> impl Iterator<Item = &Bytes> {
-        self.0.iter().map(|message| &message.payload)
+    pub(super) fn payloads(&self) -> Vec<Bytes> {
+        self.0.iter().map(|message| message.payload.clone()).collect()
     }
 
     /// Acknowledges all.

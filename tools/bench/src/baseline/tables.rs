@@ -16,8 +16,8 @@ pub(super) struct Tables(PgPool);
 
 impl Tables {
     /// Connects and creates empty tables, in the place of older ones.
-    pub(super) async fn create(url: &str) -> anyhow::Result<Self> {
-        let pool = connect(url, 16).await?;
+    pub(super) async fn create(url: &str, connections: u32) -> anyhow::Result<Self> {
+        let pool = connect(url, connections).await?;
         pool.execute(
             "DROP SCHEMA IF EXISTS redial_baseline CASCADE;
              CREATE SCHEMA redial_baseline;
@@ -72,7 +72,7 @@ impl Tables {
 
     /// Removes the tables.
     pub(super) async fn remove(self) -> anyhow::Result<()> {
-        self.0.execute("DROP SCHEMA redial_baseline CASCADE").await?;
+        self.0.execute("DROP SCHEMA IF EXISTS redial_baseline CASCADE").await?;
         self.0.close().await;
         Ok(())
     }

@@ -1,0 +1,77 @@
+//! The contents of the baseline's messages: ids of 16 bytes; with each result its length in 4 bytes, and itself.
+
+use anyhow::Context as _;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use uuid::Uuid;
+
+const ID: usize = 16;
+const LENGTH: usize = 4;
+
+/// Jobs of calls, so many in a message.
+pub(super) fn jobs(ids: &[Uuid], size: usize) -> Vec<Bytes> {
+    ids.chunks(size).map(|pack| pack.iter().flat_map(|id| id.into_bytes()).collect()).collect()
+}
+
+/// The calls of messages with jobs.
+pub(super) fn ids(messages: &[Bytes]) -> anyhow::Result<Vec<Uuid>> {
+    messages.iter().flat_map(|pack| pack.chunks(ID)).map(|id| Ok(Uuid::from_slice(id)?)).collect()
+}
+
+/// Results of calls, so many in a message.
+pub(super) fn results(results: &[(Uuid, String)], size: usize) -> anyhow::Result<Vec<Bytes>> {
+    let message = |pack: &[(Uuid, String)]| {
+        let mut message = BytesMut::new();
+        for (id, output) in pack {
+            message.put_slice(id.as_bytes());
+            message.put_u32(u32::try_from(output.len())?);
+            message.put_slice(output.as_bytes());
+        }
+        Ok(message.freeze())
+    };
+    results.chunks(size).map(message).collect()
+}
+
+/// The calls of messages with results, and these.
+pub(super) fn ids_and_outputs(messages: &[Bytes]) -> anyhow::Result<(Vec<Uuid>, Vec<String>)> {
+    let (mut ids, mut outputs) = (Vec::new(), Vec::new());
+    for message in messages {
+        let mut rest = message.clone();
+        while !rest.is_empty() {
+            anyhow::ensure!(rest.len() >= ID + LENGTH, "a message of the baseline is cut");
+            ids.push(Uuid::from_slice(&rest.split_to(ID))?);
+            let length = usize::try_from(rest.get_u32())?;
+            let output = (rest.len() >= length).then(|| rest.split_to(length)).context("a result is cut")?;
+            outputs.push(String::from_utf8(output.into())?);
+        }
+    }
+    Ok((ids, outputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_come_back_as_they_were_sent() {
+        let calls: Vec<(Uuid, String)> = (0..7).map(|n| (Uuid::now_v7(), "x".repeat(n))).collect();
+        let (sent, outputs): (Vec<Uuid>, Vec<String>) = calls.iter().cloned().unzip();
+        for (size, messages) in [(1, 7), (3, 3), (50, 1)] {
+            let jobs = jobs(&sent, size);
+            assert_eq!((jobs.len(), ids(&jobs).unwrap()), (messages, sent.clone()));
+            let results = results(&calls, size).unwrap();
+            assert_eq!(
+                (results.len(), ids_and_outputs(&results).unwrap()),
+                (messages, (sent.clone(), outputs.clone()))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_cut_is_an_error() {
+        let whole = results(&[(Uuid::now_v7(), "result".to_owned())], 1).unwrap().remove(0);
+        for length in 1..whole.len() {
+            ids_and_outputs(&[whole.slice(..length)]).unwrap_err();
+        }
+        ids(&[whole.slice(..15)]).unwrap_err();
+    }
+}
