@@ -7,6 +7,8 @@
 mod ends;
 #[path = "short_queue/fixture.rs"]
 mod fixture;
+#[path = "short_queue/packs.rs"]
+mod packs;
 #[path = "short_queue/recovery.rs"]
 mod recovery;
 #[path = "short_queue/serving.rs"]

@@ -53,8 +53,8 @@ pub use lists::{AgentList, AgentView, ListAgents, ListTools, ToolList, ToolView}
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
 pub use queue::{
-    ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef,
-    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Pack,
+    PackedJob, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ReturnedPack,
 };
 pub use redrive::{
     CancelRedrive, CreateRedrive, RedriveFilter, RedriveReply, RedriveRequest, RedriveState, RedriveView,

@@ -14,6 +14,8 @@ pub const MAX_MESSAGE: usize = 1000 * 1024;
 pub const MAX_BATCH: usize = 1000;
 /// Jobs in one claim, or reports in one message.
 pub const MAX_CLAIM: usize = 256;
+/// Jobs in one pack: a message of less than 8 KiB.
+pub const MAX_PACK: usize = 64;
 /// The text of a task.
 pub const MAX_INPUT: usize = 128 * 1024;
 /// Nesting of arrays and objects, in arguments and outputs. Deeper text could overflow the stack of a reader.

@@ -25,6 +25,64 @@ pub struct Job {
     pub bytes: u32,
 }
 
+/// A message of the job stream with several jobs of one tool, published where nothing waits for a single one. It is divisible: a worker
+/// claims those that it has free slots for, and gives the others back with its claim ([`ClaimRequest::returned`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pack {
+    /// The tool's name.
+    pub tool: String,
+    /// At most 64 jobs.
+    pub jobs: Vec<PackedJob>,
+}
+
+/// One job of a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PackedJob {
+    /// As in [`Job`].
+    pub call: CallId,
+    /// As in [`Job`].
+    pub attempt: u32,
+    /// As in [`Job`].
+    #[serde(default)]
+    pub bytes: u32,
+}
+
+/// What a message of the job stream may be.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum JobMessage {
+    Pack(Pack),
+    Job(Job),
+}
+
+impl Pack {
+    /// The jobs of a message of the job stream: of a pack, or one alone.
+    pub fn read(payload: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(match serde_json::from_slice(payload)? {
+            JobMessage::Pack(pack) => pack,
+            JobMessage::Job(Job { call, attempt, tool, bytes }) => {
+                Self { tool, jobs: vec![PackedJob { call, attempt, bytes }] }
+            }
+        })
+    }
+}
+
+impl PackedJob {
+    /// The job by itself.
+    pub fn of_tool(self, tool: &str) -> Job {
+        Job { call: self.call, attempt: self.attempt, tool: tool.to_owned(), bytes: self.bytes }
+    }
+}
+
+/// Jobs of a pack that a worker has no free slots for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReturnedPack {
+    /// The consumer that brought them.
+    pub consumer: String,
+    /// The jobs.
+    pub pack: Pack,
+}
+
 /// One attempt of one call: with the worker the fencing token of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct JobRef {
@@ -43,6 +101,9 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// At most 256 jobs.
     pub jobs: Vec<ClaimJob>,
+    /// Jobs that it pulled in packs and has no free slots for: they are published again at once, for others. At most 256 packs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub returned: Vec<ReturnedPack>,
 }
 
 /// One job of a claim.
@@ -250,6 +311,9 @@ pub struct Registration {
     /// Where it runs, such as the name of its host; only shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// It takes packs of jobs. While a worker of a consumer does not, each job is a message of its own there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packs: bool,
     /// Its tools, or as many as fit into this message.
     pub tools: Vec<ToolSpec>,
     /// The names of its other tools with their pools; their specifications are in other messages.
@@ -289,6 +353,17 @@ mod tests {
         let claim = ClaimId::generate();
         serde_json::from_str(&format!(r#"{{"call":"{id}","attempt":1,"claim":"{claim}","duration_ms":3{tail}}}"#))
             .unwrap()
+    }
+
+    #[test]
+    fn a_job_alone_is_a_pack_of_one() {
+        let call = CallId::generate();
+        let one = PackedJob { call, attempt: 2, bytes: 7 };
+        let alone = serde_json::to_vec(&one.of_tool("t")).unwrap();
+        let pack = Pack { tool: "t".to_owned(), jobs: vec![one] };
+        assert_eq!(Pack::read(&alone).unwrap(), pack);
+        assert_eq!(Pack::read(&serde_json::to_vec(&pack).unwrap()).unwrap(), pack);
+        assert!(Pack::read(br#""no job""#).is_err() && Pack::read(br#"{"call":1}"#).is_err());
     }
 
     #[test]

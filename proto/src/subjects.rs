@@ -209,6 +209,19 @@ pub fn job(consumer: &str, tool: &str) -> String {
     format!("redial.jobs.{consumer}.{tool}")
 }
 
+/// A pack of so many jobs of a tool. The number is in the subject, so that the stream's sums by subject say how many jobs wait.
+pub fn pack(consumer: &str, tool: &str, jobs: usize) -> String {
+    format!("redial.jobs.{consumer}.{tool}.{jobs}")
+}
+
+/// Consumer, tool and number of jobs of a message of the job stream. Neither name contains a dot.
+pub fn read_job(subject: &str) -> Option<(&str, &str, u64)> {
+    let mut tokens = subject.strip_prefix("redial.jobs.")?.split('.');
+    let (consumer, tool) = (tokens.next()?, tokens.next()?);
+    let jobs = tokens.next().map_or(Some(1), |jobs| jobs.parse().ok())?;
+    tokens.next().is_none().then_some((consumer, tool, jobs))
+}
+
 /// All jobs for the workers of a consumer.
 pub fn consumer_jobs(consumer: &str) -> String {
     format!("redial.jobs.{consumer}.>")
@@ -304,6 +317,15 @@ mod tests {
             (user, ""),
         ] {
             assert!(!may_reply(request, reply), "{request} {reply}");
+        }
+    }
+
+    #[test]
+    fn a_subject_says_how_many_jobs_its_message_has() {
+        assert_eq!(read_job(&job("default", "echo")), Some(("default", "echo", 1)));
+        assert_eq!(read_job(&pack("default+2", "echo", 50)), Some(("default+2", "echo", 50)));
+        for other in ["redial.jobs.default", "redial.jobs.a.b.c", "redial.jobs.a.b.1.2", "redial.results.w"] {
+            assert_eq!(read_job(other), None, "{other}");
         }
     }
 

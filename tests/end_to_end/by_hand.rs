@@ -69,6 +69,7 @@ impl Hand {
             slots: 10,
             version: "manual".to_owned(),
             host: None,
+            packs: false,
             tools,
             other_tools: BTreeMap::new(),
         };
@@ -117,7 +118,7 @@ impl Hand {
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked };
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, returned: Vec::new() };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();

@@ -43,6 +43,7 @@ async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, Que
     let identity = WorkerIdentity::of_name("rogue");
     let registration = Registration {
         host: None,
+        packs: false,
         worker: WorkerId::generate(&identity),
         started_at: chrono::Utc::now(),
         slots: 1,

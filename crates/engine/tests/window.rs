@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use redial_engine::window::{LEAST, Windows};
+use redial_engine::window::{LEAST, Windows, pack_size};
 use redial_records::{Backlog, BacklogPart, LiveConsumer};
 
 const TENANT: &str = "acme";
@@ -15,7 +15,7 @@ fn waits(tool: &str, tenant: &str) -> BacklogPart {
 
 fn consumer(name: &str, tools: &[&str]) -> LiveConsumer {
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
-    LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools, slots: 10 }
+    LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools, slots: 10, workers: 1, packs: true }
 }
 
 fn windows(consumers: &[LiveConsumer]) -> Windows {
@@ -341,4 +341,17 @@ fn the_window_is_longer_where_feeding_takes_longer() {
     assert_eq!(orders(&windows), 40);
     windows.fed_in(Duration::from_millis(100));
     assert_eq!(orders(&windows), 200, "twice what is claimed meanwhile");
+}
+
+#[test]
+fn packs_leave_something_for_every_worker() {
+    let of = |workers, slots, jobs| pack_size(&LiveConsumer { workers, slots, ..consumer("default", &["a"]) }, jobs);
+    assert_eq!(of(1, 1_000, 1), 1, "a lone job is a message of its own");
+    assert_eq!(of(1, 1_000, 512), 64);
+    assert_eq!(of(4, 4_000, 512), 32);
+    assert_eq!(of(4, 4_000, 100), 6);
+    assert_eq!(of(4, 32, 512), 2, "a worker has eight slots");
+    assert_eq!((of(1, 3, 512), of(0, 0, 512)), (1, 1));
+    let old = LiveConsumer { packs: false, slots: 1_000, ..consumer("default", &["a"]) };
+    assert_eq!(pack_size(&old, 512), 1);
 }

@@ -12,7 +12,7 @@ use async_nats::{
 };
 use bytes::Bytes;
 use redial_proto::{
-    UserRole,
+    Pack, PackedJob, ReturnedPack, UserRole,
     limits::MAX_MESSAGE,
     subjects::{self, Intake, check_consumer_name},
     tool::check_name,
@@ -28,23 +28,29 @@ use crate::{Queue, QueueError, connect::ANSWER};
 const PIPELINE: usize = 2048;
 
 impl Queue {
-    /// Publishes jobs: sends a batch, then waits for its acknowledgements, at most 2 s. Results are in the order of the
-    /// jobs. A `Timeout` means "unknown": the message may still be stored.
+    /// Publishes each job as a message of its own, as [`Queue::publish_packs`] does with packs.
     pub async fn publish_jobs(&self, jobs: &[OutgoingJob]) -> Vec<Result<(), QueueError>> {
-        let mut results = Vec::with_capacity(jobs.len());
-        for batch in jobs.chunks(PIPELINE) {
+        self.publish_packs(&jobs.chunks(1).collect::<Vec<_>>()).await
+    }
+
+    /// Publishes packs of jobs, each of one tool for one consumer and not empty: sends a batch, then waits for its
+    /// acknowledgements, at most 2 s. Results are in the order of the packs. A `Timeout` means "unknown": the message may still
+    /// be stored.
+    pub async fn publish_packs(&self, packs: &[&[OutgoingJob]]) -> Vec<Result<(), QueueError>> {
+        let mut results = Vec::with_capacity(packs.len());
+        for batch in packs.chunks(PIPELINE) {
             if !self.is_connected() {
                 results.extend(batch.iter().map(|_| Err(QueueError::Disconnected)));
                 continue;
             }
             let mut acks = Vec::with_capacity(batch.len());
-            for job in batch {
-                acks.push(self.send_job(job).await);
+            for pack in batch {
+                acks.push(self.send_pack(pack).await);
             }
             let deadline = Instant::now() + ANSWER;
-            for (job, ack) in batch.iter().zip(acks) {
+            for ack in acks {
                 let stored = match ack {
-                    Ok(ack) => stored(&job.consumer, ack, deadline).await,
+                    Ok(ack) => stored("the job stream", ack, deadline).await,
                     Err(error) => Err(error),
                 };
                 results.push(stored);
@@ -53,14 +59,31 @@ impl Queue {
         results
     }
 
-    async fn send_job(&self, job: &OutgoingJob) -> Result<PublishAckFuture, QueueError> {
-        check_consumer_name(&job.consumer)
-            .and_then(|()| check_name("tool name", &job.job.tool))
-            .map_err(QueueError::Name)?;
-        let subject = subjects::job(&job.consumer, &job.job.tool);
-        let payload = encode(&subject, &job.job)?;
+    async fn send_pack(&self, pack: &[OutgoingJob]) -> Result<PublishAckFuture, QueueError> {
+        let [job, others @ ..] = pack else { return Err(QueueError::Name("a pack without jobs".to_owned())) };
+        check_names(&job.consumer, &job.job.tool)?;
         let id = format!("{}.{}.{}", job.job.call, job.job.attempt, job.publish_no);
-        self.send(&subject, payload, traced(job.traceparent.as_deref()).message_id(id)).await
+        if others.is_empty() {
+            let subject = subjects::job(&job.consumer, &job.job.tool);
+            let payload = encode(&subject, &job.job)?;
+            return self.send(&subject, payload, traced(job.traceparent.as_deref()).message_id(id)).await;
+        }
+        let packed =
+            pack.iter().map(|one| PackedJob { call: one.job.call, attempt: one.job.attempt, bytes: one.job.bytes });
+        let message = Pack { tool: job.job.tool.clone(), jobs: packed.collect() };
+        let subject = subjects::pack(&job.consumer, &message.tool, message.jobs.len());
+        let id = format!("{id}+{}", others.len());
+        self.send(&subject, encode(&subject, &message)?, PublishMessage::build().message_id(id)).await
+    }
+
+    /// Publishes jobs again that a worker has given back, and waits for the acknowledgement, at most 2 s. Without an id, by which
+    /// the server would take it for one that it has.
+    pub async fn publish_returned(&self, ReturnedPack { consumer, pack }: &ReturnedPack) -> Result<(), QueueError> {
+        check_names(consumer, &pack.tool)?;
+        match pack.jobs[..] {
+            [job] => self.put(&subjects::job(consumer, &pack.tool), &job.of_tool(&pack.tool)).await,
+            _ => self.put(&subjects::pack(consumer, &pack.tool, pack.jobs.len()), pack).await,
+        }
     }
 
     /// Publishes over core NATS, without an acknowledgement.
@@ -116,6 +139,10 @@ impl Queue {
         }
         Err(QueueError::TooLarge { subject: subject.to_owned(), bytes, max })
     }
+}
+
+fn check_names(consumer: &str, tool: &str) -> Result<(), QueueError> {
+    check_consumer_name(consumer).and_then(|()| check_name("tool name", tool)).map_err(QueueError::Name)
 }
 
 async fn stored(subject: &str, ack: PublishAckFuture, deadline: Instant) -> Result<(), QueueError> {

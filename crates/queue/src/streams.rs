@@ -191,11 +191,13 @@ impl Queue {
         let request = serde_json::json!({"subjects_filter": "redial.jobs.>"});
         let info: StreamInfo = self.api(&format!("STREAM.INFO.{JOBS_STREAM}"), body(&request)?).await?;
         let subjects = info.state.subjects.unwrap_or_default();
-        let job = |(subject, count): (String, u64)| {
-            let (consumer, tool) = subject.strip_prefix("redial.jobs.")?.split_once('.')?;
-            Some(((consumer.to_owned(), tool.to_owned()), count))
-        };
-        Ok(subjects.into_iter().filter_map(job).collect())
+        let mut unclaimed = HashMap::new();
+        for (subject, messages) in &subjects {
+            if let Some((consumer, tool, jobs)) = subjects::read_job(subject) {
+                *unclaimed.entry((consumer.to_owned(), tool.to_owned())).or_default() += messages * jobs;
+            }
+        }
+        Ok(unclaimed)
     }
 
     /// `Missing` if the consumer or its stream does not exist.

@@ -46,6 +46,10 @@ pub struct LiveConsumer {
     pub tools: BTreeSet<String>,
     /// Calls that they can run at once.
     pub slots: u32,
+    /// How many they are.
+    pub workers: u32,
+    /// All of them take packs of jobs.
+    pub packs: bool,
 }
 
 /// A tool on record, as a registration of it is judged by.

@@ -31,6 +31,7 @@ pub struct Metrics(Option<Instruments>);
 struct Instruments {
     jobs_published: Counter<u64>,
     jobs_requeued: Counter<u64>,
+    jobs_returned: Counter<u64>,
     calls_submitted: Counter<u64>,
     calls_claimed: Counter<u64>,
     calls_finished: Counter<u64>,
@@ -59,6 +60,12 @@ impl Metrics {
     pub fn jobs_published(&self, consumer: &str, count: u64) {
         let Some(on) = &self.0 else { return };
         on.jobs_published.add(count, &[text(names::CONSUMER, consumer)]);
+    }
+
+    /// Jobs of packs that workers gave back.
+    pub fn jobs_returned(&self, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.jobs_returned.add(count, &[]);
     }
 
     /// Calls that went back to the backlog because their job was lost or could not be published.
@@ -183,6 +190,7 @@ impl Instruments {
                 "{call}",
                 "Calls that went back to the backlog because their job was lost",
             ),
+            jobs_returned: counter("redial.jobs.returned", "{job}", "Jobs of packs that workers had no free slots for"),
             calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions, by status"),
             calls_claimed: counter("redial.calls.claimed", "{call}", "Attempts granted to workers"),
             calls_finished: counter("redial.calls.finished", "{call}", "Calls that reached a terminal state"),

@@ -16,7 +16,7 @@ use chrono::TimeDelta;
 use redial_backoff::{Backoff, Waits};
 use redial_engine::{
     call::{JobState, Waiting},
-    window::{Order, Windows},
+    window::{self, Order, Windows},
 };
 use redial_proto::{WaitReason, turn};
 use redial_queue::ConsumerDepth;
@@ -118,6 +118,16 @@ impl Feeder {
     pub(crate) fn arrived<'a>(&self, jobs: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut known = self.lock();
         jobs.for_each(|(consumer, tool)| known.windows.arrived(consumer, tool));
+    }
+
+    /// How many of so many jobs, which are published at the same time, one message may hold.
+    pub(crate) fn pack_size(&self, consumer: &str, jobs: usize) -> usize {
+        self.lock().live.iter().find(|one| one.name == consumer).map_or(1, |one| window::pack_size(one, jobs))
+    }
+
+    /// Whether the live workers of a consumer have the tool.
+    pub(crate) fn has(&self, consumer: &str, tool: &str) -> bool {
+        self.lock().windows.has(consumer, tool)
     }
 
     /// Jobs could not be published: for a while none is.

@@ -31,15 +31,22 @@ impl BatchWork<OutgoingJob> for Publisher {
     /// The call of a job that could not be published goes back to the backlog. If that fails, too, the sweeper finds it.
     async fn work(&self, batch: Vec<OutgoingJob>) {
         metrics().batch_size("publish", batch.len());
-        let results = self.queue.publish_jobs(&batch).await;
+        let mut batch = batch;
+        // Stable: the jobs of a tool stay in their order.
+        batch.sort_by(|one, other| (&one.consumer, &one.job.tool).cmp(&(&other.consumer, &other.job.tool)));
+        let packs = self.packs(&batch);
+        let results = self.queue.publish_packs(&packs).await;
         self.feeder.arrived(batch.iter().map(|job| (job.consumer.as_str(), job.job.tool.as_str())));
         let mut consumers = BTreeMap::<&str, u64>::new();
         let (mut failed, mut first_error) = (Vec::new(), None);
-        for (job, result) in batch.iter().zip(results) {
+        for (pack, result) in packs.iter().zip(results) {
             match result {
-                Ok(()) => *consumers.entry(job.consumer.as_str()).or_default() += 1,
+                Ok(()) => {
+                    let consumer = pack.first().map_or("", |job| job.consumer.as_str());
+                    *consumers.entry(consumer).or_default() += pack.len() as u64;
+                }
                 Err(error) => {
-                    failed.push(job.clone());
+                    failed.extend_from_slice(pack);
                     first_error.get_or_insert(error);
                 }
             }
@@ -60,6 +67,17 @@ impl BatchWork<OutgoingJob> for Publisher {
 }
 
 impl Publisher {
+    /// Puts jobs of a tool for a consumer together. `batch` is sorted by both.
+    fn packs<'a>(&self, batch: &'a [OutgoingJob]) -> Vec<&'a [OutgoingJob]> {
+        let of_tools = batch.chunk_by(|one, other| one.consumer == other.consumer && one.job.tool == other.job.tool);
+        let mut packs = Vec::new();
+        for jobs in of_tools {
+            let most = jobs.first().map_or(1, |job| self.feeder.pack_size(&job.consumer, jobs.len()));
+            packs.extend(jobs.chunks(most));
+        }
+        packs
+    }
+
     async fn requeue(&self, failed: &[OutgoingJob]) {
         match self.store.requeue(failed).await {
             Ok(requeued) => {

@@ -10,6 +10,7 @@ use crate::{
     attempts::Lease,
     pause,
     pool::PulledJob,
+    pull::Pulled,
     release::release,
     run,
     state::{WorkerState, margin},
@@ -20,22 +21,25 @@ const MAX_BYTES: usize = 700 * 1024;
 /// The worker stops asking after this long. NATS delivers the jobs again 30 s after it delivered them first.
 const GIVE_UP: Duration = Duration::from_secs(20);
 
-/// Splits jobs into claims whose replies fit into one message each.
-pub(crate) fn batches(jobs: Vec<PulledJob>) -> Vec<Vec<PulledJob>> {
-    let mut batches: Vec<Vec<PulledJob>> = Vec::new();
+/// Splits jobs into claims whose replies fit into one message each. What goes back goes with the first one.
+pub(crate) fn batches(pulled: Pulled) -> Vec<Pulled> {
+    let mut batches: Vec<Pulled> = Vec::new();
     let mut bytes = 0;
-    for job in jobs {
+    for job in pulled.jobs {
         let size = usize::try_from(job.job.bytes).unwrap_or(usize::MAX);
         match batches.last_mut() {
-            Some(batch) if fits(batch.len(), bytes, size) => {
+            Some(batch) if fits(batch.jobs.len(), bytes, size) => {
                 bytes += size;
-                batch.push(job);
+                batch.jobs.push(job);
             }
             _ => {
                 bytes = size;
-                batches.push(vec![job]);
+                batches.push(Pulled { jobs: vec![job], returned: Vec::new() });
             }
         }
+    }
+    if let Some(first) = batches.first_mut() {
+        first.returned = pulled.returned;
     }
     batches
 }
@@ -55,15 +59,16 @@ struct ClaimAnswer {
 }
 
 /// Claims jobs, and starts the granted ones or gives the claim back.
-pub(crate) async fn claim(state: Arc<WorkerState>, jobs: Vec<PulledJob>) {
+pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
     let request = ClaimRequest {
         claim: ClaimId::generate(),
         worker: state.id.clone(),
-        jobs: jobs.iter().map(PulledJob::claim_job).collect(),
+        jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
+        returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
     };
     match request_grants(&state, &request).await {
-        Some(answer) => start_granted(&state, jobs, answer).await,
-        None => give_up(&state, jobs, request.claim).await,
+        Some(answer) => start_granted(&state, pulled, answer).await,
+        None => give_up(&state, pulled, request.claim).await,
     }
 }
 
@@ -87,17 +92,17 @@ async fn request_grants(state: &WorkerState, request: &ClaimRequest) -> Option<C
 }
 
 /// Starts what was granted, releases late grants, and acknowledges all jobs: the leases guard them now.
-async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: ClaimAnswer) {
+async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAnswer) {
     let ClaimAnswer { claim, reply, sent, failures } = answer;
     state.set_lease(reply.lease_ms);
     let duration = Duration::from_millis(reply.lease_ms);
     // The lease may have begun with the first request, whose reply was lost.
     let expires_at = sent + duration.saturating_sub(margin(duration));
-    let mut permits = HashMap::with_capacity(jobs.len());
-    let mut deliveries = Vec::with_capacity(jobs.len());
-    for job in jobs {
+    let mut permits = HashMap::with_capacity(pulled.jobs.len());
+    let mut messages: Vec<_> = pulled.returned.into_iter().map(|(_, message)| message).collect();
+    for job in pulled.jobs {
         permits.insert(job.job_ref(), job.permit);
-        deliveries.push(job.delivery);
+        messages.push(job.message);
     }
     let mut too_late = Vec::new();
     for grant in reply.grants {
@@ -113,8 +118,8 @@ async fn start_granted(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, answer: C
         disown(state, permits.keys().map(|&JobRef { call, attempt }| GrantRef { call, attempt, claim }).collect());
     }
     drop(permits);
-    for delivery in deliveries {
-        delivery.ack().await;
+    for message in messages {
+        message.claimed().await;
     }
     release(state, too_late).await;
 }
@@ -141,16 +146,16 @@ fn may_start(state: &WorkerState, expires_at: Instant) -> bool {
 }
 
 /// No dispatcher replied. One may have granted the claim nevertheless, so the worker releases it: nothing was started.
-async fn give_up(state: &Arc<WorkerState>, jobs: Vec<PulledJob>, claim: ClaimId) {
-    if state.draining.is_cancelled() {
-        for job in &jobs {
-            job.delivery.nak(Duration::ZERO).await;
-        }
-    }
+async fn give_up(state: &Arc<WorkerState>, pulled: Pulled, claim: ClaimId) {
+    let (Pulled { jobs, returned }, hand_back) = (pulled, state.draining.is_cancelled());
     tracing::warn!(%claim, jobs = jobs.len(), "Gave up a claim");
     let grants = jobs.iter().map(|job| GrantRef { call: job.job.call, attempt: job.job.attempt, claim });
     let grants = grants.collect();
+    let of_returned = returned.into_iter().map(|(_, message)| message);
     // Returns the permits before the release, which may take long.
-    drop(jobs);
+    let messages: Vec<_> = jobs.into_iter().map(|job| job.message).chain(of_returned).collect();
+    for message in messages {
+        message.unclaimed(hand_back).await;
+    }
     release(state, grants).await;
 }

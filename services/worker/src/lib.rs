@@ -39,6 +39,7 @@ mod deltas;
 mod drain;
 mod error;
 mod heartbeat;
+mod message;
 mod models;
 mod pause;
 mod pool;

@@ -3,9 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use redial_proto::{ClaimJob, Job, JobRef, turn};
-use redial_queue::Delivery;
 use redial_tools::Tool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::message::PulledMessage;
 
 /// The calls of one pool that this worker may run at once.
 pub(crate) struct Pool {
@@ -34,7 +35,7 @@ pub(crate) enum LimitReached {
 /// A job that was pulled, with the permit that it will run under.
 pub(crate) struct PulledJob {
     pub(crate) job: Job,
-    pub(crate) delivery: Delivery,
+    pub(crate) message: PulledMessage,
     pub(crate) permit: Permit,
 }
 

@@ -6,12 +6,17 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Job, limits::MAX_CLAIM};
+use redial_proto::{
+    Pack, ReturnedPack,
+    limits::{MAX_CLAIM, MAX_PACK},
+};
 use redial_queue::{Delivery, Jobs};
 use tokio::sync::watch;
 
 use crate::{
-    claim, pause,
+    claim,
+    message::PulledMessage,
+    pause,
     pool::{LimitReached, Pool, PulledJob},
     state::WorkerState,
 };
@@ -34,7 +39,7 @@ pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
             continue;
         };
         match state.queue.jobs(&consumer) {
-            Ok(stream) => pull_from(&state, &pool, stream, &mut consumers).await,
+            Ok(stream) => pull_from(&state, &pool, Source { consumer, stream }, &mut consumers).await,
             Err(error) => {
                 tracing::error!(pool = %pool.name, consumer, %error, "Cannot pull jobs; waiting for another registration");
                 state.draining.run_until_cancelled(consumers.changed()).await;
@@ -48,29 +53,46 @@ pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
 async fn pull_from(
     state: &Arc<WorkerState>,
     pool: &Pool,
-    mut stream: Jobs,
+    mut source: Source,
     consumers: &mut watch::Receiver<BTreeMap<String, String>>,
 ) {
-    let mut history = PullHistory::default();
+    let mut history = PullHistory { jobs_per_message: MAX_PACK, ..PullHistory::default() };
     loop {
-        let jobs = tokio::select! {
+        let pulled = tokio::select! {
             biased;
             () = state.draining.cancelled() => break,
             _ = consumers.changed() => break,
-            jobs = next(state, pool, &mut stream, &mut history) => jobs,
+            pulled = next(state, pool, &mut source, &mut history) => pulled,
         };
-        for batch in claim::batches(jobs) {
+        for batch in claim::batches(pulled) {
             state.control_tasks.spawn("claim jobs", claim::claim(Arc::clone(state), batch));
         }
     }
-    for delivery in stream.end().await {
+    for delivery in source.stream.end().await {
         delivery.nak(Duration::ZERO).await;
     }
+}
+
+/// Where a pool's jobs come from.
+struct Source {
+    consumer: String,
+    stream: Jobs,
+}
+
+/// What was pulled.
+#[derive(Default)]
+pub(crate) struct Pulled {
+    /// Jobs with permits.
+    pub(crate) jobs: Vec<PulledJob>,
+    /// The others of their messages.
+    pub(crate) returned: Vec<(ReturnedPack, PulledMessage)>,
 }
 
 /// What happened in the last pulls.
 #[derive(Default)]
 struct PullHistory {
+    /// Jobs in a message of the last pull, rounded up. At first so many that a pull takes too few messages, not too many.
+    jobs_per_message: usize,
     /// Consecutive pulls that failed.
     failures: u32,
     /// Tools of discarded jobs that this worker does not have.
@@ -78,60 +100,94 @@ struct PullHistory {
 }
 
 /// The next jobs. Cancel-safe: the future owns no delivery while it waits.
-async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut PullHistory) -> Vec<PulledJob> {
+async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &mut PullHistory) -> Pulled {
     state.reports.wait_for_capacity().await;
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
     // command tools of several pools share may be gone by then; such a job goes back to the stream.
     pool.wait_for_permit().await;
     let free = pool.permits.available_permits().min(MAX_CLAIM);
-    match stream.pull(free, WAIT).await {
+    match source.stream.pull(free.div_ceil(history.jobs_per_message), WAIT).await {
         Ok(deliveries) => {
             history.failures = 0;
-            let mut jobs = Vec::with_capacity(deliveries.len());
+            let (mut pulled, messages, mut jobs) = (Pulled::default(), deliveries.len(), 0);
             for delivery in deliveries {
-                jobs.extend(take(state, pool, history, delivery).await);
+                jobs += take(state, pool, (&source.consumer, history), delivery, &mut pulled).await;
             }
-            jobs
+            if messages > 0 {
+                history.jobs_per_message = jobs.div_ceil(messages).max(1);
+            }
+            pulled
         }
         Err(error) => {
             history.failures += 1;
             let wait = pause::after(history.failures, PAUSE_CAP);
             tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), %error, "Failed to pull jobs");
             tokio::time::sleep(wait).await;
-            Vec::new()
+            Pulled::default()
         }
     }
 }
 
-/// Parses a job and acquires a permit for it. A job that cannot run here goes back to the stream or is discarded.
-async fn take(state: &WorkerState, pool: &Pool, history: &mut PullHistory, delivery: Delivery) -> Option<PulledJob> {
-    let job: Job = match serde_json::from_slice(&delivery.payload) {
-        Ok(job) => job,
+/// Parses a message and acquires permits for its jobs, as many as there are. The others go back with the claim; a message of which no
+/// job can run here goes back to the stream, or is discarded. Returns how many jobs it had.
+async fn take(
+    state: &WorkerState,
+    pool: &Pool,
+    (consumer, history): (&str, &mut PullHistory),
+    delivery: Delivery,
+    pulled: &mut Pulled,
+) -> usize {
+    let pack = match Pack::read(&delivery.payload) {
+        Ok(pack) => pack,
         Err(error) => {
             tracing::error!(subject = delivery.subject(), %error, "Discarded a job that could not be parsed");
             delivery.term().await;
-            return None;
+            return 0;
         }
     };
-    if !state.tools.contains_key(&job.tool) {
+    let Pack { tool, jobs } = pack;
+    if !state.tools.contains_key(&tool) {
         // Left over from workers with other tools that had this consumer before. It is only a hint, and in nobody's way
         // once it is gone: the dispatchers publish it again where the tool is.
         delivery.ack().await;
-        if history.missing_tools.insert(job.tool.clone()) {
-            tracing::warn!(tool = job.tool, pool = %pool.name, "Discarded a job whose tool this worker does not have");
+        if history.missing_tools.insert(tool.clone()) {
+            tracing::warn!(tool, pool = %pool.name, "Discarded a job whose tool this worker does not have");
         }
-        return None;
+        return jobs.len();
     }
-    match pool.try_acquire(&job.tool) {
-        Ok(permit) => return Some(PulledJob { job, delivery, permit }),
-        Err(LimitReached::Tool) => {
+    let mut permits = Vec::with_capacity(jobs.len());
+    let reached = loop {
+        if permits.len() == jobs.len() {
+            break None;
+        }
+        match pool.try_acquire(&tool) {
+            Ok(permit) => permits.push(permit),
+            Err(reached) => break Some(reached),
+        }
+    };
+    if let (true, Some(reached)) = (permits.is_empty(), reached) {
+        hand_back(reached, &delivery).await;
+        return jobs.len();
+    }
+    let (message, count) = (PulledMessage::new(delivery), jobs.len());
+    let rest = jobs.split_at(permits.len()).1.to_vec();
+    if !rest.is_empty() {
+        let pack = Pack { tool: tool.clone(), jobs: rest };
+        pulled.returned.push((ReturnedPack { consumer: consumer.to_owned(), pack }, message.clone()));
+    }
+    for (job, permit) in jobs.into_iter().zip(permits) {
+        pulled.jobs.push(PulledJob { job: job.of_tool(&tool), message: message.clone(), permit });
+    }
+    count
+}
+
+/// Gives a message back of which nothing can run now. Where the pool has no permit any more, another worker may have one.
+async fn hand_back(reached: LimitReached, delivery: &Delivery) {
+    match reached {
+        LimitReached::Tool => {
             let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
             delivery.nak(pause::after(times, LIMITED_CAP)).await;
         }
-        Err(LimitReached::Pool) => {
-            tracing::error!(pool = %pool.name, "Returned a job because more jobs arrived than permits were free");
-            delivery.nak(Duration::ZERO).await;
-        }
+        LimitReached::Pool => delivery.nak(Duration::ZERO).await,
     }
-    None
 }

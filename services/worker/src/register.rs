@@ -104,6 +104,7 @@ fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> 
             slots: state.slots,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             host: state.host.clone(),
+            packs: true,
             tools: part.iter().map(|tool| (*tool).clone()).collect(),
             other_tools: others.map(|tool| (tool.name.clone(), tool.pool.clone())).collect(),
         }

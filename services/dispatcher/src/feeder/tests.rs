@@ -1,8 +1,14 @@
 use super::*;
 
 fn with_consumer(name: &str) -> Vec<WorkingConsumer> {
-    let consumer =
-        LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools: ["tool".to_owned()].into(), slots: 1 };
+    let consumer = LiveConsumer {
+        name: name.to_owned(),
+        pool: "default".to_owned(),
+        tools: ["tool".to_owned()].into(),
+        slots: 1,
+        workers: 1,
+        packs: false,
+    };
     vec![WorkingConsumer { consumer, is_live: true }]
 }
 

@@ -2,9 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use redial_proto::{
-    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerCaller, WorkerId,
-    limits,
+    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, ReturnedPack, WorkerCaller,
+    WorkerId, limits,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{QueueError, Request};
@@ -46,9 +47,10 @@ impl BatchWork<Request> for Granter {
             }
         }
         let served = self.served(&read_requests).await;
-        let mut claims = Vec::new();
+        let (mut claims, mut given_back) = (Vec::new(), Vec::new());
         let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(read_requests.len());
-        for (request, caller, ClaimRequest { claim, worker, jobs }) in read_requests {
+        for (request, caller, ClaimRequest { claim, worker, jobs, returned }) in read_requests {
+            given_back.extend(returned.into_iter().filter(|back| may_return(&self.0, &served, &caller, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
             if let Some(ClaimJob { call, tool, .. }) = refused.first() {
                 let (tool, pools, jobs) = (limits::shorten(tool, 100), caller.pools(), refused.len());
@@ -68,7 +70,27 @@ impl BatchWork<Request> for Granter {
                 }
             }
         }
+        publish_again(&self.0, &given_back).await;
     }
+}
+
+/// Publishes what workers gave back. What cannot be published is found by the sweep.
+async fn publish_again(context: &Context, given_back: &[ReturnedPack]) {
+    let published = join_all(given_back.iter().map(|back| context.queue.publish_returned(back))).await;
+    let jobs: usize = given_back.iter().map(|back| back.pack.jobs.len()).sum();
+    if jobs > 0 {
+        metrics().jobs_returned(jobs as u64);
+    }
+    if let Some(error) = published.into_iter().find_map(Result::err) {
+        tracing::warn!(%error, "Failed to publish jobs again that a worker gave back; the sweep finds them");
+    }
+}
+
+/// Whether a worker may have pulled these jobs. They are hints, and claims decide; but a worker must not fill the queues of others.
+fn may_return(context: &Context, served: &Served, caller: &WorkerCaller, back: &ReturnedPack) -> bool {
+    let ReturnedPack { consumer, pack } = back;
+    let may_serve = served.pool_of(&pack.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool));
+    may_serve && (1..=limits::MAX_PACK).contains(&pack.jobs.len()) && context.feeder.has(consumer, &pack.tool)
 }
 
 /// Whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not claimed waits, and is
@@ -91,6 +113,10 @@ fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
     serve::check_own(&caller, &claim.worker)?;
     if claim.jobs.len() > limits::MAX_CLAIM {
         let message = format!("jobs holds {} entries; allowed: {}", claim.jobs.len(), limits::MAX_CLAIM);
+        return Err(ApiError::new(Code::TooLarge, message));
+    }
+    if claim.returned.len() > limits::MAX_CLAIM {
+        let message = format!("returned holds {} packs; allowed: {}", claim.returned.len(), limits::MAX_CLAIM);
         return Err(ApiError::new(Code::TooLarge, message));
     }
     Ok((caller, claim))

@@ -269,6 +269,7 @@ mod tests {
             slots: 1,
             version: String::new(),
             host: None,
+            packs: false,
             tools: (0..count).map(costly).collect(),
             other_tools: BTreeMap::new(),
         };
@@ -288,6 +289,7 @@ mod tests {
             slots: 1,
             version: String::new(),
             host: None,
+            packs: false,
             tools: vec![tool("a", "default")],
             other_tools: [("b".to_owned(), "default".to_owned())].into(),
         };

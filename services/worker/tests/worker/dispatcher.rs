@@ -164,10 +164,17 @@ impl Dispatcher {
         let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
         let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
         self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
-        let outgoing =
-            |job: &Job| OutgoingJob { job: job.clone(), consumer: pool.into(), publish_no: 1, traceparent: None };
-        let results = self.queue.publish_jobs(&jobs.iter().map(outgoing).collect::<Vec<_>>()).await;
+        let results = self.queue.publish_jobs(&outgoing(pool, &jobs)).await;
         assert!(results.iter().all(Result::is_ok));
+        jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
+    }
+
+    /// Publishes jobs for a tool of pool `default` in one message.
+    pub(crate) async fn submit_pack(&self, tool: &str, count: usize) -> Vec<JobRef> {
+        let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes: 2 };
+        let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
+        self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
+        self.queue.publish_packs(&[outgoing("default", &jobs).as_slice()]).await.remove(0).unwrap();
         jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
     }
 
@@ -393,4 +400,9 @@ impl RunningWorker {
     pub(crate) async fn ended(self) {
         within(20, self.task).await.unwrap().unwrap();
     }
+}
+
+fn outgoing(pool: &str, jobs: &[Job]) -> Vec<OutgoingJob> {
+    let job = |job: &Job| OutgoingJob { job: job.clone(), consumer: pool.into(), publish_no: 1, traceparent: None };
+    jobs.iter().map(job).collect()
 }

@@ -1,3 +1,4 @@
+use redial_proto::{ClaimJob, ReturnedPack};
 use redial_worker::Tool;
 
 use crate::{
@@ -61,6 +62,43 @@ async fn a_limited_tool_does_not_block_others() {
     }
     assert_eq!(gate.most(), 2);
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_of_a_pack_goes_back_with_the_claim() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (gated, gate) = tools::gated("gated");
+    let worker = dispatcher.worker(3, [gated]).await;
+    let jobs = dispatcher.submit_pack("gated", 10).await;
+    let claim = dispatcher.claim().await;
+    assert_eq!(claim.jobs.iter().map(ClaimJob::job_ref).collect::<Vec<_>>(), jobs[..3]);
+    let [ReturnedPack { consumer, pack }] = &claim.returned[..] else { panic!("{claim:?}") };
+    assert_eq!((consumer.as_str(), pack.tool.as_str()), ("default", "gated"));
+    assert_eq!(
+        pack.jobs.iter().map(|job| job.call).collect::<Vec<_>>(),
+        jobs[3..].iter().map(|job| job.call).collect::<Vec<_>>()
+    );
+    dispatcher.stream_is_empty().await;
+    // A pack of which nothing fits stays on the stream for others.
+    dispatcher.submit_pack("gated", 5).await;
+    gate.open(3);
+    for _ in 0..3 {
+        dispatcher.report().await;
+    }
+    assert_eq!(dispatcher.claim().await.jobs.len(), 3);
+    gate.open(3);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_pack_that_no_dispatcher_answers_for_is_delivered_again() {
+    let mut dispatcher = Dispatcher::start().await;
+    let worker = dispatcher.worker(8, [Tool::echo()]).await;
+    dispatcher.script().unanswered_claims = usize::MAX;
+    dispatcher.submit_pack("echo", 4).await;
+    dispatcher.claim().await;
+    worker.stop().await;
+    assert_eq!(dispatcher.queue.unclaimed_jobs().await.unwrap()[&("default".to_owned(), "echo".to_owned())], 4);
 }
 
 #[tokio::test]

@@ -114,6 +114,8 @@ impl Live {
             pool: String::new(),
             tools: tools.map(|(_, name)| name.to_owned()).collect(),
             slots: self.workers * SLOTS,
+            workers: self.workers,
+            packs: false,
         }
     }
 }
