@@ -79,6 +79,9 @@ pub(crate) enum Role {
     /// A worker of the run
     #[command(hide = true)]
     Worker(WorkerArgs),
+    /// Breaks the containers of a running Compose project; `./dev compose` starts one for it
+    #[command(hide = true)]
+    Compose(ComposeArgs),
 }
 
 #[derive(Args, Debug)]
@@ -95,6 +98,43 @@ pub(crate) struct WorkerArgs {
     /// What it can run
     #[arg(long, value_enum, default_value_t = ToolSet::Whole)]
     pub(crate) tools: ToolSet,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ComposeArgs {
+    /// Seed of the load and of the faults [default: a random one, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Bare tool calls
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) calls: u32,
+    /// Tasks of a scripted model
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) tasks: u32,
+    /// Faults to inject; 30 are each of five kinds in each of six services
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) faults: u32,
+    /// Print the report as one line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The project's name
+    #[arg(long)]
+    pub(crate) project: String,
+    /// The file of settings that Compose has read
+    #[arg(long)]
+    pub(crate) env: PathBuf,
+    /// The file that tools write to
+    #[arg(long)]
+    pub(crate) ledger: PathBuf,
+    /// Port of NATS on this machine
+    #[arg(long)]
+    pub(crate) nats: u16,
+    /// Port of Postgres on this machine
+    #[arg(long)]
+    pub(crate) postgres: u16,
+    /// Port of the gateway on this machine
+    #[arg(long)]
+    pub(crate) http: u16,
 }
 
 /// What a worker can run.

@@ -20,6 +20,7 @@ use crate::{
 
 use machine::Machine;
 use ms::ms;
+pub(crate) use table::{counts, lines, seconds, table};
 pub(crate) use targets::TargetRow;
 
 /// See the module.
@@ -86,6 +87,13 @@ pub(crate) struct InvariantRow {
     pub(crate) name: String,
     pub(crate) violations: usize,
     pub(crate) examples: Vec<String>,
+}
+
+impl InvariantRow {
+    /// For people.
+    pub(crate) fn word(&self) -> String {
+        if self.violations == 0 { "holds".to_owned() } else { format!("BROKEN {} times", self.violations) }
+    }
 }
 
 /// Examples of each broken rule.
@@ -164,7 +172,6 @@ fn numbers(ended: &Ended<'_>) -> Numbers {
     let calls = CallState::ALL.map(|state| (state.as_str(), evidence.count(state)));
     let tasks_in = |state: TaskState| evidence.tasks.iter().filter(|task| task.state == state).count();
     let tasks = TaskState::ALL.map(|state| (state.as_str(), tasks_in(state)));
-    let some = |counts: Vec<(&'static str, usize)>| counts.into_iter().filter(|(_, count)| *count > 0).collect();
     Numbers {
         calls_acknowledged: claims.acknowledged.len(),
         calls_on_record: evidence.calls.len(),
@@ -193,6 +200,11 @@ fn numbers(ended: &Ended<'_>) -> Numbers {
     }
 }
 
+/// Without what did not occur.
+pub(crate) fn some(counts: Vec<(&'static str, usize)>) -> BTreeMap<&'static str, usize> {
+    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
 /// How many messages carried the canary of whom they were for.
 fn own(heard: &Heard) -> u64 {
     heard.tenant.as_ref().and_then(|tenant| heard.canaries.get(tenant)).map_or(0, |(messages, _)| *messages)
@@ -217,7 +229,7 @@ fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
     of_checker.into_iter().chain(own).collect()
 }
 
-fn row(name: String, mut found: Vec<String>) -> InvariantRow {
+pub(crate) fn row(name: String, mut found: Vec<String>) -> InvariantRow {
     let violations = found.len();
     found.truncate(EXAMPLES);
     InvariantRow { name, violations, examples: found }

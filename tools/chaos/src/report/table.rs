@@ -17,11 +17,7 @@ impl Report {
             };
             vec![row.kind.clone(), row.injected.to_string(), worst]
         });
-        let invariants = self.invariants.iter().map(|row| {
-            let word =
-                if row.violations == 0 { "holds".to_owned() } else { format!("BROKEN {} times", row.violations) };
-            vec![row.name.clone(), word]
-        });
+        let invariants = self.invariants.iter().map(|row| vec![row.name.clone(), row.word()]);
         let targets = self.targets.iter().map(|row| {
             let word = row.met.map_or("", |met| if met { "met" } else { "MISSED" });
             vec![row.target.clone(), row.limit.clone(), row.measured.clone(), row.out_of.to_string(), word.to_owned()]
@@ -76,11 +72,12 @@ impl Report {
 }
 
 /// A line for each, or nothing.
-fn lines<'a>(begin: &str, texts: impl Iterator<Item = &'a String>) -> String {
+pub(crate) fn lines<'a>(begin: &str, texts: impl Iterator<Item = &'a String>) -> String {
     texts.fold(String::new(), |all, text| all + begin + text + "\n")
 }
 
-fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// Rows without lines around them.
+pub(crate) fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     if head.iter().any(|name| !name.is_empty()) {
@@ -92,11 +89,11 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     table.trim_fmt()
 }
 
-fn counts(counts: &BTreeMap<&'static str, usize>) -> String {
+pub(crate) fn counts(counts: &BTreeMap<&'static str, usize>) -> String {
     counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-fn seconds(ms: u64) -> String {
+pub(crate) fn seconds(ms: u64) -> String {
     format!("{:.2} s", ms as f64 / 1000.0)
 }

@@ -1,0 +1,297 @@
+# shellcheck shell=bash
+# `./dev compose`, read by `dev`, whose functions it uses: docker-compose.yml on an engine, broken and checked by redial-chaos.
+#
+# An engine that answers is used as it is: the images and everything else that is made there have names of their own and
+# are removed. Otherwise one is started in namespaces of its own (network, mounts, processes), so that all that it starts
+# and changes ends with it, however it ends.
+
+files=tools/chaos/compose
+state=$PWD/.redial/compose
+project=redial-check
+cgroup=redial-check
+# Debian's release of the images.
+release=bookworm
+
+compose() {
+    local inside
+    case " $* " in *" --help "* | *" -h "*) compose_help; return ;; esac
+    has_cargo
+    type -P cc >/dev/null || debian_cc
+    mkdir -p "$state"
+    exec 9>"$state/lock"
+    flock --nonblock 9 || fail "./dev compose runs already in this folder"
+    if engine_answers; then
+        say "using the Docker engine that runs: $(docker version --format '{{.Server.Version}}')"
+    else
+        install_engine
+        export REDIAL_OWN_ENGINE=1
+        make_images
+    fi
+    say "building Redial"
+    cargo build --locked --release -p redial -p redial-chaos 9>&-
+    trap 'end_inside $?' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    if [ -n "${REDIAL_OWN_ENGINE:-}" ]; then
+        unshare --net --mount --pid --fork --kill-child --mount-proc ./dev compose-inside "$@" &
+    else
+        ./dev compose-inside "$@" &
+    fi
+    inside=$!
+    wait "$inside"
+}
+
+compose_help() {
+    cat <<'TEXT'
+./dev compose [--seed N] [--calls N] [--tasks N] [--faults N] [--json]
+
+Runs docker-compose.yml with 4 workers and 2 dispatchers, sends it 10,000 calls and 20 tasks, and meanwhile kills, restarts,
+pauses and disconnects its containers. Then it checks the invariants, and removes everything. Exit code 0 if all hold.
+
+It uses the Docker engine that answers, with the public images. If none answers, it installs Debian's docker.io, docker-compose
+and debootstrap, starts an engine of its own (as root), and makes images of the same programs from Debian's packages.
+TEXT
+}
+
+# Ends what runs in the namespaces, in order if it can.
+end_inside() {
+    trap - EXIT INT TERM
+    local first
+    if [ -n "${inside:-}" ] && kill -0 "$inside" 2>/dev/null; then
+        # unshare itself waits for its child.
+        first=$(ps -o pid= --ppid "$inside" | tr -d ' ' | head -n 1)
+        if [ -n "${REDIAL_OWN_ENGINE:-}" ]; then kill -TERM "$first" 2>/dev/null; else kill -TERM "$inside"; fi
+        timeout 180 tail --pid="$inside" -f /dev/null || kill -KILL "$inside"
+        wait "$inside" || true
+    fi
+    rm -rf "$state/data" "$state/run" "$state/ledger" "$state/env" "$state/program"
+    # Of an engine that was killed.
+    if [ -n "${REDIAL_OWN_ENGINE:-}" ]; then
+        find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" -exec rmdir {} + 2>/dev/null || true
+    fi
+    exit "$1"
+}
+
+engine_answers() { type -P docker >/dev/null && timeout 20 docker info >/dev/null 2>&1; }
+
+install_engine() {
+    local missing=() program
+    is_root || fail "no Docker engine answers. Start one, or run this as root: it then starts one of its own"
+    for program in dockerd:docker.io docker-compose:docker-compose debootstrap:debootstrap iptables:iptables ip:iproute2; do
+        type -P "${program%%:*}" >/dev/null || missing+=("${program##*:}")
+    done
+    if [ ${#missing[@]} != 0 ]; then
+        can_install || fail "no Docker engine answers, and these are missing: ${missing[*]}"
+        say "installing as packages of this system: ${missing[*]}"
+        apt_with_fresh_lists install -y --no-install-recommends "${missing[@]}" >/dev/null
+    fi
+}
+
+# ---- Images of Debian's packages -----------------------------------------------------------------------------------
+
+# Two file systems, kept in .redial for the next time: what Redial's image is built on, and one with the servers.
+make_images() {
+    local mirror
+    mirror=$(apt-get indextargets --format '$(CREATED_BY) $(CODENAME) $(REPO_URI)' 2>/dev/null |
+        awk -v release=$release '$1 == "Packages" && $2 == release {print $3; exit}')
+    [ -n "$mirror" ] || fail "the images are made of Debian $release, and this machine's apt has no packages of it"
+    tree base "$mirror" ca-certificates
+    tree servers "$mirror" postgresql-15,nats-server,wget
+}
+
+# tree NAME MIRROR PACKAGES
+tree() {
+    local folder=$state/$1 archive=$state/$1.tar
+    [ ! -s "$archive" ] || return 0
+    say "making a file system with debootstrap: $3"
+    rm -rf "$folder"
+    debootstrap --variant=minbase --include="$3" $release "$folder" "$2" >"$folder.log" 2>&1 ||
+        fail "debootstrap failed; the end of $folder.log: $(tail -n 3 "$folder.log")"
+    # Containers have no network: apt must not look for one. A database of the package's own is not wanted.
+    : >"$folder/etc/apt/sources.list"
+    rm -rf "$folder"/var/lib/apt/lists/* "$folder"/var/cache/apt/* "$folder"/usr/share/{doc,man,locale} \
+        "$folder"/var/lib/postgresql/* "$folder"/etc/postgresql/*
+    tar --create --file "$archive.part" --directory "$folder" --exclude ./dev --exclude ./proc --exclude ./sys .
+    mv "$archive.part" "$archive"
+    rm -rf "$folder" "$folder.log"
+}
+
+# The name of an image in docker-compose.yml.
+public() { sed -n "s/^ *image: \($1:.*\)$/\1/p" docker-compose.yml; }
+
+# An engine of one's own is new: there the images get the names that the files ask for. In another one they are the public ones.
+name_images() {
+    export REDIAL_CHECK_POSTGRES_IMAGE REDIAL_CHECK_NATS_IMAGE REDIAL_CHECK_BASE=debian:$release-slim
+    export REDIAL_CHECK_IMAGE=$project/redial REDIAL_CHECK_PROGRAM=$project/program
+    REDIAL_CHECK_POSTGRES_IMAGE=$(public postgres)
+    REDIAL_CHECK_NATS_IMAGE=$(public nats)
+    if [ -n "${REDIAL_OWN_ENGINE:-}" ]; then
+        stand_in
+    elif ! pull "$REDIAL_CHECK_POSTGRES_IMAGE" "$REDIAL_CHECK_NATS_IMAGE" "$REDIAL_CHECK_BASE"; then
+        is_root || fail "the public images cannot be had; as root this makes images of the same programs from Debian's packages"
+        say "the public images cannot be had: images of Debian's packages stand in for them, under names of their own"
+        type -P debootstrap >/dev/null || apt_with_fresh_lists install -y --no-install-recommends debootstrap >/dev/null
+        make_images
+        REDIAL_CHECK_POSTGRES_IMAGE=$project/postgres REDIAL_CHECK_NATS_IMAGE=$project/nats REDIAL_CHECK_BASE=$project/base
+        stand_in
+    fi
+    say "images: $REDIAL_CHECK_POSTGRES_IMAGE, $REDIAL_CHECK_NATS_IMAGE, and ours on $REDIAL_CHECK_BASE"
+}
+
+pull() {
+    local image
+    for image in "$@"; do
+        docker image inspect "$image" >/dev/null 2>&1 || timeout 600 docker pull --quiet "$image" >/dev/null 2>&1 || return
+    done
+}
+
+stand_in() {
+    say "importing images of Debian's packages"
+    docker import "$state/base.tar" "$REDIAL_CHECK_BASE" >/dev/null
+    docker import --change "ENV PATH=/usr/lib/postgresql/15/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
+        "$state/servers.tar" $project/servers >/dev/null
+    build $files/postgres.Dockerfile "$REDIAL_CHECK_POSTGRES_IMAGE" --build-arg SERVERS=$project/servers $files
+    build $files/nats.Dockerfile "$REDIAL_CHECK_NATS_IMAGE" --build-arg SERVERS=$project/servers $files
+}
+
+build() { docker build --quiet --file "$1" --tag "$2" "${@:3}" >/dev/null; }
+
+# An image that has nothing but the binary, for deploy/Dockerfile. A binary of a newer Debian would not run in the image: then the
+# Dockerfile compiles it.
+program() {
+    if ! grep -qx "VERSION_CODENAME=$release" /etc/os-release; then
+        say "this machine is not Debian $release: the program is compiled in a container"
+        REDIAL_CHECK_PROGRAM=build
+        return
+    fi
+    mkdir -p "$state/program"
+    objcopy --strip-debug "$built/release/redial" "$state/program/redial"
+    tar --create --directory "$state/program" redial | docker import - $REDIAL_CHECK_PROGRAM >/dev/null
+}
+
+# ---- An engine of its own ------------------------------------------------------------------------------------------
+
+# In namespaces of its own. Another containerd must not be found: it would mount and start things outside of them.
+start_engine() {
+    ip link set lo up
+    [ ! -d /run/containerd ] || mount -t tmpfs none /run/containerd
+    # The names of sockets are short.
+    mkdir -p "$state/data"
+    mount -t tmpfs none /run/lock
+    export DOCKER_HOST=unix:///run/lock/docker.sock DOCKER_CONFIG=/run/lock/config
+    # Debian's program, which builds without plug-ins.
+    export PATH=/usr/sbin:/usr/bin:$PATH
+    engine || engine --iptables=false --ip-masq=false || fail "dockerd did not start; its log: $(tail -n 5 "$state/dockerd.log")"
+    say "started $(dockerd --version) with $(docker info --format 'storage driver {{.Driver}}, cgroups version {{.CgroupVersion}}')"
+}
+
+# engine FLAG…: its process in $dockerd. In a session of its own, so that Ctrl-C leaves it to `take_down`.
+engine() {
+    setsid dockerd --host "$DOCKER_HOST" --data-root "$state/data" --exec-root /run/lock/exec --pidfile /run/lock/docker.pid \
+        --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/$cgroup" "$@" >"$state/dockerd.log" 2>&1 9>&- &
+    dockerd=$!
+    until engine_answers; do
+        kill -0 "$dockerd" 2>/dev/null || return
+        sleep 0.5
+    done
+    [ $# = 0 ] || say "iptables cannot be used here: networks that are internal are not closed to the others, and containers reach nothing outside"
+}
+
+# ---- The run -------------------------------------------------------------------------------------------------------
+
+# Run by `compose`, in the namespaces if the engine is its own.
+compose_inside() {
+    exec 8>&2
+    trap 'take_down $?' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    export DOCKER_BUILDKIT=1 COMPOSE_DOCKER_CLI_BUILD=1 COMPOSE_HTTP_TIMEOUT=300
+    [ -z "${REDIAL_OWN_ENGINE:-}" ] || start_engine
+    compose_program
+    name_images
+    program
+    settings
+    say "building Redial's image"
+    logged composed build dispatcher
+    say "starting everything: 4 workers, 2 dispatchers"
+    logged composed up --detach --no-build --scale worker=4 --scale dispatcher=2
+    logged token
+    with_signals "$built"/release/redial-chaos compose --project $project --env "$state/env" --ledger "$state/ledger/calls" \
+        --nats "$REDIAL_NATS_PORT" --postgres "$REDIAL_CHECK_POSTGRES_PORT" --http "$REDIAL_HTTP_PORT" "$@"
+}
+
+# With the user `cli`, as an operator would.
+token() {
+    local text
+    text=$(composed run --rm -T cli token create --for default.app --roles submit,read | grep '^rdl_') || return
+    echo "REDIAL_CHECK_TOKEN=$text" >>"$state/env"
+}
+
+# What it prints is shown only if it fails.
+logged() { with_signals "$@" >"$state/step.log" 2>&1 || fail "this failed: $*; the end of what it said: $(tail -n 20 "$state/step.log")"; }
+
+# A signal is heeded at once, and not after the program has ended.
+with_signals() {
+    local result=0
+    "$@" &
+    running=$!
+    wait "$running" || result=$?
+    running=
+    return $result
+}
+
+compose_program() {
+    if docker compose version >/dev/null 2>&1; then composer=(docker compose); else composer=(docker-compose); fi
+    type -P "${composer[0]}" >/dev/null || fail "docker compose is missing (Debian: docker-compose)"
+    say "using $("${composer[@]}" version | head -n 1)"
+}
+
+composed() {
+    "${composer[@]}" --project-name $project --project-directory . --env-file "$state/env" \
+        --file docker-compose.yml --file $files/override.yml "$@"
+}
+
+# As a user sets them, with files and free ports of its own.
+settings() {
+    rm -rf "$state/ledger"
+    mkdir -p "$state/ledger"
+    # Tools write to it as the image's user.
+    chmod 0777 "$state/ledger"
+    : >"$state/ledger/calls"
+    chmod 0666 "$state/ledger/calls"
+    export REDIAL_TOOLS_FILE=./$files/tools.toml REDIAL_AGENTS_FILE=./$files/agents.toml REDIAL_MODELS_FILE=./$files/models.toml
+    export REDIAL_CHECK_LEDGER=$state/ledger
+    export REDIAL_NATS_PORT REDIAL_HTTP_PORT REDIAL_CHECK_POSTGRES_PORT
+    REDIAL_NATS_PORT=$(free_port)
+    REDIAL_HTTP_PORT=$(free_port)
+    REDIAL_CHECK_POSTGRES_PORT=$(free_port)
+    (umask 077 && deploy/make-env >"$state/env")
+}
+
+free_port() {
+    local port
+    while port=$((20000 + RANDOM % 10000)); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+}
+
+take_down() {
+    # Another signal must not stop it half-way; and it may come while output goes to a file.
+    trap '' EXIT INT TERM
+    exec 2>&8
+    [ -z "${running:-}" ] || kill "$running" 2>/dev/null || true
+    if [ ${#composer[@]} != 0 ] && [ -s "$state/env" ]; then
+        [ "$1" = 0 ] || composed logs --no-color >"$state/containers.log" 2>&1 || true
+        say "taking everything down"
+        composed down --volumes --remove-orphans --timeout 20 >"$state/step.log" 2>&1 ||
+            say "docker-compose down failed: $(tail -n 5 "$state/step.log")"
+        [ "$1" = 0 ] || say "the logs of all containers are in $state/containers.log"
+    fi
+    if [ -n "${dockerd:-}" ]; then
+        kill "$dockerd" 2>/dev/null && wait "$dockerd" || true
+    elif [ ${#composer[@]} != 0 ]; then
+        docker image ls --quiet --filter "reference=$project/*" | sort -u | xargs --no-run-if-empty docker image rm --force >/dev/null || true
+    fi
+    exit "$1"
+}
+composer=()
