@@ -84,7 +84,8 @@ async fn a_hundred_waits_for_a_thousand_calls_read_only_what_has_ended() {
     let calls: Vec<Submission> = (0..WAITED).map(|n| Submission::new("echo", arguments(json!({"n": n})))).collect();
     let calls = stack.call_all(&calls).await;
     let read = async || -> i64 {
-        let rows = "SELECT (idx_tup_fetch + seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'calls'";
+        let rows =
+            r"SELECT sum(idx_tup_fetch + seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname LIKE 'calls\_%'";
         sqlx::query_scalar(rows).fetch_one(stack.db()).await.unwrap()
     };
     let wait = json!({"calls": calls});

@@ -30,7 +30,9 @@ const PIPELINE: usize = 2048;
 impl Queue {
     /// Publishes each job as a message of its own, as [`Queue::publish_packs`] does with packs.
     pub async fn publish_jobs(&self, jobs: &[OutgoingJob]) -> Vec<Result<(), QueueError>> {
-        self.publish_packs(&jobs.chunks(1).collect::<Vec<_>>()).await
+        let alone: Vec<&[OutgoingJob]> = jobs.chunks(1).collect();
+        // Boxed, because it would make the futures of all callers large.
+        Box::pin(self.publish_packs(&alone)).await
     }
 
     /// Publishes packs of jobs, each of one tool for one consumer and not empty: sends a batch, then waits for its

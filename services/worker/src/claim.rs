@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use crate::{
     attempts::Lease,
     pause,
-    pool::PulledJob,
-    pull::Pulled,
+    pool::{Pulled, PulledJob},
     release::release,
     run,
     state::{WorkerState, margin},

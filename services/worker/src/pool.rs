@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{ClaimJob, Job, JobRef, turn};
+use redial_proto::{ClaimJob, Job, JobRef, ReturnedPack, turn};
 use redial_tools::Tool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -37,6 +37,15 @@ pub(crate) struct PulledJob {
     pub(crate) job: Job,
     pub(crate) message: PulledMessage,
     pub(crate) permit: Permit,
+}
+
+/// What was pulled.
+#[derive(Default)]
+pub(crate) struct Pulled {
+    /// Jobs with permits.
+    pub(crate) jobs: Vec<PulledJob>,
+    /// The others of their messages.
+    pub(crate) returned: Vec<(ReturnedPack, PulledMessage)>,
 }
 
 impl Pool {

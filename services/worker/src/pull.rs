@@ -17,7 +17,7 @@ use crate::{
     claim,
     message::PulledMessage,
     pause,
-    pool::{LimitReached, Pool, PulledJob},
+    pool::{LimitReached, Pool, Pulled, PulledJob},
     state::WorkerState,
 };
 
@@ -56,7 +56,10 @@ async fn pull_from(
     mut source: Source,
     consumers: &mut watch::Receiver<BTreeMap<String, String>>,
 ) {
-    let mut history = PullHistory { jobs_per_message: MAX_PACK, ..PullHistory::default() };
+    // A pack has a quarter of a worker's slots at most. So every idle worker has an open pull for four of them, and those of a burst are
+    // dealt out evenly.
+    let largest = (pool.permits.available_permits() / 4).clamp(1, MAX_PACK);
+    let mut history = PullHistory { jobs_per_message: largest, ..PullHistory::default() };
     loop {
         let pulled = tokio::select! {
             biased;
@@ -77,15 +80,6 @@ async fn pull_from(
 struct Source {
     consumer: String,
     stream: Jobs,
-}
-
-/// What was pulled.
-#[derive(Default)]
-pub(crate) struct Pulled {
-    /// Jobs with permits.
-    pub(crate) jobs: Vec<PulledJob>,
-    /// The others of their messages.
-    pub(crate) returned: Vec<(ReturnedPack, PulledMessage)>,
 }
 
 /// What happened in the last pulls.

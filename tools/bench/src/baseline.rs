@@ -31,9 +31,9 @@ pub(crate) struct Tuning {
 }
 
 /// 50 calls in a message: jobs, results and so acknowledgements too. Chosen by `./dev bench tune`.
-pub(crate) const PACKED: Tuning = Tuning { pack: 50, batch: 2000, at_once: 5 };
+pub(crate) const PACKED: Tuning = Tuning { pack: 50, batch: 2000, at_once: 8 };
 /// One call in a message. Chosen by `./dev bench tune`.
-pub(crate) const PLAIN: Tuning = Tuning { pack: 1, batch: 200, at_once: 5 };
+pub(crate) const PLAIN: Tuning = Tuning { pack: 1, batch: 1000, at_once: 5 };
 
 pub(crate) struct Baseline {
     tuning: Tuning,

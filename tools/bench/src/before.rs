@@ -9,8 +9,9 @@ use redial_servers::Supervised;
 
 use crate::{
     database::Database,
-    fleet::{Fleet, Place, Program},
+    fleet::{Fleet, Program},
     load::{Load, WORKER},
+    place::Place,
     servers::Servers,
 };
 

@@ -65,6 +65,14 @@ pub(crate) struct ServerArgs {
     pub(crate) settings: Vec<(String, String)>,
 }
 
+impl ServerArgs {
+    /// The settings of `redial dev`, and these.
+    pub(crate) fn settings(&self) -> Vec<(String, String)> {
+        let buffers = self.shared_buffers.clone().map(|size| ("shared_buffers".to_owned(), size));
+        redial_servers::settings_for_machine().into_iter().chain(buffers).chain(self.settings.clone()).collect()
+    }
+}
+
 fn setting(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
@@ -124,7 +132,7 @@ pub(crate) struct PlansArgs {
 pub(crate) struct SlowWorkerArgs {
     #[arg(long)]
     pub(crate) slots: u32,
-    #[arg(long, env = crate::fleet::NATS_URL)]
+    #[arg(long, env = crate::place::NATS_URL)]
     pub(crate) nats_url: String,
 }
 

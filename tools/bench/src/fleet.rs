@@ -1,20 +1,17 @@
 //! Dispatchers and workers as processes of their own.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use redial_servers::{Process, Signal};
 
-use crate::{database::Database, servers::Servers};
+use crate::{database::Database, place::Place, servers::Servers};
 
 /// How long a process may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Where processes read the address of NATS.
-pub(crate) const NATS_URL: &str = "REDIAL_NATS_URL";
 
 /// The program of a process.
 #[derive(Clone, Copy, Debug)]
@@ -23,16 +20,6 @@ pub(crate) enum Program {
     Redial,
     /// This program.
     Own,
-}
-
-/// What processes run on, and the program `redial` that they are.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    /// Their working folder, for logs.
-    pub(crate) folder: PathBuf,
-    pub(crate) nats_url: String,
-    pub(crate) database_url: String,
-    pub(crate) redial: PathBuf,
 }
 
 /// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
@@ -125,38 +112,6 @@ impl Fleet {
     fn log_of(&self, n: u32) -> PathBuf {
         self.place.folder.join(format!("process-{n}.log"))
     }
-}
-
-impl Place {
-    /// Creates Redial's tables with its program.
-    pub(crate) async fn migrate(&self) -> anyhow::Result<()> {
-        let log = self.folder.join("migrate.log");
-        let status = self.spawn(&self.redial, &["migrate"], &log)?.ended().await;
-        anyhow::ensure!(status.success(), "migrate ended with {status}:\n{}", fs::read_to_string(log)?);
-        Ok(())
-    }
-
-    /// Starts a process. Its settings come only from here: the folder has no settings file, and Redial's variables are
-    /// not passed on.
-    fn spawn(&self, program: &Path, args: &[&str], log: &Path) -> anyhow::Result<Process> {
-        let file = File::create(log)?;
-        let mut command = Process::command(program)?;
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
-            command.env_remove(name);
-        }
-        command.args(args).current_dir(&self.folder);
-        command.env(NATS_URL, &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
-        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
-        command.stdout(file.try_clone()?).stderr(file);
-        Ok(Process::spawn(command)?)
-    }
-}
-
-/// The program `redial` that was built beside this one.
-pub(crate) fn built_here() -> anyhow::Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("redial");
-    anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
-    Ok(path)
 }
 
 /// What each role logs once it serves.

@@ -8,7 +8,7 @@
 //! | file | does |
 //! | --- | --- |
 //! | `case.rs`, `plan.rs` | the cases, and how much of each |
-//! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own |
+//! | `servers.rs`, `place.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own on them |
 //! | `rounds.rs`, `turns.rs` | runs every case once a round; the order of what is compared |
 //! | `before.rs` | an older program, measured beside the one that was built |
 //! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
@@ -32,6 +32,7 @@ mod http;
 mod load;
 mod meter;
 mod output;
+mod place;
 mod plan;
 mod plans;
 mod report;

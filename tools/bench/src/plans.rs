@@ -35,7 +35,7 @@ const MANY: f64 = 10_000.0;
 pub(crate) async fn run(args: &PlansArgs) -> anyhow::Result<()> {
     let servers = match &args.keep {
         Some(folder) => Servers::start_in(folder, Vec::new()).await?,
-        None => Servers::start_empty(Vec::new()).await?,
+        None => Servers::start(Vec::new()).await?,
     };
     let asked = ask_all(&servers, args).await;
     if args.keep.is_some() {

@@ -37,7 +37,7 @@ struct Report<'a> {
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<()> {
     let plan = Plan::new(args);
     note(&format!("this takes about {} on two shared cores", minutes(plan.estimate())));
-    let servers = Servers::start(&args.servers).await?;
+    let servers = Servers::start(args.servers.settings()).await?;
     let measured = measure(&plan, &servers, args.against.as_deref()).await;
     servers.stop().await?;
     let (samples, postgres) = measured?;

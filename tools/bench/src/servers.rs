@@ -12,9 +12,8 @@ use redial_store::admin;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
-    cli::ServerArgs,
     database::Database,
-    fleet::{self, Place},
+    place::{self, Place},
 };
 
 /// Where they keep their data.
@@ -32,16 +31,8 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts both on an empty folder, Postgres as `redial dev` does unless these arguments say otherwise.
-    pub(crate) async fn start(args: &ServerArgs) -> anyhow::Result<Self> {
-        let buffers = args.shared_buffers.clone().map(|size| ("shared_buffers".to_owned(), size));
-        let set = buffers.into_iter().chain(args.settings.clone());
-        let settings = redial_servers::settings_for_machine().into_iter().chain(set).collect();
-        Self::start_empty(settings).await
-    }
-
     /// Starts both on an empty folder, Postgres with these settings.
-    pub(crate) async fn start_empty(settings: Vec<(String, String)>) -> anyhow::Result<Self> {
+    pub(crate) async fn start(settings: Vec<(String, String)>) -> anyhow::Result<Self> {
         remove(Path::new(FOLDER))?;
         Self::start_in(Path::new(FOLDER), settings).await
     }
@@ -62,7 +53,7 @@ impl Servers {
     /// Where a fleet on one of the databases runs.
     pub(crate) fn place(&self, database: &Database) -> anyhow::Result<Place> {
         let (nats_url, database_url) = (self.nats_url().to_owned(), database.url.clone());
-        Ok(Place { folder: self.folder.clone(), nats_url, database_url, redial: fleet::built_here()? })
+        Ok(Place { folder: self.folder.clone(), nats_url, database_url, redial: place::built_here()? })
     }
 
     /// One more NATS, whose data is removed with the rest.

@@ -23,7 +23,7 @@ use crate::{
     servers::Servers,
 };
 
-/// Kinds of records with less on every side are not shown, in bytes for each call; the sums contain them.
+/// Relations and kinds of records with less on every side are not shown, in bytes for each call; the sums contain them.
 const LITTLE: f64 = 2.0;
 /// No segment may be removed before it was read.
 const KEEP: (&str, &str) = ("wal_keep_size", "8GB");
@@ -38,9 +38,9 @@ struct Written {
 
 /// See the module.
 pub(crate) async fn run(args: &WalArgs) -> anyhow::Result<()> {
-    let mut server = args.servers.clone();
-    server.settings.push((KEEP.0.to_owned(), KEEP.1.to_owned()));
-    let servers = Servers::start(&server).await?;
+    let mut settings = args.servers.settings();
+    settings.push((KEEP.0.to_owned(), KEEP.1.to_owned()));
+    let servers = Servers::start(settings).await?;
     let sides = measure(&servers, args).await;
     servers.stop().await?;
     println(&render(&sides?, args.calls))?;
@@ -136,7 +136,7 @@ fn render(sides: &[Written], calls: u32) -> String {
     table(&head, lines.into_iter().map(Line::cells))
 }
 
-/// All of a relation, then its kinds of records if there are several.
+/// All of a relation, then its kinds of records.
 fn of_relation(relation: &str, sides: &[Written], calls: u32) -> Vec<Line> {
     let mut records: Vec<&str> = sides
         .iter()
@@ -154,7 +154,10 @@ fn of_relation(relation: &str, sides: &[Written], calls: u32) -> Vec<Line> {
         .into_iter()
         .map(|record| Line { relation: String::new(), record: record.to_owned(), bytes: bytes(record) })
         .collect();
-    let all = (0..sides.len()).map(|side| each.iter().map(|line| line.bytes[side]).sum()).collect();
+    let all: Vec<f64> = (0..sides.len()).map(|side| each.iter().map(|line| line.bytes[side]).sum()).collect();
+    if all.iter().all(|bytes| *bytes < LITTLE) {
+        return Vec::new();
+    }
     let shown = each.into_iter().filter(|line| line.bytes.iter().any(|bytes| *bytes >= LITTLE));
     [Line { relation: relation.to_owned(), record: String::new(), bytes: all }].into_iter().chain(shown).collect()
 }
@@ -184,7 +187,11 @@ mod tests {
             Written { side, by: by.collect(), all }
         };
         let older = side("older program", &[("calls", "Heap INSERT", 40_000), ("calls_key", "Btree", 900)], 44_000);
-        let redial = side("Redial", &[("calls", "Heap INSERT", 30_000), ("attempts", "whole pages", 1_000)], 32_000);
+        let redial = side(
+            "Redial",
+            &[("calls", "Heap INSERT", 30_000), ("attempts", "whole pages", 1_000), ("tools", "Heap LOCK", 90)],
+            32_000,
+        );
         insta::assert_snapshot!(render(&[older, redial], 100));
     }
 }

@@ -116,14 +116,18 @@ fn kinds(faults: usize, redundancy: Redundancy) -> Vec<Fault> {
     let more = shares().flat_map(|(kind, share)| vec![*kind; share - 1]);
     let again = shares().filter(|(_, share)| *share > 1).flat_map(|(kind, share)| vec![*kind; *share]);
     let endless = once.chain(more).chain(again.collect::<Vec<_>>().into_iter().cycle());
-    let mut room = faults;
-    endless
-        .take_while(|kind| {
-            let fits = room > 0;
-            room = room.saturating_sub(times(*kind));
-            fits
-        })
-        .collect()
+    let (mut room, mut kinds) = (faults, Vec::new());
+    for kind in endless {
+        if room == 0 {
+            break;
+        }
+        // One that is cut off at the end of the schedule would be another kind, which may occur only once.
+        if times(kind) <= room || kinds.is_empty() {
+            room = room.saturating_sub(times(kind));
+            kinds.push(kind);
+        }
+    }
+    kinds
 }
 
 /// How many faults in a row a kind means.

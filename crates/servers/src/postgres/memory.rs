@@ -1,7 +1,7 @@
 //! Settings of Postgres by the memory of this machine.
 //!
 //! Buffers are anonymous memory that is mapped, not files in `/dev/shm`, which is small in containers; a page of them takes
-//! memory once it is used. What takes memory at once are their headers, about a hundredth.
+//! memory once it is used. What takes memory at once is what describes them, about a fortieth of the whole.
 
 use std::{
     fs,

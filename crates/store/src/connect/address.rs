@@ -221,14 +221,14 @@ mod tests {
             ("postgres://me:s3cret@a:0/db", "the port of host 1 is no number"),
             ("postgres://me:s3cret@a:65536/db", "the port of host 1 is no number"),
             // The authority ends at the first slash, so that this password looks like a port.
-            ("postgres://me:s3cret/word@a:1/db", "the port of host 1 is no number"),
+            ("postgres://me:s3cret/w0rd@a:1/db", "the port of host 1 is no number"),
             ("postgres://me:s3cret@::1/db", "host 1 has several colons"),
             ("postgres://me:s3cret@[::1/db", "host 1 has a [ without its ]"),
             ("postgres://me:s3cret@[::1]x/db", "host 1 goes on after its ]"),
             ("postgres://me:s3cret@a,b,c/db?port=1,2", "3 hosts and 2 ports"),
         ] {
             let error = refused(url);
-            assert!(error.contains(told) && !error.contains("s3cret") && !error.contains("word@"), "{url}: {error}");
+            assert!(error.contains(told) && !error.contains("s3cret") && !error.contains("w0rd"), "{url}: {error}");
         }
     }
 }

@@ -23,7 +23,7 @@ struct Tried {
 
 /// See the module.
 pub(crate) async fn run(args: &TuneArgs) -> anyhow::Result<()> {
-    let servers = Servers::start(&args.servers).await?;
+    let servers = Servers::start(args.servers.settings()).await?;
     let tried = measure(&servers, args).await;
     servers.stop().await?;
     let mut tried = tried?;
