@@ -59,28 +59,31 @@ struct ClaimAnswer {
 
 /// Claims jobs, and starts the granted ones or gives the claim back.
 pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
+    let claim = ClaimId::generate();
     let request = ClaimRequest {
-        claim: ClaimId::generate(),
+        claim,
         worker: state.id.clone(),
         jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
         returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
     };
-    match request_grants(&state, &request).await {
+    match request_grants(&state, request).await {
         Some(answer) => start_granted(&state, pulled, answer).await,
-        None => give_up(&state, pulled, request.claim).await,
+        None => give_up(&state, pulled, claim).await,
     }
 }
 
 /// Repeats the request until a dispatcher replies. The claim id stays the same, so a dispatcher that granted the claim
-/// before grants it again.
-async fn request_grants(state: &WorkerState, request: &ClaimRequest) -> Option<ClaimAnswer> {
+/// before grants it again. Only the first request gives jobs back: each copy of it would publish them once more, and during an outage
+/// there are many.
+async fn request_grants(state: &WorkerState, mut request: ClaimRequest) -> Option<ClaimAnswer> {
     let (sent, claim, mut failures) = (Instant::now(), request.claim, 0);
     loop {
-        let error = match state.request(ControlVerb::Claim, request, failures).await {
+        let error = match state.request(ControlVerb::Claim, &request, failures).await {
             Ok(reply) => return Some(ClaimAnswer { claim, reply, sent, failures }),
             Err(error) => error,
         };
         failures += 1;
+        request.returned.clear();
         tracing::warn!(claim = %request.claim, jobs = request.jobs.len(), failures, %error, "Failed to claim jobs");
         let permanent = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
         if permanent || state.draining.is_cancelled() || sent.elapsed() >= GIVE_UP {
@@ -98,7 +101,11 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
     // The lease may have begun with the first request, whose reply was lost.
     let expires_at = sent + duration.saturating_sub(margin(duration));
     let mut permits = HashMap::with_capacity(pulled.jobs.len());
-    let mut messages: Vec<_> = pulled.returned.into_iter().map(|(_, message)| message).collect();
+    let mut messages = Vec::with_capacity(pulled.jobs.len());
+    for (_, message) in pulled.returned {
+        // Without an answer to the first request it is not known whether they were published again. NATS delivers the message again.
+        if failures > 0 { message.unclaimed(false).await } else { messages.push(message) }
+    }
     for job in pulled.jobs {
         permits.insert(job.job_ref(), job.permit);
         messages.push(job.message);

@@ -52,7 +52,9 @@ fn no_question_scans_a_table() {
     let output = Command::new(BENCH).args(plans).output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{errors}");
-    for name in ["history --key ", "call_keys_pkey", "tasks --state running", "rolled up 39000 calls", "stats --by worker"] {
+    for name in
+        ["history --key ", "call_keys_pkey", "tasks --state running", "rolled up 39000 calls", "stats --by worker"]
+    {
         assert!(out.contains(name), "no {name:?} in\n{out}");
     }
 }

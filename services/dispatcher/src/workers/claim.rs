@@ -62,7 +62,11 @@ impl BatchWork<Request> for Granter {
         }
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
-            Ok(granted) => self.answer(asked, granted).await,
+            Ok(granted) => {
+                self.answer(asked, granted).await;
+                publish_again(&self.0, &given_back).await;
+            }
+            // What the workers gave back stays on the stream: they acknowledge nothing.
             Err(error) => {
                 let error = store_failed(&error);
                 for (request, ..) in asked {
@@ -70,7 +74,6 @@ impl BatchWork<Request> for Granter {
                 }
             }
         }
-        publish_again(&self.0, &given_back).await;
     }
 }
 

@@ -101,6 +101,24 @@ async fn a_pack_that_no_dispatcher_answers_for_is_delivered_again() {
     assert_eq!(dispatcher.queue.unclaimed_jobs().await.unwrap()[&("default".to_owned(), "echo".to_owned())], 4);
 }
 
+/// Each copy of a claim would publish once more what it gives back.
+#[tokio::test]
+async fn only_the_first_request_of_a_claim_gives_jobs_back() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (gated, gate) = tools::gated("gated");
+    let worker = dispatcher.worker(2, [gated]).await;
+    dispatcher.script().unanswered_claims = 1;
+    dispatcher.submit_pack("gated", 6).await;
+    assert_eq!(dispatcher.claim().await.returned.len(), 1);
+    let again = dispatcher.claim().await;
+    assert_eq!((again.jobs.len(), again.returned.len()), (2, 0));
+    within(20, gate.until_running(2)).await;
+    // Nobody knows whether the others were published again, so the message is kept for another delivery.
+    assert_eq!(dispatcher.queue.ensure_streams().await.unwrap().jobs, 1);
+    gate.open(2);
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn a_job_that_cannot_be_parsed_is_discarded() {
     let mut dispatcher = Dispatcher::start().await;
