@@ -267,7 +267,7 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     // A call that is cancelled before is never published.
     redial_testkit::until("its job is on the stream", async || {
         let jobs = fixture.stack.queue().unclaimed_jobs().await.ok()?;
-        (jobs.values().sum::<u64>() == 1).then_some(())
+        (jobs.values().map(|unclaimed| unclaimed.jobs).sum::<u64>() == 1).then_some(())
     })
     .await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);

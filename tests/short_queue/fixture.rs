@@ -70,7 +70,7 @@ pub(crate) async fn waiting(stack: &Stack, tool: &str) -> i64 {
 /// The unclaimed jobs of a tool on the stream, for all consumers.
 pub(crate) async fn jobs(stack: &Stack, tool: &str) -> u64 {
     let jobs = stack.queue().unclaimed_jobs().await.unwrap();
-    jobs.into_iter().filter(|((_, of), _)| of == tool).map(|(_, count)| count).sum()
+    jobs.into_iter().filter(|((_, of), _)| of == tool).map(|(_, unclaimed)| unclaimed.jobs).sum()
 }
 
 /// Submits calls that are unavailable while the file exists, with many attempts and so much time.

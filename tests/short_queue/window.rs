@@ -72,7 +72,7 @@ async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
     stack.servers.start_nats().await;
     until_within(LONG, "the jobs are back", async || {
         let jobs = stack.queue().unclaimed_jobs().await.ok()?;
-        (jobs.values().sum::<u64>() >= 500).then_some(())
+        (jobs.values().map(|unclaimed| unclaimed.jobs).sum::<u64>() >= 500).then_some(())
     })
     .await;
     // What every dispatcher asks before it puts calls back: one has done it for this stream.

@@ -41,7 +41,7 @@ pub use crate::{
     delivery::Delivery,
     error::QueueError,
     serve::{Request, Requests},
-    streams::{ConsumerDepth, Streams},
+    streams::{ConsumerDepth, Streams, Unclaimed},
     subscribe::Subscription,
     unreadable::Unreadable,
 };

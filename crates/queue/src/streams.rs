@@ -28,14 +28,23 @@ pub struct Streams {
     pub jobs: u64,
 }
 
-/// The waiting jobs of a consumer.
+/// What is on the job stream of a tool for a consumer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unclaimed {
+    /// Messages, each with one job or several.
+    pub messages: u64,
+    /// The jobs in them.
+    pub jobs: u64,
+}
+
+/// The waiting messages of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerDepth {
-    /// Jobs that were not delivered to a worker yet.
+    /// Messages that were not delivered to a worker yet.
     pub pending: u64,
-    /// Jobs that were delivered to a worker and not answered.
+    /// Messages that were delivered to a worker and not answered.
     pub unacked: u64,
-    /// Of those, jobs that were delivered more than once: workers gave them back, to take them later.
+    /// Of those, messages that were delivered more than once: workers gave them back, to take them later.
     pub redelivered: u64,
     /// Pulls that wait for jobs. While there are some, pending jobs exist only in the count: after a crash nats-server may
     /// count jobs that it does not have (measured with 2.9.10).
@@ -187,14 +196,16 @@ impl Queue {
     }
 
     /// The jobs on the stream, delivered or not, by consumer and tool.
-    pub async fn unclaimed_jobs(&self) -> Result<HashMap<(String, String), u64>, QueueError> {
+    pub async fn unclaimed_jobs(&self) -> Result<HashMap<(String, String), Unclaimed>, QueueError> {
         let request = serde_json::json!({"subjects_filter": "redial.jobs.>"});
         let info: StreamInfo = self.api(&format!("STREAM.INFO.{JOBS_STREAM}"), body(&request)?).await?;
         let subjects = info.state.subjects.unwrap_or_default();
-        let mut unclaimed = HashMap::new();
+        let mut unclaimed: HashMap<(String, String), Unclaimed> = HashMap::new();
         for (subject, messages) in &subjects {
             if let Some((consumer, tool, jobs)) = subjects::read_job(subject) {
-                *unclaimed.entry((consumer.to_owned(), tool.to_owned())).or_default() += messages * jobs;
+                let of_tool = unclaimed.entry((consumer.to_owned(), tool.to_owned())).or_default();
+                of_tool.messages += messages;
+                of_tool.jobs += messages * jobs;
             }
         }
         Ok(unclaimed)

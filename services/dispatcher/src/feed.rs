@@ -98,7 +98,7 @@ impl Rounds {
             context.feeder.go_back();
         }
         let began = context.uptime();
-        context.feeder.set_depths(context.queue.unclaimed_jobs().await?, began);
+        context.feeder.set_depths(&context.queue.unclaimed_jobs().await?, began);
         if is_due(&mut self.search_at, INTERVAL) || context.feeder.is_unsearched() {
             for gaps in context.feeder.gaps().chunks(AT_ONCE) {
                 context.feeder.found(context.store.waiting_tenants(gaps).await?);

@@ -19,7 +19,7 @@ use redial_engine::{
     window::{self, Order, Windows},
 };
 use redial_proto::{WaitReason, turn};
-use redial_queue::ConsumerDepth;
+use redial_queue::{ConsumerDepth, Unclaimed};
 use redial_records::{Backlog, BacklogPart, CallRecord, LiveConsumer, Time, ToolHealth};
 use redial_store::{Gap, Granted, Position, WorkingConsumer};
 use tokio::sync::Notify;
@@ -260,16 +260,21 @@ impl Feeder {
     }
 
     /// Takes note of the unclaimed jobs on the stream.
-    pub(crate) fn set_depths(&self, jobs: HashMap<(String, String), u64>, began: Duration) {
+    pub(crate) fn set_depths(&self, unclaimed: &HashMap<(String, String), Unclaimed>, began: Duration) {
         let Known { windows, stale, .. } = &mut *self.lock();
-        windows.set_depths(&stale.without(jobs), began);
+        windows.set_depths(&stale.jobs_without(unclaimed), began);
     }
 
-    /// Takes note of the jobs on the stream of consumers whose depths were just read.
-    pub(crate) fn look_for_stale(&self, jobs: &HashMap<(String, String), u64>, depths: &[(String, ConsumerDepth)]) {
+    /// Takes note of what is on the stream for consumers whose depths were just read.
+    pub(crate) fn look_for_stale(
+        &self,
+        unclaimed: &HashMap<(String, String), Unclaimed>,
+        depths: &[(String, ConsumerDepth)],
+    ) {
         let mut known = self.lock();
         for (consumer, depth) in depths {
-            let on_stream = jobs.iter().filter(|((one, _), _)| one == consumer).map(|(_, count)| count).sum();
+            let of_consumer = unclaimed.iter().filter(|((one, _), _)| one == consumer);
+            let on_stream = of_consumer.map(|(_, of_tool)| of_tool.messages).sum();
             known.stale.look(consumer, on_stream, *depth);
         }
     }

@@ -98,7 +98,7 @@ async fn a_pack_that_no_dispatcher_answers_for_is_delivered_again() {
     dispatcher.submit_pack("echo", 4).await;
     dispatcher.claim().await;
     worker.stop().await;
-    assert_eq!(dispatcher.queue.unclaimed_jobs().await.unwrap()[&("default".to_owned(), "echo".to_owned())], 4);
+    assert_eq!(dispatcher.queue.unclaimed_jobs().await.unwrap()[&("default".to_owned(), "echo".to_owned())].jobs, 4);
 }
 
 /// Each copy of a claim would publish once more what it gives back.
