@@ -19,6 +19,7 @@
 //! each dispatcher. A dispatcher that has not looked yet uses no room.
 
 mod depth;
+mod packs;
 mod shares;
 
 use std::{
@@ -27,9 +28,9 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::limits::MAX_PACK;
 use redial_records::{BacklogPart, LiveConsumer};
 
+pub use self::packs::pack_size;
 use self::{
     depth::{Depth, jobs_of},
     shares::{Shares, Tenants},
@@ -51,20 +52,6 @@ const SPAN: f64 = 2.0;
 const SHARED_SPAN: f64 = 0.08;
 /// Rates follow what is observed within about this time, in seconds.
 const SMOOTHING: f64 = 1.0;
-
-/// A message holds at most this part of what each worker gets of the jobs that are published together, and of the slots of a worker. So
-/// no worker gets much more than another, and a worker that is nearly busy gives little back.
-const PACKED_PART: usize = 4;
-
-/// How many of so many jobs, which are published at the same time to these workers, one message may hold; at least one.
-pub fn pack_size(consumer: &LiveConsumer, jobs: usize) -> usize {
-    let workers = usize::try_from(consumer.workers).unwrap_or(usize::MAX).max(1);
-    let slots = usize::try_from(consumer.slots).unwrap_or(usize::MAX) / workers;
-    if !consumer.packs {
-        return 1;
-    }
-    (jobs / workers / PACKED_PART).min(slots / PACKED_PART).clamp(1, MAX_PACK)
-}
 
 /// Jobs that a feeder should publish.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -82,13 +82,11 @@ impl Store {
         .await
     }
 
-    /// Drops the oldest partition but that which is kept. It must have ended ten minutes before `cutoff` at least. Calls that have
-    /// not ended, or not before `cutoff`, and those of tasks on record are moved to what is kept, `most` at most; keys of the
-    /// others are free from now on.
+    /// Drops the oldest partition but that which is kept, after [`Store::free_keys`]. It must have ended ten minutes before `cutoff` at
+    /// least. Calls that have not ended, or not before `cutoff`, and those of tasks on record are moved to what is kept, `most` at most.
     ///
     /// It may be repeated after an error.
     pub async fn drop_partition(&self, partition: Partition, cutoff: Time, most: u32) -> Result<Dropped, StoreError> {
-        self.free_keys(partition, cutoff).await?;
         let number = i32::try_from(partition.number).unwrap_or(i32::MAX);
         for validate in [false, true] {
             let bound = sqlx::query!("SELECT bound_kept_calls($1, $2)", number, validate);
@@ -109,31 +107,33 @@ impl Store {
 
     /// Deletes the keys of the calls of a partition that are not needed any more, and what is on record of redrives, before the calls
     /// are gone: a key is never that of a call that is not on record.
-    async fn free_keys(&self, partition: Partition, cutoff: Time) -> Result<(), StoreError> {
-        let until = first_id(partition.until);
-        let mut after = Some(Uuid::nil());
-        while let Some(last) = after {
-            after = self
-                .run_again(|| async {
-                    let mut db = self.checkout().await?;
-                    let freed = sqlx::query_file_scalar!("sql/free_keys.sql", last, until, cutoff, KEYS);
-                    let freed = freed.fetch_one(&mut *db).await?;
-                    Ok(db.done(freed))
-                })
-                .await?;
-        }
-        after = Some(Uuid::nil());
-        while let Some(last) = after {
-            after = self
-                .run_again(|| async {
-                    let mut db = self.checkout().await?;
-                    let freed = sqlx::query_file_scalar!("sql/free_redriven.sql", last, until, cutoff, KEYS);
-                    let freed = freed.fetch_one(&mut *db).await?;
-                    Ok(db.done(freed))
-                })
-                .await?;
+    pub async fn free_keys(&self, partition: Partition, cutoff: Time) -> Result<(), StoreError> {
+        let (from, until) = (partition.from.map_or(Uuid::nil(), first_id), first_id(partition.until));
+        for of_redrives in [false, true] {
+            let mut after = Some(from);
+            while let Some(last) = after {
+                after = self.run_again(|| self.free_some(of_redrives, last, until, cutoff)).await?;
+            }
         }
         Ok(())
+    }
+
+    async fn free_some(
+        &self,
+        of_redrives: bool,
+        after: Uuid,
+        until: Uuid,
+        cutoff: Time,
+    ) -> Result<Option<Uuid>, sqlx::Error> {
+        let mut db = self.checkout().await?;
+        let last = if of_redrives {
+            let freed = sqlx::query_file_scalar!("sql/free_redriven.sql", after, until, cutoff, KEYS);
+            freed.fetch_one(&mut *db).await?
+        } else {
+            let freed = sqlx::query_file_scalar!("sql/free_keys.sql", after, until, cutoff, KEYS);
+            freed.fetch_one(&mut *db).await?
+        };
+        Ok(db.done(last))
     }
 
     /// Runs a statement on a whole partition, on a connection of its own that is closed afterwards.

@@ -238,7 +238,7 @@ mod tests {
         let rows =
             include_str!("../../../docs/OPERATIONS.md").lines().filter_map(|line| line.strip_prefix("| `redial."));
         let documented: BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap()).collect();
-        assert_eq!(instruments.len(), 18);
+        assert!(instruments.contains("calls.submitted"), "{instruments:?}");
         assert_eq!(documented, instruments);
     }
 }

@@ -140,6 +140,7 @@ async fn drop_partition(
     partition: Partition,
     cutoff: Time,
 ) -> Result<Dropped, StoreError> {
+    store.free_keys(partition, cutoff).await?;
     for _ in 0..TRIES {
         let dropped = store.drop_partition(partition, cutoff, MOVED).await?;
         if dropped != Dropped::InUse || until(shutdown, sleep(PAUSE)).await.is_none() {

@@ -204,7 +204,7 @@ pub(crate) struct DevArgs {
     #[arg(long)]
     pub(crate) only_servers: bool,
     /// Memory that Postgres keeps its pages in, such as 512MB [default: a quarter of this machine's, 128MB to 8192MB]
-    #[arg(long, value_name = "SIZE", value_parser = memory_size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::memory_size)]
     pub(crate) shared_buffers: Option<String>,
     /// Only check the settings and files; start nothing
     #[arg(long)]
@@ -217,13 +217,6 @@ pub(crate) struct DevArgs {
     pub(crate) worker: WorkerFlags,
     #[command(flatten)]
     pub(crate) gateway: GatewayFlags,
-}
-
-/// A size as Postgres reads it.
-fn memory_size(text: &str) -> Result<String, String> {
-    let number = ["kB", "MB", "GB"].iter().find_map(|unit| text.strip_suffix(unit));
-    let is_number = |number: &&str| number.parse::<u32>().is_ok_and(|number| number > 0);
-    number.filter(is_number).map(|_| text.to_owned()).ok_or_else(|| "expected a number with kB, MB or GB".to_owned())
 }
 
 #[derive(Args, Clone, Debug)]

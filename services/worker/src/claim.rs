@@ -103,8 +103,8 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
     let mut permits = HashMap::with_capacity(pulled.jobs.len());
     let mut messages = Vec::with_capacity(pulled.jobs.len());
     for (_, message) in pulled.returned {
-        // Without an answer to the first request it is not known whether they were published again. NATS delivers the message again.
-        if failures > 0 { message.unclaimed(false).await } else { messages.push(message) }
+        // Without an answer to the first request it is not known whether they were published again.
+        if failures > 0 { message.hand_back().await } else { messages.push(message) }
     }
     for job in pulled.jobs {
         permits.insert(job.job_ref(), job.permit);
@@ -161,7 +161,7 @@ async fn give_up(state: &Arc<WorkerState>, pulled: Pulled, claim: ClaimId) {
     // Returns the permits before the release, which may take long.
     let messages: Vec<_> = jobs.into_iter().map(|job| job.message).chain(of_returned).collect();
     for message in messages {
-        message.unclaimed(hand_back).await;
+        if hand_back { message.hand_back().await } else { message.unclaimed().await }
     }
     release(state, grants).await;
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redial_proto::{
-    Pack, ReturnedPack,
+    Pack, PackedJob, ReturnedPack,
     limits::{MAX_CLAIM, MAX_PACK},
 };
 use redial_queue::{Delivery, Jobs};
@@ -17,7 +17,7 @@ use crate::{
     claim,
     message::PulledMessage,
     pause,
-    pool::{LimitReached, Pool, Pulled, PulledJob},
+    pool::{LimitReached, Permit, Pool, Pulled, PulledJob},
     state::WorkerState,
 };
 
@@ -103,12 +103,16 @@ async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &m
     match source.stream.pull(free.div_ceil(history.jobs_per_message), WAIT).await {
         Ok(deliveries) => {
             history.failures = 0;
-            let (mut pulled, messages, mut jobs) = (Pulled::default(), deliveries.len(), 0);
+            let (mut pulled, mut messages) = (Pulled::default(), 0);
             for delivery in deliveries {
-                jobs += take(state, pool, (&source.consumer, history), delivery, &mut pulled).await;
+                let taken = take(state, pool, &source.consumer, history, delivery).await;
+                messages += usize::from(!taken.jobs.is_empty());
+                pulled.jobs.extend(taken.jobs);
+                pulled.returned.extend(taken.returned);
             }
             if messages > 0 {
-                history.jobs_per_message = jobs.div_ceil(messages).max(1);
+                let returned: usize = pulled.returned.iter().map(|(back, _)| back.pack.jobs.len()).sum();
+                history.jobs_per_message = (pulled.jobs.len() + returned).div_ceil(messages);
             }
             pulled
         }
@@ -122,24 +126,24 @@ async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &m
     }
 }
 
-/// Parses a message and acquires permits for its jobs, as many as there are. The others go back with the claim; a message of which no
-/// job can run here goes back to the stream, or is discarded. Returns how many jobs it had.
+/// Parses a message and acquires permits for its jobs, as many as there are. The others go back with the claim. A message of which no
+/// job can run here goes back to the stream, or is discarded.
 async fn take(
     state: &WorkerState,
     pool: &Pool,
-    (consumer, history): (&str, &mut PullHistory),
+    consumer: &str,
+    history: &mut PullHistory,
     delivery: Delivery,
-    pulled: &mut Pulled,
-) -> usize {
-    let pack = match Pack::read(&delivery.payload) {
-        Ok(pack) => pack,
-        Err(error) => {
-            tracing::error!(subject = delivery.subject(), %error, "Discarded a job that could not be parsed");
+) -> Pulled {
+    let Pack { tool, mut jobs } = match Pack::read(&delivery.payload) {
+        Ok(pack) if !pack.jobs.is_empty() => pack,
+        read => {
+            let error = read.err().map(tracing::field::display);
+            tracing::error!(subject = delivery.subject(), error, "Discarded a job that could not be parsed");
             delivery.term().await;
-            return 0;
+            return Pulled::default();
         }
     };
-    let Pack { tool, jobs } = pack;
     if !state.tools.contains_key(&tool) {
         // Left over from workers with other tools that had this consumer before. It is only a hint, and in nobody's way
         // once it is gone: the dispatchers publish it again where the tool is.
@@ -147,32 +151,29 @@ async fn take(
         if history.missing_tools.insert(tool.clone()) {
             tracing::warn!(tool, pool = %pool.name, "Discarded a job whose tool this worker does not have");
         }
-        return jobs.len();
+        return Pulled::default();
     }
-    let mut permits = Vec::with_capacity(jobs.len());
-    let reached = loop {
-        if permits.len() == jobs.len() {
-            break None;
-        }
+    let (mut permits, mut reached) = (Vec::with_capacity(jobs.len()), None);
+    while permits.len() < jobs.len() && reached.is_none() {
         match pool.try_acquire(&tool) {
             Ok(permit) => permits.push(permit),
-            Err(reached) => break Some(reached),
+            Err(limit) => reached = Some(limit),
         }
-    };
-    if let (true, Some(reached)) = (permits.is_empty(), reached) {
-        hand_back(reached, &delivery).await;
-        return jobs.len();
     }
-    let (message, count) = (PulledMessage::new(delivery), jobs.len());
-    let rest = jobs.split_at(permits.len()).1.to_vec();
+    if let (true, Some(limit)) = (permits.is_empty(), reached) {
+        hand_back(limit, &delivery).await;
+        return Pulled::default();
+    }
+    let (message, rest) = (PulledMessage::new(delivery), jobs.split_off(permits.len()));
+    let mut pulled = Pulled::default();
     if !rest.is_empty() {
         let pack = Pack { tool: tool.clone(), jobs: rest };
         pulled.returned.push((ReturnedPack { consumer: consumer.to_owned(), pack }, message.clone()));
     }
-    for (job, permit) in jobs.into_iter().zip(permits) {
-        pulled.jobs.push(PulledJob { job: job.of_tool(&tool), message: message.clone(), permit });
-    }
-    count
+    let with_permit =
+        |(job, permit): (PackedJob, Permit)| PulledJob { job: job.of_tool(&tool), message: message.clone(), permit };
+    pulled.jobs.extend(jobs.into_iter().zip(permits).map(with_permit));
+    pulled
 }
 
 /// Gives a message back of which nothing can run now. Where the pool has no permit any more, another worker may have one.

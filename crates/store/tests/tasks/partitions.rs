@@ -89,6 +89,7 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     cancel(&fixture, &late).await;
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
 
+    fixture.store.free_keys(old, cutoff).await.unwrap();
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 3 });
     let left = tables_of(&fixture).await;
     let mut needed = [open.id.0, late.id.0, of_task.id.0];

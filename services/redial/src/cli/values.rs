@@ -13,6 +13,13 @@ use redial_proto::{CallState, ErrorClass, TaskState, UserRole};
 /// What a time may be.
 const TIMES: &str = "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z";
 
+/// A size as Postgres reads it.
+pub(crate) fn memory_size(text: &str) -> Result<String, String> {
+    let number = ["kB", "MB", "GB"].iter().find_map(|unit| text.strip_suffix(unit));
+    let is_number = |number: &&str| number.parse::<u32>().is_ok_and(|number| number > 0);
+    number.filter(is_number).map(|_| text.to_owned()).ok_or_else(|| "expected a number with kB, MB or GB".to_owned())
+}
+
 /// A state of a call.
 pub(crate) fn call_state() -> impl TypedValueParser<Value = CallState> {
     PossibleValuesParser::new(CallState::ALL.map(CallState::as_str)).try_map(|name| name.parse::<CallState>())

@@ -121,6 +121,7 @@ async fn a_job_that_cannot_be_parsed_is_discarded() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.queue.put("redial.jobs.default.echo", &"no job").await.unwrap();
     dispatcher.queue.put("redial.jobs.default.echo", &serde_json::json!({"call": 1})).await.unwrap();
+    dispatcher.queue.put("redial.jobs.default.echo", &serde_json::json!({"tool": "echo", "jobs": []})).await.unwrap();
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     dispatcher.stream_is_empty().await;
     let job = dispatcher.submit("echo").await;
