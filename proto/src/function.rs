@@ -123,11 +123,11 @@ pub struct AnswerReply {
     pub state: CallState,
 }
 
-/// Fails if an answer has more bytes or nests deeper than results may; the error says what is allowed.
-pub fn check_output(output: &str) -> Result<(), String> {
+/// Fails if an answer has more than `most` bytes, or nests deeper than results may; the error says what is allowed.
+pub fn check_output(output: &str, most: usize) -> Result<(), String> {
     let (bytes, depth) = (output.len(), limits::json_depth(output));
     match () {
-        () if bytes > limits::MAX_OUTPUT => Err(format!("output takes {bytes} bytes; allowed: {}", limits::MAX_OUTPUT)),
+        () if bytes > most => Err(format!("output takes {bytes} bytes; allowed: {most}")),
         () if depth > limits::MAX_DEPTH => Err(format!("output nests {depth} deep; allowed: {}", limits::MAX_DEPTH)),
         () => Ok(()),
     }

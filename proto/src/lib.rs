@@ -23,6 +23,7 @@ pub mod lists;
 pub mod message;
 pub mod names;
 pub mod outcome;
+pub mod payload;
 pub mod queue;
 pub mod redrive;
 pub mod repair;
@@ -52,6 +53,7 @@ pub use ids::{CallId, ClaimId, RedriveId, TaskId, WorkerId};
 pub use lists::{AgentList, AgentView, ListAgents, ListTools, ToolList, ToolView};
 pub use message::{Message, MessageCall, Role, StoredMessage};
 pub use outcome::{ErrorClass, Failure, FieldError, Outcome};
+pub use payload::{Payload, PieceReply, PieceRequest};
 pub use queue::{
     ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Pack,
     PackedJob, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ReturnedPack,

@@ -4,10 +4,18 @@ use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Datelike as _, Utc};
 
-/// Arguments of one call. A claim's reply carries them, and NATS takes 1 MiB a message.
-pub const MAX_ARGUMENTS: usize = 256 * 1024;
-/// Output of one attempt; more is `output_too_large`.
-pub const MAX_OUTPUT: usize = 512 * 1024;
+/// Arguments of one call, and the output of one attempt, unless a dispatcher is set to less.
+pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
+/// What a dispatcher may be set to instead.
+pub const PAYLOADS: RangeInclusive<usize> = 64 * 1024..=MAX_PAYLOAD;
+/// Arguments that an answer to a claim carries. Larger ones are fetched apart.
+pub const MAX_INLINE: usize = 256 * 1024;
+/// A body that travels in pieces: the record of a call with the largest arguments and output, and what is around them.
+pub const MAX_BODY: usize = 2 * MAX_PAYLOAD + 8 * 1024 * 1024;
+/// One piece of a body. As a JSON string in a message it takes less than twice as much.
+pub const MAX_PIECE: usize = 400 * 1024;
+/// What a model answers in one turn.
+pub const MAX_REPLY: usize = 512 * 1024;
 /// One NATS message that Redial sends. nats-server's own default `max_payload` is 1 MiB, headers included.
 pub const MAX_MESSAGE: usize = 1000 * 1024;
 /// Calls in one submission batch.
@@ -16,8 +24,8 @@ pub const MAX_BATCH: usize = 1000;
 pub const MAX_CLAIM: usize = 256;
 /// Jobs in one pack: a message of less than 8 KiB.
 pub const MAX_PACK: usize = 64;
-/// The text of a task.
-pub const MAX_INPUT: usize = 128 * 1024;
+/// The text of a task: about a million tokens.
+pub const MAX_INPUT: usize = 4 * 1024 * 1024;
 /// Nesting of arrays and objects, in arguments and outputs. Deeper text could overflow the stack of a reader.
 pub const MAX_DEPTH: usize = 64;
 /// An idempotency key or conversation id.

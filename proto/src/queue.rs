@@ -101,6 +101,9 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// At most 256 jobs.
     pub jobs: Vec<ClaimJob>,
+    /// It asks for the arguments of grants that say `apart`. Without this such calls are not granted to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payloads: bool,
     /// Jobs that it pulled in packs and has no free slots for: they are published again at once, for others. At most 256 packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returned: Vec<ReturnedPack>,
@@ -142,9 +145,12 @@ pub struct Grant {
     pub attempt: u32,
     /// The tool's name.
     pub tool: String,
-    /// A JSON object, checked against the tool's schema.
+    /// A JSON object, checked against the tool's schema; `null` if `apart`.
     #[schemars(with = "serde_json::Value")]
     pub arguments: Box<RawValue>,
+    /// The arguments are too large for this message: ask for them with [`crate::PieceRequest::Open`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
     /// How long this attempt may take, in ms; the call's total deadline is already taken into account.
     pub timeout_ms: u64,
     /// The tool's effect, as it was when the call was submitted.

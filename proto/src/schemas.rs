@@ -9,11 +9,11 @@ use crate::{
     AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
     CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook,
     DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
-    Job, ListAgents, ListTools, RedriveReply, RedriveRequest, RedriveView, Registered, Registration, ReleaseReply,
-    ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
-    TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult, TaskSubmission, TestWebhook,
-    TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList, ToolSpec, TurnReply,
-    TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
+    Job, ListAgents, ListTools, PieceReply, PieceRequest, RedriveReply, RedriveRequest, RedriveView, Registered,
+    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch,
+    SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult,
+    TaskSubmission, TestWebhook, TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList,
+    ToolSpec, TurnReply, TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -47,6 +47,8 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("forget_tool_reply", schema_for!(ForgetToolReply)),
         ("get_request", schema_for!(GetRequest)),
         ("job", schema_for!(Job)),
+        ("piece_reply", schema_for!(PieceReply)),
+        ("piece_request", schema_for!(PieceRequest)),
         ("redrive_reply", schema_for!(RedriveReply)),
         ("redrive_request", schema_for!(RedriveRequest)),
         ("release_reply", schema_for!(ReleaseReply)),

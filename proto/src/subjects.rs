@@ -34,6 +34,14 @@ pub fn caller(subject: &str) -> Option<Caller> {
     })
 }
 
+/// Where the sender of a request puts and gets the pieces of its bodies. `None` if the subject is not one of a request.
+pub fn pieces_beside(request: &str) -> Option<String> {
+    let tokens = if request.starts_with("redial.api.") { 5 } else { 4 };
+    let is_request = caller(request).is_some() || worker_caller(request).is_some();
+    let prefix = request.match_indices('.').nth(tokens - 1).map(|(end, _)| &request[..end])?;
+    is_request.then(|| format!("{prefix}.{}", ControlVerb::Piece.name()))
+}
+
 /// The request of a worker.
 pub fn control(identity: &WorkerIdentity, pools: &str, verb: ControlVerb) -> String {
     format!("redial.ctl.{identity}.{pools}.{}", verb.name())
@@ -183,6 +191,12 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
 pub const DOOR: &str = "redial-door";
 
+/// Header of a message without a body, which travelled in pieces: a [`crate::Payload`].
+pub const PAYLOAD: &str = "redial-payload";
+
+/// Header of a request whose sender can read a reply in pieces. Its value says nothing.
+pub const TAKES_PAYLOADS: &str = "redial-takes-payloads";
+
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 
@@ -263,6 +277,18 @@ mod tests {
             let subject = intake(&tenant, &user, UserRole::Submit, what);
             let (caller, read) = intake_caller(&subject).unwrap();
             assert_eq!((caller.tenant.as_str(), caller.user.as_str(), read), ("acme", "alice", what));
+        }
+    }
+
+    #[test]
+    fn pieces_travel_beside_the_request() {
+        for (request, pieces) in [
+            ("redial.api.acme.alice.submit.calls.submit", Some("redial.api.acme.alice.submit.payloads.piece")),
+            ("redial.ctl.tools.a+b.claim", Some("redial.ctl.tools.a+b.payloads.piece")),
+            ("redial.results.tools", None),
+            ("redial.api.acme", None),
+        ] {
+            assert_eq!(pieces_beside(request).as_deref(), pieces, "{request}");
         }
     }
 

@@ -118,7 +118,8 @@ impl Hand {
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, returned: Vec::new() };
+        let request =
+            ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads: true, returned: Vec::new() };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();
@@ -185,7 +186,8 @@ impl Hand {
         let report = Report { call, attempt, claim, duration_ms: 1, output, error };
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
         let subject = subjects::results(&self.id.identity());
-        self.queue.put(&subject, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
+        let beside = subjects::control(&self.id.identity(), ANY_POOL, ControlVerb::Piece);
+        self.queue.put_large(&subject, &beside, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
         self.ingested(JobRef { call, attempt }).await;
     }
 

@@ -48,7 +48,7 @@ async fn a_worker_in_another_language_may_send_them_too() {
 }
 
 fn too_large() -> String {
-    format!("\"{}\"", "x".repeat(limits::MAX_OUTPUT))
+    format!("\"{}\"", "x".repeat(limits::MAX_PAYLOAD))
 }
 
 fn too_deep() -> String {
@@ -80,7 +80,7 @@ async fn oversize_and_overdeep_outputs_end_the_call_with_a_class() {
 
 /// A tool with an output that is larger than the arguments of a scripted tool can be.
 fn large() -> redial_tools::Tool {
-    redial_tools::Tool::new("large", |_: serde_json::Value| async { "x".repeat(limits::MAX_OUTPUT) })
+    redial_tools::Tool::new("large", |_: serde_json::Value| async { "x".repeat(limits::MAX_PAYLOAD) })
         .effect(ToolEffect::Read)
 }
 
@@ -89,12 +89,12 @@ async fn the_largest_output_and_the_largest_arguments_pass() {
     let mut stack = Stack::start().await;
     stack.work(vec![redial_tools::Tool::echo()]).await;
     let mut hand = Hand::new(&stack, vec![ToolSpec::named("hand")]).await;
-    let text = "x".repeat(limits::MAX_ARGUMENTS - 8);
+    let text = "x".repeat(limits::MAX_PAYLOAD - 8);
     let echoed = stack.call("echo", json!({"a": text})).await;
-    assert_eq!(stack.output(echoed).await.len(), limits::MAX_ARGUMENTS);
+    assert_eq!(stack.output(echoed).await.len(), limits::MAX_PAYLOAD);
     let call = stack.call("hand", json!({})).await;
     hand.claim(call, 1).await;
-    let output = format!("\"{}\"", "x".repeat(limits::MAX_OUTPUT - 2));
+    let output = format!("\"{}\"", "x".repeat(limits::MAX_PAYLOAD - 2));
     hand.report(call, 1, Ok(&output)).await;
     assert_eq!(stack.output(call).await, output);
     stack.leaves_jobs();

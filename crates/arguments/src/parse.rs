@@ -7,7 +7,7 @@ use std::fmt;
 
 use redial_proto::{
     Advice, Language, Limited,
-    limits::{self, MAX_ARGUMENTS, MAX_DEPTH},
+    limits::{self, MAX_DEPTH, MAX_PAYLOAD},
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -57,14 +57,14 @@ fn offset(raw: &str, line: usize, column: usize) -> usize {
 /// Refuses text that is too long or empty, before it is parsed.
 pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     let bytes = raw.len();
-    if bytes > MAX_ARGUMENTS {
-        let over = bytes - MAX_ARGUMENTS;
+    if bytes > MAX_PAYLOAD {
+        let over = bytes - MAX_PAYLOAD;
         let message = pick(
             language,
-            format!("the arguments are {bytes} bytes, {over} too many; at most {MAX_ARGUMENTS} are allowed"),
-            format!("参数有 {bytes} 字节，超出 {over} 字节；最多允许 {MAX_ARGUMENTS} 字节"),
+            format!("the arguments are {bytes} bytes, {over} too many; at most {MAX_PAYLOAD} are allowed"),
+            format!("参数有 {bytes} 字节，超出 {over} 字节；最多允许 {MAX_PAYLOAD} 字节"),
         );
-        let advice = Advice::over(Limited::Bytes, MAX_ARGUMENTS, bytes);
+        let advice = Advice::over(Limited::Bytes, MAX_PAYLOAD, bytes);
         return Err(Refusal::malformed(message, advice).quoting(raw, None, language));
     }
     if raw.trim().is_empty() {
@@ -230,8 +230,8 @@ mod tests {
         assert!(refused(&nested(MAX_DEPTH + 1)).contains("nested deeper than 64 levels"));
         assert!(refused(&"[".repeat(200_000)).contains("nested deeper than 64 levels"));
         let sized = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
-        assert!(parse(&sized(MAX_ARGUMENTS), Language::En).is_ok());
-        assert!(refused(&sized(MAX_ARGUMENTS + 1)).contains("at most 262144 are allowed"));
+        assert!(parse(&sized(MAX_PAYLOAD), Language::En).is_ok());
+        assert!(refused(&sized(MAX_PAYLOAD + 1)).contains("at most 262144 are allowed"));
     }
 
     proptest! {

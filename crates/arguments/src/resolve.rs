@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use redial_proto::{
     Advice, ErrorClass, Language, Limited, Repair, RepairKind,
-    limits::{self, MAX_ARGUMENTS},
+    limits::{self, MAX_PAYLOAD},
     repair::MAX_REPAIRS,
 };
 use serde_json::Value;
@@ -105,7 +105,7 @@ impl Schema {
     /// [`Schema::resolve`] of a JSON value that a program sends: an object, or a string that holds a model's text as the
     /// model wrote it. With repairs off, it must be an object.
     pub fn resolve_json<'a>(&self, json: &'a str, repairs: Repairs) -> Result<Resolved<'a>, Refusal> {
-        let is_string = repairs == Repairs::On && json.trim_start().starts_with('"') && json.len() <= MAX_ARGUMENTS;
+        let is_string = repairs == Repairs::On && json.trim_start().starts_with('"') && json.len() <= MAX_PAYLOAD;
         let text = is_string.then(|| serde_json::from_str::<String>(json).ok()).flatten();
         let Some(text) = text else { return self.resolve(json, repairs) };
         let mut done = self.resolve(&text, repairs)?;

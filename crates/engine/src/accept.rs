@@ -127,8 +127,8 @@ fn check_fields(submission: &Submission) -> Result<(), ApiError> {
     ];
     check_texts(&texts)?;
     let arguments = submission.arguments.get();
-    if arguments.len() > limits::MAX_ARGUMENTS {
-        let message = format!("arguments take {} bytes; allowed: {}", arguments.len(), limits::MAX_ARGUMENTS);
+    if arguments.len() > limits::MAX_PAYLOAD {
+        let message = format!("arguments take {} bytes; allowed: {}", arguments.len(), limits::MAX_PAYLOAD);
         return Err(ApiError::new(Code::TooLarge, message));
     }
     let depth = limits::json_depth(arguments);

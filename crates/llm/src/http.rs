@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_OUTPUT};
+use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_REPLY};
 use redial_redaction::{Secrets, hosts};
 use reqwest::{
     Client, Response, Url,
@@ -20,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// At most this many bytes of a body are read: more than a reply may have, because a body has more fields.
-const MAX_BODY: usize = 4 * MAX_OUTPUT;
+const MAX_BODY: usize = 4 * MAX_REPLY;
 
 /// The client for all models. It follows no redirects: a redirect could send the key to another host.
 pub(crate) fn client() -> Result<Client, reqwest::Error> {

@@ -2,7 +2,7 @@
 
 use redial_proto::{
     Finish, TurnReply, estimate,
-    limits::{self, MAX_DEPTH, MAX_OUTPUT},
+    limits::{self, MAX_DEPTH, MAX_REPLY},
 };
 
 use crate::thoughts;
@@ -14,8 +14,7 @@ const TOO_LONG: &str = "The answer was too long and was cut off. Answer again, m
 /// The reply, shortened if it is over the limits.
 pub(crate) fn reply(mut reply: TurnReply) -> TurnReply {
     let fits = |reply: &TurnReply| {
-        serde_json::to_string(reply)
-            .is_ok_and(|text| text.len() <= MAX_OUTPUT && limits::json_depth(&text) <= MAX_DEPTH)
+        serde_json::to_string(reply).is_ok_and(|text| text.len() <= MAX_REPLY && limits::json_depth(&text) <= MAX_DEPTH)
     };
     if !fits(&reply) {
         // The provider's own data is usually the largest part, and an answer is still usable without it.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use redial_proto::{
     ErrorClass, Failure, TurnReply, TurnRequest,
-    limits::{self, MAX_OUTPUT},
+    limits::{self, MAX_REPLY},
 };
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use crate::{
 /// Deepest response that is read. serde_json stops at 128 levels, and a body adds a few levels around an answer.
 const MAX_DEPTH: usize = 120;
 /// At most this many bytes of a stream are read; each event adds some hundred bytes to a piece of a few letters.
-const MAX_STREAM: usize = 64 * MAX_OUTPUT;
+const MAX_STREAM: usize = 64 * MAX_REPLY;
 
 /// Reads a complete response: a JSON body, or a stream of server-sent events if `streamed`.
 pub fn read(api: Api, request: &TurnRequest, body: &[u8], streamed: bool) -> Result<TurnReply, Failure> {
@@ -85,7 +85,7 @@ impl StreamedResponse {
                 watch(piece);
             }
         }
-        if self.received > MAX_STREAM || self.stream.size() > MAX_OUTPUT || self.events.pending() > MAX_OUTPUT * 2 {
+        if self.received > MAX_STREAM || self.stream.size() > MAX_REPLY || self.events.pending() > MAX_REPLY * 2 {
             self.over_limit = Some(limit::too_long(&self.text, self.stream.size()));
             return Ok(ControlFlow::Break(()));
         }

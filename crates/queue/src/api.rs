@@ -16,7 +16,7 @@ impl Queue {
     /// Sends one request; `Missing` if the stream or consumer does not exist.
     pub(crate) async fn api<T: DeserializeOwned>(&self, name: &str, body: Vec<u8>) -> Result<T, QueueError> {
         let subject = format!("$JS.API.{name}");
-        let reply = self.send_request(&subject, body.into(), None, ANSWER).await.map_err(|error| match error {
+        let reply = self.send_request(&subject, body.into(), ANSWER).await.map_err(|error| match error {
             QueueError::NoResponders { .. } => QueueError::nats(name, "JetStream is not enabled on this NATS server"),
             other => other,
         })?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_nats::{Client, Message, Subject};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use redial_proto::Payload;
 
-use crate::{connect::ANSWER, publish::traceparent_of};
+use crate::{connect::ANSWER, pieces::payload_of, publish::traceparent_of};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
@@ -20,6 +21,8 @@ pub struct Delivery {
     pub stored_at: DateTime<Utc>,
     /// Messages of the consumer that waited behind it.
     pub(crate) pending: u64,
+    /// Its body is not here, but in these pieces.
+    pub apart: Option<Payload>,
     traceparent: Option<String>,
     subject: Subject,
     reply: Subject,
@@ -37,6 +40,7 @@ impl Delivery {
             stream_sequence: facts.stream_sequence,
             stored_at: DateTime::from_timestamp_nanos(facts.stored_at_ns),
             pending: facts.pending,
+            apart: payload_of(message.headers.as_ref()),
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,

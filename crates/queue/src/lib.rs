@@ -10,6 +10,7 @@
 //! | `publish.rs` | puts messages on streams and subjects |
 //! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
 //! | `delivery.rs` | a message that was taken, and how it is answered |
+//! | `pieces.rs` | sends and fetches what does not fit into one message |
 //! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `permissions.rs` | tells who waits for an answer that the server refused what was sent |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
@@ -23,6 +24,7 @@ mod consume;
 mod delivery;
 mod error;
 mod permissions;
+mod pieces;
 mod publish;
 mod pull;
 mod replicas;

@@ -22,7 +22,7 @@ use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, connect::ANSWER};
+use crate::{Queue, QueueError, connect::ANSWER, request::LARGE};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
@@ -104,6 +104,21 @@ impl Queue {
         self.put_bytes(subject, encode(subject, message)?, None).await
     }
 
+    /// The same; what is too large for a message goes apart, in pieces, to where a request on `request` would go.
+    pub async fn put_large<T: Serialize>(&self, subject: &str, request: &str, message: &T) -> Result<(), QueueError> {
+        let body = encode(subject, message)?;
+        if self.check_size(subject, body.len()).is_ok() {
+            return self.put_bytes(subject, body, None).await;
+        }
+        let payload = self.put_pieces(request, &body, Instant::now() + LARGE).await?;
+        self.put_message(
+            subject,
+            Bytes::new(),
+            PublishMessage::build().header(subjects::PAYLOAD, payload.to_string().as_str()),
+        )
+        .await
+    }
+
     /// Puts a submission, or a batch of them, on the intake stream as this connection's user, and waits for the
     /// acknowledgement, at most 2 s.
     pub async fn put_intake(&self, what: Intake, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
@@ -112,9 +127,13 @@ impl Queue {
     }
 
     async fn put_bytes(&self, subject: &str, payload: Bytes, traceparent: Option<&str>) -> Result<(), QueueError> {
+        self.put_message(subject, payload, traced(traceparent)).await
+    }
+
+    async fn put_message(&self, subject: &str, payload: Bytes, message: PublishMessage) -> Result<(), QueueError> {
         self.connected(ANSWER).await?;
         let refused = self.inner.refusals.of(subject);
-        let ack = self.send(subject, payload, traced(traceparent)).await?;
+        let ack = self.send(subject, payload, message).await?;
         tokio::select! {
             stored = stored(subject, ack, Instant::now() + ANSWER) => stored,
             refusal = refused => Err(refusal),

@@ -10,8 +10,12 @@ use redial_proto::{
     traceparent,
 };
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::time::Instant;
 
-use crate::{Queue, QueueError, publish::encode};
+use crate::{Queue, QueueError, pieces::payload_of, publish::encode};
+
+/// How long the pieces of a large body may take at least.
+pub(crate) const LARGE: Duration = Duration::from_mins(2);
 
 impl Queue {
     /// Asks the dispatchers for something as this connection's user, in the first role that may ask for it, and waits for the
@@ -55,25 +59,30 @@ impl Queue {
         timeout: Duration,
         traceparent: Option<&str>,
     ) -> Result<R, QueueError> {
-        let payload = encode(subject, request)?;
-        let reply = self.send_request(subject, payload, traceparent, timeout).await?;
-        decode_reply(subject, &reply)
+        let mut outgoing = Outgoing { payload: encode(subject, request)?, headers: self.headers(subject, traceparent) };
+        if self.check_size(subject, outgoing.payload.len()).is_err() {
+            let payload = self.put_pieces(subject, &outgoing.payload, Instant::now() + LARGE.max(timeout)).await?;
+            outgoing.payload = Bytes::new();
+            outgoing.headers.insert(subjects::PAYLOAD, payload.to_string());
+        }
+        let reply = self.send_request(subject, outgoing, timeout).await?;
+        let Some(payload) = payload_of(reply.headers.as_ref()) else { return decode_reply(subject, &reply) };
+        let body = self.fetch_payload(subject, payload, LARGE.max(timeout)).await?;
+        decode_reply(subject, &Message { payload: body, ..reply })
     }
 
     pub(crate) async fn send_request(
         &self,
         subject: &str,
-        payload: Bytes,
-        traceparent: Option<&str>,
+        outgoing: Outgoing,
         timeout: Duration,
     ) -> Result<Message, QueueError> {
-        let deadline = tokio::time::Instant::now() + timeout;
+        let deadline = Instant::now() + timeout;
         self.connected(timeout).await?;
-        self.check_size(subject, payload.len())?;
-        let mut request = async_nats::Request::new().payload(payload).timeout(None);
-        let headers = self.headers(traceparent);
-        if !headers.is_empty() {
-            request = request.headers(headers);
+        self.check_size(subject, outgoing.payload.len())?;
+        let mut request = async_nats::Request::new().payload(outgoing.payload).timeout(None);
+        if !outgoing.headers.is_empty() {
+            request = request.headers(outgoing.headers);
         }
         let refused = self.inner.refusals.of(subject);
         let answer = self.inner.client.send_request(subject.to_owned(), request);
@@ -92,8 +101,12 @@ impl Queue {
         }
     }
 
-    fn headers(&self, traceparent: Option<&str>) -> HeaderMap {
+    fn headers(&self, subject: &str, traceparent: Option<&str>) -> HeaderMap {
         let mut headers = HeaderMap::new();
+        // The replies to workers are small: they fetch what is not.
+        if subjects::caller(subject).is_some() {
+            headers.insert(subjects::TAKES_PAYLOADS, "1");
+        }
         if let Some(traceparent) = traceparent.and_then(traceparent::read) {
             headers.insert(subjects::TRACEPARENT, traceparent);
         }
@@ -104,7 +117,19 @@ impl Queue {
     }
 }
 
-fn decode_reply<R: DeserializeOwned>(subject: &str, reply: &Message) -> Result<R, QueueError> {
+/// What a request is sent with.
+pub(crate) struct Outgoing {
+    pub(crate) payload: Bytes,
+    pub(crate) headers: HeaderMap,
+}
+
+impl<B: Into<Bytes>> From<B> for Outgoing {
+    fn from(payload: B) -> Self {
+        Self { payload: payload.into(), headers: HeaderMap::new() }
+    }
+}
+
+pub(crate) fn decode_reply<R: DeserializeOwned>(subject: &str, reply: &Message) -> Result<R, QueueError> {
     let failed = |error: serde_json::Error| QueueError::Decode {
         subject: format!("reply to {subject}"),
         reason: error.to_string(),

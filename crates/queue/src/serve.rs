@@ -3,11 +3,13 @@
 use async_nats::{Client, HeaderMap, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use redial_proto::{ApiError, Door, limits, subjects};
+use redial_proto::{ApiError, Door, Payload, limits, subjects};
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     Queue, QueueError,
+    pieces::payload_of,
     publish::{encode, traceparent_of},
 };
 
@@ -46,7 +48,11 @@ impl Requests {
                 );
                 continue;
             }
+            let headers = message.headers.as_ref();
             return Some(Request {
+                apart: payload_of(headers),
+                takes_payloads: headers.is_some_and(|headers| headers.get(subjects::TAKES_PAYLOADS).is_some()),
+                held: None,
                 traceparent: traceparent_of(message.headers.as_ref()),
                 door: door_of(message.headers.as_ref()),
                 payload: message.payload,
@@ -62,6 +68,11 @@ impl Requests {
 pub struct Request {
     /// Its body.
     pub payload: Bytes,
+    /// Its body is not here, but in these pieces.
+    pub apart: Option<Payload>,
+    /// What is kept for as long as the request is there: the right to the memory of its body.
+    pub held: Option<OwnedSemaphorePermit>,
+    takes_payloads: bool,
     /// W3C trace context of the sender.
     pub traceparent: Option<String>,
     /// The way in, as the sender says.
@@ -84,17 +95,44 @@ impl Request {
 
     /// Sends the reply. One that is too large becomes an error instead; without a reply subject nothing is sent.
     pub async fn reply<T: Serialize>(&self, answer: &T) {
-        let body = encode(&self.subject, answer).and_then(|body| {
-            self.queue.check_size(&self.subject, body.len())?;
-            Ok(body)
-        });
-        match body {
+        if let Some(body) = self.reply_if_it_fits(answer).await {
+            self.reply_too_large(body.len()).await;
+        }
+    }
+
+    /// Sends the reply; or returns its body if that is too large for one message.
+    pub async fn reply_if_it_fits<T: Serialize>(&self, answer: &T) -> Option<Bytes> {
+        match encode(&self.subject, answer) {
+            Ok(body) if !self.can_reply(body.len()) => return Some(body),
             Ok(body) => self.send(HeaderMap::new(), body).await,
             Err(error) => {
                 tracing::error!(subject = %self.subject, %error, "Failed to encode a reply");
                 Box::pin(self.reply_error(&error.into_api())).await;
             }
         }
+        None
+    }
+
+    /// Whether the sender can fetch a reply in pieces.
+    pub const fn takes_payloads(&self) -> bool {
+        self.takes_payloads
+    }
+
+    /// Replies that the reply is in these pieces.
+    pub async fn reply_apart(&self, payload: Payload) {
+        let mut headers = HeaderMap::new();
+        headers.insert(subjects::PAYLOAD, payload.to_string());
+        self.send(headers, Bytes::new()).await;
+    }
+
+    /// Replies that the reply is too large.
+    pub async fn reply_too_large(&self, bytes: usize) {
+        let error = match self.queue.check_size(&self.subject, bytes) {
+            Err(error) => error.into_api(),
+            Ok(()) => return,
+        };
+        tracing::error!(subject = %self.subject, %error, "A reply is too large");
+        Box::pin(self.reply_error(&error)).await;
     }
 
     /// Replies with an error: header [`subjects::ERROR`] carries the code.

@@ -63,7 +63,7 @@ impl Queue {
         let Unreadable { stream, stream_sequence, .. } = message;
         // The server looks only at the sequence number of the stream.
         let subject = format!("$JS.ACK.{stream}.{DISPATCHERS}.1.{stream_sequence}.1.0.0");
-        self.send_request(&subject, "+TERM".into(), None, ANSWER).await.map(|_| ())
+        self.send_request(&subject, "+TERM".into(), ANSWER).await.map(|_| ())
     }
 }
 

@@ -23,7 +23,8 @@ WHERE c.id >= $7 AND c.id = ANY (ARRAY[i.id])
             AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING
-    c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, c.arguments::text AS "arguments!", c.effect, c.tenant, c.conversation,
+    c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, -- Large arguments are read one by one.
+    CASE WHEN octet_length(c.arguments::text) <= $8 THEN c.arguments::text END AS arguments, c.effect, c.tenant, c.conversation,
     c.traceparent, c.task_id,
     COALESCE(c.origin_id, c.id) AS "origin_id!",
     LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",

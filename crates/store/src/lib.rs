@@ -24,6 +24,7 @@ mod migrations;
 mod on_record;
 mod page_key;
 mod partitions;
+mod payloads;
 mod redrives;
 mod registry;
 mod retention;

@@ -75,7 +75,7 @@ impl CommandTool {
         let mut pipes = pin!(async {
             let tail = async { Ok(output::read_tail(stderr, secrets).await) };
             let ((), stdout, stderr) =
-                tokio::try_join!(feed(stdin, arguments.get()), output::read(stdout, secrets), tail)?;
+                tokio::try_join!(feed(stdin, arguments.get()), output::read(stdout, context), tail)?;
             Ok::<_, Failure>((stdout, stderr))
         });
         let mut closed = tokio::select! {

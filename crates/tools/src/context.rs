@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use redial_proto::{CallId, Delta, Grant, TaskId, Tenant};
 use redial_redaction::Secrets;
 
+use crate::memory::OutputMemory;
+
 /// One attempt of one call.
 ///
 /// A tool that takes it as its first argument can pass the idempotency key to the service that it changes:
@@ -48,6 +50,8 @@ pub struct Context {
     pub traceparent: Option<String>,
     /// The receivers of [`Context::delta`].
     pub watchers: Watchers,
+    /// The memory for a large output.
+    pub memory: OutputMemory,
     /// What the result and errors must not contain. [`crate::Tool::run`] sets it, and removes them from whatever the handler
     /// returns; a handler that cuts a text removes them before, so that no part of one is left.
     pub secrets: Secrets,
@@ -69,6 +73,7 @@ impl Context {
             timeout: Duration::from_secs(30),
             traceparent: None,
             watchers: Watchers::default(),
+            memory: OutputMemory::default(),
             secrets: Secrets::default(),
         }
     }
@@ -93,6 +98,7 @@ impl From<&Grant> for Context {
             timeout: Duration::from_millis(grant.timeout_ms),
             traceparent: grant.traceparent.clone(),
             watchers: Watchers::default(),
+            memory: OutputMemory::default(),
             secrets: Secrets::default(),
         }
     }

@@ -8,8 +8,8 @@ use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use redial_proto::{Failure, ToolEffect, limits::MAX_OUTPUT};
-use redial_redaction::{Secrets, hosts};
+use redial_proto::{Failure, ToolEffect, limits::MAX_PAYLOAD};
+use redial_redaction::hosts;
 use reqwest::{
     Client, Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -76,7 +76,7 @@ impl HttpTool {
         let request = self.request(context, arguments)?;
         let response = self.client.execute(request).await.map_err(|error| classify::transport(&error))?;
         if response.status().is_success() {
-            return output::from_bytes(&read_output(response, &context.secrets).await?);
+            return output::from_bytes(&read_output(response, context).await?);
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = context.secrets.redact_bytes(&read_up_to(response, MAX_ERROR_BODY).await);
@@ -132,12 +132,13 @@ fn header_key(key: &str) -> String {
     if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
 }
 
-async fn read_output(mut response: Response, secrets: &Secrets) -> Result<Vec<u8>, Failure> {
+async fn read_output(mut response: Response, context: &Context) -> Result<Vec<u8>, Failure> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| classify::transport(&error))? {
         body.extend_from_slice(&chunk);
-        if body.len() > MAX_OUTPUT {
-            return Err(output::too_large(&secrets.redact(&String::from_utf8_lossy(&body))));
+        context.memory.grown_to(body.len()).await;
+        if body.len() > MAX_PAYLOAD {
+            return Err(output::too_large(&context.secrets.redact(&String::from_utf8_lossy(&body))));
         }
     }
     Ok(body)

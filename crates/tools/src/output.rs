@@ -2,7 +2,7 @@
 
 use redial_proto::{
     ErrorClass, Failure,
-    limits::{self, MAX_DEPTH, MAX_OUTPUT},
+    limits::{self, MAX_DEPTH, MAX_PAYLOAD},
 };
 use serde_json::value::RawValue;
 
@@ -33,7 +33,7 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
 
 /// The output, unless it is too large or nested too deep.
 pub(crate) fn within_limits(output: Box<RawValue>) -> ToolResult {
-    if output.get().len() > MAX_OUTPUT {
+    if output.get().len() > MAX_PAYLOAD {
         return Err(too_large(output.get()));
     }
     if limits::json_depth(output.get()) > MAX_DEPTH {
@@ -47,7 +47,7 @@ pub(crate) fn within_limits(output: Box<RawValue>) -> ToolResult {
 /// The failure for an output over the size limit; `start` is at least its start.
 pub(crate) fn too_large(start: &str) -> Failure {
     let start = limits::shorten(start, PREVIEW);
-    let message = format!("the output is over {MAX_OUTPUT} bytes; it starts: {start}");
+    let message = format!("the output is over {MAX_PAYLOAD} bytes; it starts: {start}");
     Failure::new(ErrorClass::OutputTooLarge, message)
 }
 
@@ -81,9 +81,9 @@ mod tests {
         let output = |text: String| within_limits(RawValue::from_string(text).unwrap());
         let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(output(text(MAX_OUTPUT)).is_ok());
+        assert!(output(text(MAX_PAYLOAD)).is_ok());
         assert!(output(nested(MAX_DEPTH)).is_ok());
-        let large = output(text(MAX_OUTPUT + 1)).unwrap_err();
+        let large = output(text(MAX_PAYLOAD + 1)).unwrap_err();
         assert_eq!(large.class, ErrorClass::OutputTooLarge);
         assert!(
             large.message.len() < 700 && large.message.starts_with("the output is over 524288 bytes; it starts: \"xx")

@@ -4,6 +4,9 @@ use strum::VariantArray;
 
 use crate::UserRole;
 
+/// The same for users and workers.
+const PIECE: &str = "payloads.piece";
+
 /// What users ask dispatchers to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, VariantArray)]
 pub enum Verb {
@@ -53,6 +56,8 @@ pub enum Verb {
     TokenCreate,
     /// A [`crate::TokenRevoke`].
     TokenRevoke,
+    /// A [`crate::PieceRequest`].
+    Piece,
 }
 
 impl Verb {
@@ -85,12 +90,14 @@ impl Verb {
             Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
+            Self::Piece => PIECE,
         }
     }
 
     /// The roles that may ask for it; one is enough.
     pub const fn roles(self) -> &'static [UserRole] {
         match self {
+            Self::Piece => &UserRole::ALL,
             Self::CallSubmit | Self::CallCancel | Self::CallAnswer | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
             Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
@@ -121,19 +128,22 @@ pub enum ControlVerb {
     Release,
     /// A [`crate::Registration`].
     Register,
+    /// A [`crate::PieceRequest`].
+    Piece,
 }
 
 impl ControlVerb {
     /// Every verb.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name, the last token of its subject.
+    /// Its name, the last part of its subject.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Claim => "claim",
             Self::Heartbeat => "heartbeat",
             Self::Release => "release",
             Self::Register => "register",
+            Self::Piece => PIECE,
         }
     }
 }

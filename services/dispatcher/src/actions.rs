@@ -4,7 +4,7 @@ use redial_engine::{accept::check_texts, call::check_create_redrive};
 use redial_proto::{
     AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelRedrive, CancelReply, CancelRequest, Code,
     CreateRedrive, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest, RedriveView, TaskCancel, TaskCancelReply,
-    limits::{MAX_ARGUMENTS, shorten},
+    limits::{MAX_PAYLOAD, shorten},
     subjects::Verb,
     tool::check_name,
 };
@@ -84,7 +84,7 @@ impl Action for RedriveRequest {
     type Reply = RedriveReply;
 
     /// It may have arguments.
-    const MOST_BYTES: usize = MAX_ARGUMENTS + 64 * 1024;
+    const MOST_BYTES: usize = MAX_PAYLOAD + 64 * 1024;
 
     fn targets(&self) -> Vec<String> {
         self.calls.iter().map(ToString::to_string).collect()

@@ -72,6 +72,11 @@ impl Asked {
         &self.context
     }
 
+    /// The dispatcher, for bodies in pieces: they belong to the user.
+    pub(crate) fn for_pieces(&self) -> &Context {
+        &self.context
+    }
+
     /// Cancels a call; returns its state then, and whether it would have gone on.
     pub(crate) async fn cancel(&self, call: CallId) -> Result<(CallState, bool), ApiError> {
         if !self.store().has_call(call).await.map_err(|error| store_failed(&error))? {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use redial_proto::limits;
 use redial_queue::QueueConfig;
 use redial_store::{Purpose, StoreConfig};
 use redial_webhooks::WebhookKey;
@@ -35,6 +36,8 @@ pub struct DispatcherConfig {
     /// Servers of the NATS cluster that keep each stream: put on record, for all dispatchers. Default: what is on record; without
     /// that, streams stay as they are, and new ones have one replica.
     pub nats_replicas: Option<u32>,
+    /// The most bytes of the arguments of a call, and of the output of an attempt. Default 16 MiB.
+    pub max_payload: usize,
     /// What the secrets of webhooks are derived from. Default: none, and no webhook can be created.
     pub webhook_key: Option<WebhookKey>,
 }
@@ -61,6 +64,7 @@ impl DispatcherConfig {
             access: None,
             accept_tools: false,
             nats_replicas: None,
+            max_payload: limits::MAX_PAYLOAD,
             webhook_key: None,
         }
     }
@@ -89,6 +93,9 @@ impl DispatcherConfig {
         }
         if let Some(replicas) = self.nats_replicas.filter(|replicas| !Self::NATS_REPLICAS.contains(replicas)) {
             return wrong(format!("nats_replicas is {replicas}; allowed: 1, 3 or 5"));
+        }
+        if !limits::PAYLOADS.contains(&self.max_payload) {
+            return wrong(format!("max_payload is {}; allowed: {:?} bytes", self.max_payload, limits::PAYLOADS));
         }
         match self.retention {
             Some(age) if !Self::RETENTION.contains(&age) => {

@@ -15,8 +15,8 @@ use redial_store::{Store, Time};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish, registry::Registry,
-    wait::retry_transient, wake_set::WakeSet,
+    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, pieces::Bodies, publish,
+    registry::Registry, wait::retry_transient, wake_set::WakeSet,
 };
 
 /// Erasures and their dry runs that a dispatcher works on at once, of all users.
@@ -43,6 +43,8 @@ pub(crate) struct Context {
     pub(crate) erasing: Semaphore,
     /// Wakes the loop that carries out redrives.
     pub(crate) redrives: Notify,
+    /// Bodies that do not fit into one message.
+    pub(crate) bodies: Bodies,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -71,6 +73,7 @@ impl Context {
             feeder,
             erasing: Semaphore::new(ERASURES),
             redrives: Notify::new(),
+            bodies: Bodies::default(),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))

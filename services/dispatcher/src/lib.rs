@@ -3,7 +3,7 @@
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
-//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `partitions`
+//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `pieces` carries what does not fit into one message, `partitions`
 //! makes tables for what will be written, `retention` prunes what ended long ago, `roll_up` keeps the statistics, `lag` exports
 //! what waits, `redrives` runs ended calls again by a filter, `lists` says
 //! what a tenant may use, `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what
@@ -29,6 +29,7 @@ mod lag;
 mod lists;
 mod new_calls;
 mod partitions;
+mod pieces;
 mod policies;
 mod publish;
 mod redrives;
@@ -171,6 +172,8 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;
     serve::users(running, Verb::TenantForget, conversations::forget::tenant).await?;
+    serve::users_up_to(running, Verb::Piece, pieces::MOST_BYTES, pieces::of_user).await?;
+    serve::workers(running, ControlVerb::Piece, pieces::of_worker).await?;
     Ok(register::listen_for_changes(running).await?)
 }
 
@@ -183,6 +186,9 @@ fn start_loops(running: &Running) {
     running.spawn("feed the queue", feed::run);
     running.spawn("watch the streams", watch::run);
     running.spawn("set unreadable messages aside", unreadable::run);
+    for _ in 0..2 {
+        running.spawn("put bodies together", pieces::run);
+    }
     running.spawn("add partitions", partitions::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);

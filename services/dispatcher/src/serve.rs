@@ -17,6 +17,7 @@ use crate::{
     batcher::{self, BatchWork, Batching},
     context::Context,
     fair_queue::FairQueue,
+    pieces,
     running::Running,
     wait::until,
 };
@@ -57,9 +58,13 @@ pub(crate) async fn feed(
     waiting: Arc<FairQueue<Request>>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
-    running.spawn(name, |_, shutdown| async move {
+    running.spawn(name, |context, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
-            if let Err(refused) = add(&waiting, request) {
+            let added = match request.apart {
+                Some(_) => context.bodies.add(&sender(&request), request, waiting.clone()),
+                None => add(&waiting, request),
+            };
+            if let Err(refused) = added {
                 // Not waited for: if even this cannot be sent, the client tries again without it.
                 let _ = refuse(&refused).now_or_never();
             }
@@ -69,15 +74,19 @@ pub(crate) async fn feed(
 }
 
 /// Senders are tenants, and worker identities.
-fn add(waiting: &FairQueue<Request>, request: Request) -> Result<(), Box<Request>> {
+fn sender(request: &Request) -> String {
     let tenant = subjects::caller(request.subject()).map(|caller| caller.tenant.to_string());
     let identity = || subjects::worker_caller(request.subject()).map(|worker| worker.identity.to_string());
-    let sender = tenant.or_else(identity).unwrap_or_default();
-    let bytes = request.payload.len();
-    waiting.add(&sender, request, bytes).map_err(Box::new)
+    tenant.or_else(identity).unwrap_or_default()
 }
 
-async fn refuse(refused: &Request) {
+/// Lets a request wait. The memory of a body that was put together is accounted for already.
+pub(crate) fn add(waiting: &FairQueue<Request>, request: Request) -> Result<(), Box<Request>> {
+    let bytes = if request.held.is_some() { 0 } else { request.payload.len() };
+    waiting.add(&sender(&request), request, bytes).map_err(Box::new)
+}
+
+pub(crate) async fn refuse(refused: &Request) {
     let message = "the dispatcher stops, or too many requests of this sender or of all senders wait; try again";
     refused.reply_error(&ApiError::new(Code::Unavailable, message)).await;
 }
@@ -109,9 +118,24 @@ where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
+    users_up_to(running, verb, SMALL, answer).await
+}
+
+/// The same for requests of up to `most` bytes.
+pub(crate) async fn users_up_to<Q, R, F>(
+    running: &Running,
+    verb: Verb,
+    most: usize,
+    answer: fn(Asked, Q) -> F,
+) -> Result<(), QueueError>
+where
+    Q: DeserializeOwned + Send + 'static,
+    R: Serialize + Sync + Send + 'static,
+    F: Future<Output = Result<R, ApiError>> + Send + 'static,
+{
     each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
         let asked =
-            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request, SMALL)?)?)));
+            caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request, most)?)?)));
         async move {
             let (asked, question) = asked?;
             asked.check_user().await?;
@@ -214,11 +238,11 @@ where
             // Never closed.
             let Ok(permit) = permits.clone().acquire_owned().await else { return };
             let Some(request) = waiting.take(1).await.and_then(|mut one| one.pop()) else { return };
-            let answered = answer(context.clone(), &request);
+            let (answered, context) = (answer(context.clone(), &request), context.clone());
             tracker.spawn(async move {
                 let _permit = permit;
                 match answered.await {
-                    Ok(reply) => request.reply(&reply).await,
+                    Ok(reply) => pieces::reply(&context, &request, &reply).await,
                     Err(error) => request.reply_error(&error).await,
                 }
             });

@@ -62,7 +62,7 @@ impl GatewayConfig {
             access: None,
             rate: 1_000,
             streams: 10_000,
-            body: redial_proto::limits::MAX_MESSAGE,
+            body: redial_proto::limits::MAX_PAYLOAD + 1024 * 1024,
             drain_grace: Duration::from_secs(10),
         }
     }

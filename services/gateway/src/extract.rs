@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, to_bytes},
+    body::{Body, HttpBody as _, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
@@ -70,6 +70,11 @@ impl FromRequest<Shared> for RawJson {
 
     async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
         check_json_type(request.headers())?;
+        // A body that does not say how long it is may be.
+        let bytes = request.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
+        if let Some(who) = request.extensions().get::<Identity>().cloned() {
+            gateway.hold(&who, bytes.unwrap_or(usize::MAX)).await?;
+        }
         let body = read(request.into_body(), gateway.config.body).await?;
         check_depth(&body)?;
         Ok(Self(body))

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     auth::Tokens, config::GatewayConfig, figures::Figures, hub::Hub, identity::Identity, last_look::LastLook,
-    problem::Problem, rights::Rights, stats::Stats, streams::Streams,
+    limits::LARGE_BYTES, problem::Problem, rights::Rights, stats::Stats, streams::Streams,
 };
 
 /// The state of the router.
@@ -43,6 +43,8 @@ pub(crate) struct Gateway {
     pub(crate) last_look: LastLook<3>,
     /// Turns of reads that may take seconds: half of the connections, so that they leave the others to all else.
     pub(crate) long_reads: Arc<Semaphore>,
+    /// Turns of large bodies and answers.
+    pub(crate) large: Arc<Semaphore>,
     /// What runs beside the requests.
     pub(crate) loops: Loops,
     /// Cancelled at the shutdown: streams and waits end.
@@ -106,6 +108,17 @@ impl Gateway {
         // The right may have been lost meanwhile.
         self.rights.check(who)?;
         Ok(turns)
+    }
+
+    /// Waits until a request may hold this many bytes.
+    pub(crate) async fn hold(&self, who: &Identity, bytes: usize) -> Result<(), Problem> {
+        if bytes <= LARGE_BYTES {
+            return Ok(());
+        }
+        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
+        who.limits.large(&self.large).await.map_err(stops)?;
+        // The right may have been lost meanwhile.
+        self.rights.check(who)
     }
 
     /// Returns when nothing more may be waited for on behalf of a request: the gateway stops, or the access file has taken away

@@ -16,7 +16,6 @@ use axum::{
 };
 use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{Code, TokenId, UserRole, limits::shorten};
-use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use crate::{
@@ -59,7 +58,9 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
             let response = next.run(request).await;
             match (response.body().size_hint().exact(), who.token.clone()) {
                 (None, Some(token)) => end_with(response, gateway, who, token),
-                (Some(bytes), _) if bytes > LARGE => keep_turn(response, bytes, who.limits.take_turn()),
+                (Some(bytes), _) if bytes > LARGE => {
+                    keep_turn(response, bytes, (who.limits.take_turn(), who.limits.take_large()))
+                }
                 _ => response,
             }
         }
@@ -105,7 +106,7 @@ pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: 
 }
 
 /// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
-fn keep_turn(response: Response, bytes: u64, turn: Option<OwnedSemaphorePermit>) -> Response {
+fn keep_turn(response: Response, bytes: u64, turn: impl Send + 'static) -> Response {
     let mut response = response.map(|body| {
         Body::from_stream(body.into_data_stream().inspect(move |_| {
             let _kept = &turn;

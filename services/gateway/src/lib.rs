@@ -105,6 +105,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         page_key: tokio::sync::OnceCell::new(),
         last_look: last_look::LastLook::default(),
         long_reads: Arc::new(tokio::sync::Semaphore::new((config.connections as usize / 2).max(1))),
+        large: Arc::new(tokio::sync::Semaphore::new(limits::LARGE_OF_ALL)),
         loops: Loops::default(),
         shutdown,
         config,

@@ -20,6 +20,7 @@ pub(crate) struct Limits {
     streams: Arc<Semaphore>,
     most_streams: u32,
     long_reads: Arc<Semaphore>,
+    large: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     pages: Arc<Semaphore>,
 }
@@ -31,6 +32,13 @@ const PAGES: usize = 16;
 /// Requests of one token at a time that are neither a stream nor a wait: their bodies and answers are in memory, 5 MiB each at
 /// most. More wait before anything of them is read.
 const REQUESTS: usize = 64;
+
+/// Bodies and answers of one token at a time that have more than [`LARGE_BYTES`].
+const LARGE: usize = 2;
+/// The same of all tokens together.
+pub(crate) const LARGE_OF_ALL: usize = 6;
+/// Larger bodies and answers wait for their turn.
+pub(crate) const LARGE_BYTES: usize = 1024 * 1024;
 
 /// A wait for so many calls counts as one stream: each call that is waited for costs memory and a part of every look.
 const CALLS_OF_STREAM: usize = 50;
@@ -48,6 +56,7 @@ impl Limits {
             streams: Arc::new(Semaphore::new(streams as usize)),
             most_streams: streams,
             long_reads: Arc::new(Semaphore::new(LONG_READS)),
+            large: Arc::new(Semaphore::new(LARGE)),
             requests: Arc::new(Semaphore::new(REQUESTS)),
             pages: Arc::new(Semaphore::new(PAGES)),
         }
@@ -74,11 +83,19 @@ impl Limits {
 pub(crate) struct RequestLimits {
     token: Arc<Limits>,
     turn: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    large: Arc<Mutex<Option<LargeTurn>>>,
+}
+
+/// The right to hold a large body, and a large answer.
+#[derive(Debug)]
+pub(crate) struct LargeTurn {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
 }
 
 impl RequestLimits {
     pub(crate) fn new(token: Arc<Limits>) -> Self {
-        Self { token, turn: Arc::default() }
+        Self { token, turn: Arc::default(), large: Arc::default() }
     }
 
     /// Counts the request, and waits until few enough others are under way.
@@ -96,6 +113,25 @@ impl RequestLimits {
     /// What has to be kept until the answer was sent. `None`: it became a stream.
     pub(crate) fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         self.turn().take()
+    }
+
+    /// Waits until the request may hold what is large: its body, or its answer until that was sent.
+    pub(crate) async fn large(&self, of_all: &Arc<Semaphore>) -> Result<(), AcquireError> {
+        if self.large_turn().is_none() {
+            let own = self.token.large.clone().acquire_owned().await?;
+            let all = of_all.clone().acquire_owned().await?;
+            *self.large_turn() = Some(LargeTurn { _own: own, _all: all });
+        }
+        Ok(())
+    }
+
+    /// What has to be kept until a large answer was sent.
+    pub(crate) fn take_large(&self) -> Option<LargeTurn> {
+        self.large_turn().take()
+    }
+
+    fn large_turn(&self) -> std::sync::MutexGuard<'_, Option<LargeTurn>> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the permit of a wait until the answer was sent, as its turn is kept for any other request.
@@ -130,6 +166,8 @@ impl RequestLimits {
             Problem::new(Code::RateLimited, message)
         })?;
         self.take_turn();
+        // Whoever waits holds no body any more.
+        self.take_large();
         Ok(permit)
     }
 

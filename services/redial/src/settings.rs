@@ -16,7 +16,7 @@ use std::{
 use clap::Args;
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code, Door, Tenant, User};
+use redial_proto::{ApiError, Code, Door, Tenant, User, limits};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig};
@@ -199,6 +199,10 @@ impl Settings {
             text.parse().ok().filter(|replicas| DispatcherConfig::NATS_REPLICAS.contains(replicas))
         });
         config.nats_replicas = problems.keep(replicas).flatten();
+        let most = self.parse("max_payload", flags.max_payload.as_ref(), "64KiB to 16MiB", |text| {
+            bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
+        });
+        config.max_payload = problems.keep(most).flatten().unwrap_or(config.max_payload);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
         let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
@@ -379,6 +383,14 @@ fn names() -> Vec<String> {
 /// A duration such as `500ms`, `15s` or `1h 30m`.
 fn duration(text: &str) -> Option<Duration> {
     redial_proto::duration::parse(text).ok()
+}
+
+/// Bytes, or a number of KiB or MiB.
+fn bytes(text: &str) -> Option<usize> {
+    let (number, unit) = [("KiB", 1024), ("MiB", 1024 * 1024), ("", 1)]
+        .into_iter()
+        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)))?;
+    number.trim_end().parse::<usize>().ok()?.checked_mul(unit)
 }
 
 fn host_name() -> String {

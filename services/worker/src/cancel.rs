@@ -11,6 +11,6 @@ pub(crate) fn cancel(state: &WorkerState, jobs: &[JobRef]) {
         tracing::info!(%call, attempt, "Stopped the tool of a cancelled call");
         let failure =
             Failure::new(ErrorClass::Cancelled, "the call was cancelled while the tool ran; the tool was stopped");
-        state.reports.send(stopped.grant, stopped.ran, Err(failure));
+        state.reports.send(stopped.grant, stopped.ran, Err(failure), None);
     }
 }

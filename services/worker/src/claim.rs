@@ -2,7 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef, limits::MAX_CLAIM, subjects::ControlVerb};
+use redial_proto::{
+    ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef,
+    limits::{MAX_CLAIM, MAX_INLINE},
+    subjects::ControlVerb,
+};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
@@ -25,7 +29,8 @@ pub(crate) fn batches(pulled: Pulled) -> Vec<Pulled> {
     let mut batches: Vec<Pulled> = Vec::new();
     let mut bytes = 0;
     for job in pulled.jobs {
-        let size = usize::try_from(job.job.bytes).unwrap_or(usize::MAX);
+        // Larger ones are fetched apart.
+        let size = usize::try_from(job.job.bytes).ok().filter(|bytes| *bytes <= MAX_INLINE).unwrap_or(0);
         match batches.last_mut() {
             Some(batch) if fits(batch.jobs.len(), bytes, size) => {
                 bytes += size;
@@ -64,6 +69,7 @@ pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
         claim,
         worker: state.id.clone(),
         jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
+        payloads: true,
         returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
     };
     match request_grants(&state, request).await {

@@ -79,7 +79,7 @@ fn report_overdue(state: &WorkerState, now: Instant) {
             "the tool had not ended {} s after its timeout: it blocks its thread, and may still be running",
             OVERDUE.as_secs()
         );
-        state.reports.send(grant, ran, Err(Failure::new(ErrorClass::Timeout, message)));
+        state.reports.send(grant, ran, Err(Failure::new(ErrorClass::Timeout, message)), None);
     }
 }
 

@@ -38,6 +38,7 @@ mod control;
 mod deltas;
 mod drain;
 mod error;
+mod fetch;
 mod heartbeat;
 mod message;
 mod models;

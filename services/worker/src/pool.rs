@@ -2,11 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use redial_proto::{ClaimJob, Job, JobRef, ReturnedPack, turn};
+use redial_proto::{ClaimJob, Job, JobRef, ReturnedPack, limits::MAX_INLINE, turn};
 use redial_tools::Tool;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::message::PulledMessage;
+
+/// Memory for large arguments: 256 MiB.
+const MEMORY_KIB: u32 = 256 * 1024;
 
 /// The calls of one pool that this worker may run at once.
 pub(crate) struct Pool {
@@ -14,6 +17,8 @@ pub(crate) struct Pool {
     pub(crate) permits: Arc<Semaphore>,
     /// Additional limits, by tool: each model has one, and all command tools of the worker share one.
     pub(crate) tool_permits: HashMap<String, Arc<Semaphore>>,
+    /// Memory for large arguments, in KiB, which all pools of the worker share.
+    pub(crate) memory: Arc<Semaphore>,
     /// The shared limit of the command tools, if the pool has no other tools: there is nothing to pull without a permit.
     pub(crate) commands: Option<Arc<Semaphore>>,
 }
@@ -21,6 +26,7 @@ pub(crate) struct Pool {
 /// The permission to run one call at a time; returned to its pool when dropped. The tool's permit is dropped first, because
 /// the pool's wakes the loop that pulls the next job.
 pub(crate) struct Permit {
+    _memory: Option<OwnedSemaphorePermit>,
     _tool: Option<OwnedSemaphorePermit>,
     _pool: OwnedSemaphorePermit,
 }
@@ -30,6 +36,7 @@ pub(crate) struct Permit {
 pub(crate) enum LimitReached {
     Pool,
     Tool,
+    Memory,
 }
 
 /// A job that was pulled, with the permit that it will run under.
@@ -56,12 +63,21 @@ impl Pool {
         }
     }
 
-    /// A permit for a call of this tool, without waiting for one.
-    pub(crate) fn try_acquire(&self, tool: &str) -> Result<Permit, LimitReached> {
+    /// A permit for a call of this tool with arguments of so many bytes, without waiting for one.
+    pub(crate) fn try_acquire(&self, tool: &str, bytes: u32) -> Result<Permit, LimitReached> {
         let acquire = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
         let tool_permit =
             self.tool_permits.get(tool).map(|permits| acquire(permits).ok_or(LimitReached::Tool)).transpose()?;
-        Ok(Permit { _tool: tool_permit, _pool: acquire(&self.permits).ok_or(LimitReached::Pool)? })
+        let memory = match usize::try_from(bytes) {
+            Ok(small) if small <= MAX_INLINE => None,
+            // Twice: in pieces, and put together.
+            _ => {
+                let kib = (bytes / 1024).saturating_mul(2).clamp(1, MEMORY_KIB);
+                let memory = Arc::clone(&self.memory).try_acquire_many_owned(kib);
+                Some(memory.map_err(|_| LimitReached::Memory)?)
+            }
+        };
+        Ok(Permit { _memory: memory, _tool: tool_permit, _pool: acquire(&self.permits).ok_or(LimitReached::Pool)? })
     }
 }
 
@@ -92,7 +108,7 @@ pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
     for tool in tools {
         by_pool.entry(tool.spec.pool.as_str()).or_default().push(tool);
     }
-    let commands = permits(limits.command_slots);
+    let (commands, memory) = (permits(limits.command_slots), permits(MEMORY_KIB));
     let (mut all, mut programs) = (0_u32, 0_u32);
     let mut pools = Vec::with_capacity(by_pool.len());
     for (name, tools) in by_pool {
@@ -111,6 +127,7 @@ pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
         };
         pools.push(Pool {
             name: name.to_owned(),
+            memory: Arc::clone(&memory),
             permits: permits(limit),
             tool_permits: tools.iter().filter_map(|tool| Some((tool.spec.name.clone(), own_limit(tool)?))).collect(),
             commands: only_commands.then(|| Arc::clone(&commands)),
@@ -174,12 +191,12 @@ mod tests {
         let (pools, all) = pools(&[model("small", Some(2)), model("large", None), Tool::echo()], LIMITS);
         let pool = pools.iter().find(|pool| pool.name == turn::POOL).unwrap();
         assert_eq!((pool.permits.available_permits(), all), (66, 130));
-        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small").ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-small").err(), Some(LimitReached::Tool));
-        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large").ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-large").err(), Some(LimitReached::Tool));
+        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small", 0).ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-small", 0).err(), Some(LimitReached::Tool));
+        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large", 0).ok().unwrap()).collect();
+        assert_eq!(pool.try_acquire("model-large", 0).err(), Some(LimitReached::Tool));
         drop((small, large));
-        assert!(pool.try_acquire("model-small").is_ok());
+        assert!(pool.try_acquire("model-small", 0).is_ok());
     }
 
     #[test]
@@ -198,17 +215,28 @@ mod tests {
         let pool = |name| pools.iter().find(|pool| pool.name == name).unwrap();
         let (commands, few, mixed) = (pool("commands"), pool("few"), pool("default"));
         let held = [
-            commands.try_acquire("a").ok().unwrap(),
-            few.try_acquire("few").ok().unwrap(),
-            few.try_acquire("few").ok().unwrap(),
-            mixed.try_acquire("mixed").ok().unwrap(),
+            commands.try_acquire("a", 0).ok().unwrap(),
+            few.try_acquire("few", 0).ok().unwrap(),
+            few.try_acquire("few", 0).ok().unwrap(),
+            mixed.try_acquire("mixed", 0).ok().unwrap(),
         ];
         for (pool, tool) in [(commands, "a"), (few, "few"), (mixed, "mixed")] {
-            assert_eq!(pool.try_acquire(tool).err(), Some(LimitReached::Tool), "{tool}");
+            assert_eq!(pool.try_acquire(tool, 0).err(), Some(LimitReached::Tool), "{tool}");
         }
-        assert!(mixed.try_acquire("echo").is_ok(), "tools that start no programs do not wait for those that do");
+        assert!(mixed.try_acquire("echo", 0).is_ok(), "tools that start no programs do not wait for those that do");
         drop(held);
-        assert!(commands.try_acquire("a").is_ok());
+        assert!(commands.try_acquire("a", 0).is_ok());
+    }
+
+    #[test]
+    fn large_arguments_share_a_memory() {
+        let (pools, _) = pools(&[Tool::echo(), named("slow").pool("slow")], LIMITS);
+        let [one, other] = &pools[..] else { panic!("two pools") };
+        let large: Vec<_> = (0..8).map(|_| one.try_acquire("echo", 16 << 20).ok().unwrap()).collect();
+        assert_eq!(other.try_acquire("slow", 16 << 20).err(), Some(LimitReached::Memory));
+        assert!(other.try_acquire("slow", 1024).is_ok(), "small ones need none of it");
+        drop(large);
+        assert!(other.try_acquire("slow", u32::MAX).is_ok(), "even the largest runs, alone");
     }
 
     #[test]

@@ -155,7 +155,7 @@ async fn take(
     }
     let (mut permits, mut reached) = (Vec::with_capacity(jobs.len()), None);
     while permits.len() < jobs.len() && reached.is_none() {
-        match pool.try_acquire(&tool) {
+        match pool.try_acquire(&tool, jobs[permits.len()].bytes) {
             Ok(permit) => permits.push(permit),
             Err(limit) => reached = Some(limit),
         }
@@ -179,7 +179,7 @@ async fn take(
 /// Gives a message back of which nothing can run now. Where the pool has no permit any more, another worker may have one.
 async fn hand_back(reached: LimitReached, delivery: &Delivery) {
     match reached {
-        LimitReached::Tool => {
+        LimitReached::Tool | LimitReached::Memory => {
             let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
             delivery.nak(pause::after(times, LIMITED_CAP)).await;
         }

@@ -23,7 +23,7 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
     let (lost, repeatable): (Vec<StoppedAttempt>, Vec<StoppedAttempt>) =
         stopped.into_iter().partition(|stopped| stopped.effect == ToolEffect::Unsafe);
     for stopped in lost {
-        state.reports.send(stopped.grant, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)));
+        state.reports.send(stopped.grant, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)), None);
     }
     let grants: Vec<_> = repeatable.iter().map(|stopped| stopped.grant).collect();
     // A released call may start elsewhere at once, so the processes of its tool must have ended by then.

@@ -21,7 +21,7 @@ use redial_tools::ToolResult;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::{
-    sync::{Notify, mpsc, watch},
+    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     time::{Instant, MissedTickBehavior},
 };
 
@@ -48,7 +48,7 @@ struct PendingCounts {
 }
 
 enum Command {
-    Send(JobRef, Box<RawValue>),
+    Send(JobRef, Box<RawValue>, Option<OwnedSemaphorePermit>),
     Forget(Vec<JobRef>),
 }
 
@@ -60,12 +60,12 @@ struct BorrowedBatch<'a> {
 }
 
 impl ReportSender {
-    pub(crate) fn new(queue: Queue, worker: WorkerId) -> (Self, Reporter) {
+    pub(crate) fn new(queue: Queue, worker: WorkerId, beside: String) -> (Self, Reporter) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let pending = Arc::new(PendingCounts::default());
         let connections = queue.connections();
         let resend = ResendQueue::default();
-        let reporter = Reporter { queue, worker, receiver, connections, resend, pending: Arc::clone(&pending) };
+        let reporter = Reporter { queue, worker, beside, receiver, connections, resend, pending: Arc::clone(&pending) };
         (Self { sender, pending }, reporter)
     }
 
@@ -75,13 +75,19 @@ impl ReportSender {
         PendingCounts::guard(&self.pending)
     }
 
-    /// Sends the result of an attempt that took `ran`.
-    pub(crate) fn send(&self, grant: GrantRef, ran: Duration, answer: ToolResult) {
+    /// Sends the result of an attempt that took `ran`. The memory that it holds is free once it is on record.
+    pub(crate) fn send(
+        &self,
+        grant: GrantRef,
+        ran: Duration,
+        answer: ToolResult,
+        memory: Option<OwnedSemaphorePermit>,
+    ) {
         let report = encode(grant, ran, answer);
         self.pending.reports.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
         // The receiver lives as long as the worker.
-        let _ = self.sender.send(Command::Send(grant.job_ref(), report));
+        let _ = self.sender.send(Command::Send(grant.job_ref(), report, memory));
     }
 
     /// Drops reports that are on record, or that no dispatcher would accept any more.
@@ -145,6 +151,8 @@ impl PendingCounts {
 pub(crate) struct Reporter {
     queue: Queue,
     worker: WorkerId,
+    /// A subject of its requests: large reports travel in pieces beside it.
+    beside: String,
     receiver: mpsc::UnboundedReceiver<Command>,
     connections: watch::Receiver<u64>,
     resend: ResendQueue,
@@ -175,7 +183,7 @@ impl Reporter {
 
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Send(job, report) => self.resend.add(job, report),
+            Command::Send(job, report, memory) => self.resend.add(job, report, memory),
             Command::Forget(jobs) => {
                 for bytes in jobs.into_iter().filter_map(|job| self.resend.remove(job)) {
                     self.pending.removed(bytes);
@@ -204,7 +212,8 @@ impl Reporter {
         let reports: Vec<_> = batch.iter().filter_map(|job| self.resend.report(*job)).collect();
         metrics().batch_size("report", reports.len());
         let subject = subjects::results(&self.worker.identity());
-        let sent = self.queue.put(&subject, &BorrowedBatch { worker: &self.worker, reports }).await;
+        let batch_of = BorrowedBatch { worker: &self.worker, reports };
+        let sent = self.queue.put_large(&subject, &self.beside, &batch_of).await;
         if let Err(error) = &sent {
             tracing::warn!(reports = batch.len(), %error, "Failed to send reports");
         }
@@ -221,7 +230,7 @@ fn encode(grant: GrantRef, ran: Duration, answer: ToolResult) -> Box<RawValue> {
     let GrantRef { call, attempt, claim } = grant;
     let report = Report { call, attempt, claim, duration_ms, output, error };
     match to_raw_value(&report) {
-        Ok(raw) if raw.get().len() <= MAX_REPORT => raw,
+        Ok(raw) if report.error.is_none() || raw.get().len() <= MAX_REPORT => raw,
         Ok(_) => without_details(report),
         Err(error) => {
             // Cannot happen: a struct of plain fields and checked JSON always serialises.

@@ -8,13 +8,15 @@ use std::{
 use redial_backoff::Backoff;
 use redial_proto::{JobRef, limits::MAX_CLAIM};
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 /// Bytes of reports in one message. A larger report gets its own message.
 const MAX_BYTES: usize = 700 * 1024;
 /// A report that is on the stream but not on record after this long is sent again; the time doubles with each
 /// repetition.
 const RESEND: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(1));
+/// A large one takes longer to be put on record.
+const PER_MIB: Duration = Duration::from_secs(5);
 /// A report that could not be put on the stream is sent again after this long.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -28,6 +30,7 @@ pub(crate) struct ResendQueue {
 
 struct PendingReport {
     report: Box<RawValue>,
+    _memory: Option<OwnedSemaphorePermit>,
     /// How many times it was put on the stream.
     sent: u32,
     /// When to send it again; `None` while it is in `next` or being sent.
@@ -35,9 +38,9 @@ struct PendingReport {
 }
 
 impl ResendQueue {
-    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>) {
+    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>, memory: Option<OwnedSemaphorePermit>) {
         self.next.push_back(job);
-        self.reports.insert(job, PendingReport { report, sent: 0, due: None });
+        self.reports.insert(job, PendingReport { report, _memory: memory, sent: 0, due: None });
     }
 
     /// Returns the size of the removed report.
@@ -89,7 +92,8 @@ impl ResendQueue {
         for job in batch {
             let Some(pending) = self.reports.get_mut(job) else { continue };
             pending.sent += u32::from(stored);
-            let wait = if stored { RESEND.doubled(pending.sent) } else { RETRY };
+            let large = PER_MIB * u32::try_from(pending.report.get().len() >> 20).unwrap_or(0);
+            let wait = if stored { RESEND.doubled(pending.sent) + large } else { RETRY };
             pending.due = Some(now + wait);
         }
     }
@@ -113,7 +117,7 @@ mod tests {
         let mut queue = ResendQueue::default();
         let jobs: Vec<_> = sizes.iter().map(|_| job()).collect();
         for (job, size) in jobs.iter().zip(sizes) {
-            queue.add(*job, report(*size));
+            queue.add(*job, report(*size), None);
         }
         (queue, jobs)
     }

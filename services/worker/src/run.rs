@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use redial_proto::{ErrorClass, Failure, Grant, GrantRef, JobRef, traceparent, turn::model_name};
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
-use redial_tools::{Context, ToolResult};
+use redial_tools::{Context, OutputMemory, ToolResult};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-use crate::{attempts::Lease, deltas::DeltaPublisher, pool::Permit, state::WorkerState};
+use crate::{attempts::Lease, deltas::DeltaPublisher, fetch, pool::Permit, release::release, state::WorkerState};
 
 /// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended. False if it is active
 /// already, or its lease has ended.
@@ -38,8 +38,17 @@ fn span(grant: &Grant) -> Span {
 }
 
 async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
+    let grant = if grant.apart {
+        let Ok(fetched) = fetch::arguments(&state, granted, grant).await else {
+            return give_back(&state, granted, permit);
+        };
+        fetched
+    } else {
+        grant
+    };
     let started = Instant::now();
-    let answer = execute(&state, grant).await;
+    let memory = OutputMemory::new(state.outputs.clone());
+    let answer = execute(&state, grant, memory.clone()).await;
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Before the report, so that the next job does not wait for it.
     drop(permit);
@@ -51,18 +60,28 @@ async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permi
     if let Some(class) = class {
         record_error(&Span::current(), class);
     }
-    state.reports.send(granted, started.elapsed(), answer);
+    state.reports.send(granted, started.elapsed(), answer, memory.take());
+}
+
+/// Gives back an attempt whose tool was not started.
+fn give_back(state: &Arc<WorkerState>, granted: GrantRef, permit: Permit) {
+    drop(permit);
+    if state.attempts.finish(granted.job_ref()) {
+        state.attempts.remove(granted.job_ref());
+        let giver = Arc::clone(state);
+        state.control_tasks.spawn("give an attempt back", async move { release(&giver, vec![granted]).await });
+    }
 }
 
 /// Runs the tool, and drops its future at the deadline.
-async fn execute(state: &WorkerState, grant: Grant) -> ToolResult {
+async fn execute(state: &WorkerState, grant: Grant, memory: OutputMemory) -> ToolResult {
     let Some(tool) = state.tools.get(&grant.tool) else {
         let message = format!("worker {} does not have tool {:?}", state.id, grant.tool);
         return Err(Failure::new(ErrorClass::Configuration, message).without_effect());
     };
     let received = grant.traceparent.as_deref().and_then(traceparent::read);
     let traceparent = current_traceparent().or_else(|| received.map(str::to_owned));
-    let context = Context { traceparent, ..Context::from(&grant) };
+    let context = Context { traceparent, memory, ..Context::from(&grant) };
     // Watchers see what models write, not what tools do.
     let watched = grant.task.filter(|_| model_name(&grant.tool).is_some());
     let limit = context.timeout;

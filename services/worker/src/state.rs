@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -19,13 +19,16 @@ use redial_proto::{
 use redial_queue::{Queue, QueueError};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{attempts::ActiveAttempts, report::ReportSender};
 
 /// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
+
+/// Outputs over 1 MiB that a worker holds at a time: 128 MiB at most.
+const LARGE_OUTPUTS: usize = 8;
 
 /// What a worker calls itself in its requests.
 pub(crate) struct Named {
@@ -46,6 +49,8 @@ pub(crate) struct WorkerState {
     pub(crate) slots: u32,
     pub(crate) attempts: ActiveAttempts,
     pub(crate) reports: ReportSender,
+    /// Large outputs at a time, from when they grow until they are on record.
+    pub(crate) outputs: Arc<Semaphore>,
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
     /// Tasks that claim jobs or release attempts.
@@ -77,6 +82,7 @@ impl WorkerState {
             slots,
             attempts: ActiveAttempts::default(),
             reports,
+            outputs: Arc::new(Semaphore::new(LARGE_OUTPUTS)),
             draining: CancellationToken::new(),
             control_tasks: Loops::default(),
             tool_tasks: TaskTracker::new(),

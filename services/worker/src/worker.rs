@@ -3,7 +3,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use redial_loops::Loops;
-use redial_proto::{WorkerId, WorkerIdentity, webhook};
+use redial_proto::{
+    WorkerId, WorkerIdentity,
+    subjects::{self, ControlVerb},
+    webhook,
+};
 use redial_queue::{Queue, QueueError};
 use redial_tools::{Allowed, NativeTool, Secrets, Tool, WebhookKey, check_compatible, check_reserved};
 use secrecy::SecretString;
@@ -156,8 +160,9 @@ impl Worker {
         let queue = queue?;
         let limits = Limits { slots: self.config.slots, command_slots: self.config.command_slots };
         let (pools, slots) = pools(&self.tools, limits);
-        let (reports, reporter) = ReportSender::new(queue.clone(), self.id.clone());
         let named = Named { id: self.id, pools: self.config.pools_token()?, host: self.config.host };
+        let beside = subjects::control(&named.id.identity(), &named.pools, ControlVerb::Piece);
+        let (reports, reporter) = ReportSender::new(queue.clone(), named.id.clone(), beside);
         let state = Arc::new(WorkerState::new(queue, named, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {

@@ -17,7 +17,7 @@ use super::{
 
 /// Bytes of a conversation, as they are stored, that a view takes into account. A request holds half of that; the other
 /// half is for results that are shortened. With it, a turn of a conversation of any length costs the same.
-const STORED: u64 = 2 * limits::MAX_ARGUMENTS as u64;
+const STORED: u64 = 2 * limits::MAX_PAYLOAD as u64;
 /// No text has more bytes for each token of its estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 /// No message takes less in a view, in bytes, besides its texts.

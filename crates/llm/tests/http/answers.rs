@@ -1,6 +1,6 @@
 //! Responses of providers, and the replies that they become.
 
-use redial_proto::{Finish, ReplyCall, TurnReply, limits::MAX_OUTPUT};
+use redial_proto::{Finish, ReplyCall, TurnReply, limits::MAX_REPLY};
 use redial_testkit::{Reply, ScriptedHttp};
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ async fn what_is_not_told_is_estimated() {
         assert!(usage.estimated_cost_micros.is_some(), "the model has prices: {usage:?}");
         assert_eq!(usage.counted().turns_without_price, 0);
     }
-    let endless = json!({"choices": [{"message": {"content": "x".repeat(7 * MAX_OUTPUT / 2)}}]}).to_string();
+    let endless = json!({"choices": [{"message": {"content": "x".repeat(7 * MAX_REPLY / 2)}}]}).to_string();
     let usage = ask("openai", Reply::json(&endless)).await.0.unwrap().usage;
     assert!(usage.estimated_output_tokens >= Some(100_000), "what was left out was paid for: {usage:?}");
 }
@@ -249,12 +249,12 @@ async fn a_call_that_the_provider_could_not_parse_goes_back_to_the_model() {
 
 #[tokio::test]
 async fn an_endless_answer_is_cut_off() {
-    let text = "x".repeat(MAX_OUTPUT + 1);
+    let text = "x".repeat(MAX_REPLY + 1);
     let whole = json!({"choices": [{"message": {"content": text}}]}).to_string();
-    let chunk = json!({"choices": [{"delta": {"content": "y".repeat(MAX_OUTPUT / 4)}}]}).to_string();
+    let chunk = json!({"choices": [{"delta": {"content": "y".repeat(MAX_REPLY / 4)}}]}).to_string();
     let deep = format!("{{\"choices\":{}{}}}", "[".repeat(1000), "]".repeat(1000));
     let thoughts =
-        json!({"choices": [{"delta": {"content": format!("<think>{}", "z".repeat(MAX_OUTPUT))}}]}).to_string();
+        json!({"choices": [{"delta": {"content": format!("<think>{}", "z".repeat(MAX_REPLY))}}]}).to_string();
     let thinking = ask("openai", stream(&[thoughts.as_str(), &chunk].join("\n"))).await.0.unwrap();
     assert!(thinking.text.is_none() && thinking.thought.unwrap().starts_with("zz") && thinking.problem.is_some());
     let thoughts = json!({"choices": [{"message": {"content": "", "reasoning_content": text}}]}).to_string();

@@ -77,6 +77,18 @@ impl Store {
         Ok(rows.into_iter().map(payload).collect())
     }
 
+    /// About how many bytes the record of a call has; 0 if it is not on record.
+    pub async fn record_bytes(&self, call: CallId) -> Result<usize, StoreError> {
+        let sizes = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &[call.0]).fetch_all(&mut *db).await?;
+                Ok(db.done(rows))
+            })
+            .await?;
+        Ok(sizes.iter().map(|sized| usize::try_from(sized.bytes).unwrap_or(0)).sum())
+    }
+
     /// These calls, newest first, in groups that [`Store::records_of`] may read at once.
     pub async fn record_groups(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
         let ids = uuids(calls);

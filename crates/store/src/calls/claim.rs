@@ -1,6 +1,6 @@
 //! Grants attempts.
 
-use redial_proto::{CallId, ClaimId, JobRef, TaskId, ToolEffect};
+use redial_proto::{CallId, ClaimId, JobRef, TaskId, ToolEffect, limits};
 use redial_records::{Claim, Time};
 use uuid::Uuid;
 
@@ -19,8 +19,8 @@ pub struct Granted {
     pub claim: ClaimId,
     /// The tool's name.
     pub tool: String,
-    /// A JSON object.
-    pub arguments: String,
+    /// A JSON object; `None` if it has more than [`limits::MAX_INLINE`] bytes.
+    pub arguments: Option<String>,
     /// The call's pinned effect.
     pub effect: ToolEffect,
     /// The tenant of its submitter.
@@ -66,6 +66,7 @@ impl Store {
                     lease_ms,
                     &tools as &[&str],
                     lowest(&ids),
+                    int(limits::MAX_INLINE as u32),
                 )
                 .fetch_all(&mut *db)
                 .await?;

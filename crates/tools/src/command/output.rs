@@ -1,24 +1,25 @@
 //! Reads a program's output.
 
-use redial_proto::{Failure, limits::MAX_OUTPUT};
+use redial_proto::{Failure, limits::MAX_PAYLOAD};
 use redial_redaction::Secrets;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::classify;
-use crate::output;
+use crate::{context::Context, output};
 
 /// Bytes at the end of standard error that are kept.
 const TAIL: usize = 2048;
 const CHUNK: usize = 16 * 1024;
 
 /// All of standard output, up to the limit.
-pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>, secrets: &Secrets) -> Result<Vec<u8>, Failure> {
+pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>, context: &Context) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let Some(mut pipe) = pipe else { return Ok(all) };
     loop {
         let read = pipe.read_buf(&mut all).await.map_err(|error| classify::wait_error(&error))?;
-        if all.len() > MAX_OUTPUT {
-            return Err(output::too_large(&secrets.redact(&String::from_utf8_lossy(&all))));
+        context.memory.grown_to(all.len()).await;
+        if all.len() > MAX_PAYLOAD {
+            return Err(output::too_large(&context.secrets.redact(&String::from_utf8_lossy(&all))));
         }
         if read == 0 {
             return Ok(all);
@@ -79,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     async fn output_has_a_cap() {
-        assert_eq!(read(Some(&vec![b'1'; MAX_OUTPUT][..]), &Secrets::default()).await.unwrap().len(), MAX_OUTPUT);
-        assert!(read(Some(&vec![b'1'; MAX_OUTPUT + 1][..]), &Secrets::default()).await.is_err());
+        assert_eq!(read(Some(&vec![b'1'; MAX_PAYLOAD][..]), &Context::new("a")).await.unwrap().len(), MAX_PAYLOAD);
+        assert!(read(Some(&vec![b'1'; MAX_PAYLOAD + 1][..]), &Context::new("a")).await.is_err());
     }
 }

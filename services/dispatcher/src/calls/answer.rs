@@ -61,8 +61,11 @@ impl BatchWork<Request> for Answerer {
             policies::check_user(&access, &caller)?;
             Ok((caller, serve::decode(&request.payload)?))
         };
-        let answers: Vec<Result<Answer, ApiError>> =
-            batch.iter().map(|request| read(request).and_then(|(caller, answer)| checked(&caller, answer))).collect();
+        let most = self.context.config.max_payload;
+        let answers: Vec<Result<Answer, ApiError>> = batch
+            .iter()
+            .map(|request| read(request).and_then(|(caller, answer)| checked(&caller, answer, most)))
+            .collect();
         for (request, reply) in batch.iter().zip(write(&self.context, &answers).await) {
             match reply {
                 Ok(state) => request.reply(&AnswerReply { state }).await,
@@ -72,11 +75,11 @@ impl BatchWork<Request> for Answerer {
     }
 }
 
-fn checked(caller: &redial_proto::Caller, request: AnswerRequest) -> Result<Answer, ApiError> {
+fn checked(caller: &redial_proto::Caller, request: AnswerRequest, most: usize) -> Result<Answer, ApiError> {
     let wrong = |message: String| ApiError::new(Code::InvalidValue, message);
     let result = match (request.output, request.error) {
         (Some(output), None) => {
-            check_output(output.get()).map_err(|message| ApiError::new(Code::TooLarge, message))?;
+            check_output(output.get(), most).map_err(|message| ApiError::new(Code::TooLarge, message))?;
             Ok(output.get().to_owned())
         }
         (None, Some(error)) if ANSWER_CLASSES.contains(&error.class) => {
@@ -277,7 +280,7 @@ mod tests {
         let caller =
             Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Submit, door: Door::Nats };
         let output = output.map(|output| to_raw_value(&output).unwrap());
-        checked(&caller, AnswerRequest { call: CallId::generate(), output, error })
+        checked(&caller, AnswerRequest { call: CallId::generate(), output, error }, limits::MAX_PAYLOAD)
     }
 
     #[test]
@@ -291,7 +294,7 @@ mod tests {
             (None, None, "neither was sent"),
             (Some(json!(1)), Some(error(ErrorClass::Rejected)), "both were sent"),
             (None, Some(error(ErrorClass::Lost)), "allowed: invalid_arguments, business_rule"),
-            (Some(json!("x".repeat(limits::MAX_OUTPUT))), None, "allowed: 524288"),
+            (Some(json!("x".repeat(limits::MAX_PAYLOAD))), None, "allowed: 16777216"),
             (Some((0..100).fold(json!(1), |inner, _| json!([inner]))), None, "allowed: 64"),
         ] {
             let error = check(output, error).err().unwrap();

@@ -9,6 +9,10 @@ use crate::{
 };
 
 pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, ApiError> {
+    // What is large waits for memory.
+    let context = asked.for_pieces();
+    let bytes = context.store.record_bytes(request.call).await.map_err(|error| store_failed(&error))?;
+    let _memory = context.bodies.memory(bytes).await;
     let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
     let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
     call_view(record, request.language).map_err(|error| store_failed(&error))

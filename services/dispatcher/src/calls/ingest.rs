@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::decode::{Entry, Reported, decode};
-use crate::{context::Context, effects, transitions, wait::until};
+use crate::{context::Context, effects, pieces, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
@@ -49,6 +49,33 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loop
 /// Stores a batch of messages and answers them. A batch that could not be stored before the shutdown goes back to the
 /// stream: other dispatchers get it at once.
 async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
+    let (apart, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(|delivery| delivery.apart.is_some());
+    if !batch.is_empty() {
+        ingest_messages(context, shutdown, batch).await;
+    }
+    // One by one, because each is large.
+    for delivery in apart {
+        ingest_apart(context, shutdown, delivery).await;
+    }
+}
+
+/// Puts a message together and ingests it. Its worker sends it again, in new pieces, if it does not hear of it.
+async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut delivery: Delivery) {
+    let apart = delivery.apart.take();
+    let Some((payload, owner)) = apart.zip(pieces::owner(delivery.subject())) else { return delivery.term().await };
+    match pieces::assembled(context, &owner, payload).await {
+        Ok((body, _memory)) => {
+            delivery.payload = body;
+            ingest_messages(context, shutdown, vec![delivery]).await;
+        }
+        Err(error) => {
+            tracing::debug!(%error, "Dropped reports in pieces; their worker sends them again");
+            delivery.ack().await;
+        }
+    }
+}
+
+async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
     let Some(reports) = until_all_stored(context, shutdown, &batch).await else {
         for delivery in &batch {
             delivery.nak(Duration::ZERO).await;
@@ -68,7 +95,8 @@ async fn until_all_stored(
     shutdown: &CancellationToken,
     batch: &[Delivery],
 ) -> Option<Vec<Reported>> {
-    let mut decoded = decode(batch.iter().map(|delivery| (delivery.subject(), &*delivery.payload)));
+    let messages = batch.iter().map(|delivery| (delivery.subject(), &*delivery.payload));
+    let mut decoded = decode(messages, context.config.max_payload);
     metrics().batch_size("ingest", decoded.reports.len());
     let unreadable = until_stored(shutdown, || store(context, &decoded.reports)).await?;
     for (entry, call) in unreadable {

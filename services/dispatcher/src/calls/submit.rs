@@ -4,7 +4,7 @@ use std::{cmp::Reverse, sync::Arc, time::Instant};
 
 use redial_engine::accept::accept;
 use redial_proto::{
-    ApiError, CallId, Caller, Submission, SubmitBatchReply, SubmitResult,
+    ApiError, CallId, Caller, Code, Submission, SubmitBatchReply, SubmitResult,
     limits::shorten,
     subjects::{self, Verb},
 };
@@ -221,6 +221,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
             refreshed.clone()?;
         }
         policies::check_user(&access, &caller)?;
+        check_size(&submission, context.config.max_payload)?;
         let policy = policies::of(&access, &caller.tenant)?;
         policies::check_call(policy, &submission, &tools)?;
         let visible;
@@ -254,6 +255,14 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Su
         .collect()
 }
 
+fn check_size(submission: &Submission, most: usize) -> Result<(), ApiError> {
+    let bytes = submission.arguments.get().len();
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(ApiError::new(Code::TooLarge, format!("arguments take {bytes} bytes; allowed: {most}")))
+}
+
 async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<(), ApiError> {
     let tools = context.registry.tools();
     let unknown = incoming.iter().filter_map(Incoming::tool).any(|tool| !tools.contains_key(tool));
@@ -262,7 +271,7 @@ async fn refresh_if_unknown(context: &Context, incoming: &[Incoming]) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::{CallState, Code, FieldError, SubmitStatus};
+    use redial_proto::{CallState, FieldError, SubmitStatus};
     use serde_json::value::RawValue;
 
     use super::*;

@@ -48,8 +48,8 @@ impl BatchWork<Request> for Granter {
         }
         let served = self.served(&read_requests).await;
         let (mut claims, mut given_back) = (Vec::new(), Vec::new());
-        let mut asked: Vec<(Request, ClaimId, WorkerId)> = Vec::with_capacity(read_requests.len());
-        for (request, caller, ClaimRequest { claim, worker, jobs, returned }) in read_requests {
+        let mut asked = Vec::with_capacity(read_requests.len());
+        for (request, caller, ClaimRequest { claim, worker, jobs, returned, payloads }) in read_requests {
             given_back.extend(returned.into_iter().filter(|back| may_return(&self.0, &served, &caller, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
             if let Some(ClaimJob { call, tool, .. }) = refused.first() {
@@ -58,7 +58,7 @@ impl BatchWork<Request> for Granter {
             }
             let one = |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
             claims.extend(jobs.into_iter().map(one));
-            asked.push((request, claim, worker));
+            asked.push(AskedClaim { request, claim, worker, payloads });
         }
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
@@ -69,12 +69,21 @@ impl BatchWork<Request> for Granter {
             // What the workers gave back stays on the stream: they acknowledge nothing.
             Err(error) => {
                 let error = store_failed(&error);
-                for (request, ..) in asked {
+                for AskedClaim { request, .. } in asked {
                     request.reply_error(&error).await;
                 }
             }
         }
     }
+}
+
+/// A claim that waits for its answer.
+struct AskedClaim {
+    request: Request,
+    claim: ClaimId,
+    worker: WorkerId,
+    /// The worker fetches large arguments apart.
+    payloads: bool,
 }
 
 /// Publishes what workers gave back. What cannot be published is found by the sweep.
@@ -138,7 +147,7 @@ impl Granter {
         self.0.registry.served()
     }
 
-    async fn answer(&self, asked: Vec<(Request, ClaimId, WorkerId)>, granted: Vec<Granted>) {
+    async fn answer(&self, asked: Vec<AskedClaim>, granted: Vec<Granted>) {
         metrics().calls_claimed(granted.len() as u64);
         self.0.feeder.claimed(&granted);
         let mut by_claim = HashMap::<ClaimId, Vec<Granted>>::new();
@@ -146,16 +155,16 @@ impl Granter {
             metrics().queue_age(Duration::from_millis(grant.ready_ms));
             by_claim.entry(grant.claim).or_default().push(grant);
         }
-        for (request, claim, worker) in asked {
+        for AskedClaim { request, claim, worker, payloads } in asked {
             // A worker that gets no answer asks again, so a batch may hold a claim twice: each copy gets the whole answer,
             // because only its sender knows which one it still waits for.
             let mut granted = by_claim.get(&claim).cloned().unwrap_or_default();
             // Another dispatcher may answer another copy: the same grants must not fit there, because they are released.
             granted.sort_unstable_by_key(|grant| grant.job.call);
-            let (grants, too_many) = fit_message(granted);
+            let (grants, too_many) = fit_message(granted, payloads);
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
-                // Only a worker that ignores the jobs' sizes gets here.
+                // Only a worker that ignores the jobs' sizes gets here, or one of an earlier version.
                 let too_many: Vec<_> =
                     too_many.iter().map(|job| GrantRef { call: job.call, attempt: job.attempt, claim }).collect();
                 release::release(&self.0, &worker, &too_many).await;
@@ -165,13 +174,17 @@ impl Granter {
 }
 
 /// As many grants as fit one message, and the attempts of the others.
-fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
+fn fit_message(granted: Vec<Granted>, payloads: bool) -> (Vec<Grant>, Vec<JobRef>) {
     const ENVELOPE: usize = 600;
     let (mut grants, mut too_many, mut size) = (Vec::with_capacity(granted.len()), Vec::new(), 0);
     for grant in granted {
-        size += grant.arguments.len() + ENVELOPE;
+        let bytes = grant.arguments.as_ref().map(String::len);
+        size += bytes.unwrap_or(0) + ENVELOPE;
         let job = grant.job;
-        if size > limits::MAX_MESSAGE && !grants.is_empty() {
+        if bytes.is_none() && !payloads {
+            tracing::warn!(call = %job.call, "A worker of an earlier version cannot take the large arguments of a call; upgrade it");
+            too_many.push(job);
+        } else if size > limits::MAX_MESSAGE && !grants.is_empty() {
             too_many.push(job);
         } else if let Some(grant) = wire(grant) {
             grants.push(grant);
@@ -187,7 +200,8 @@ fn wire(granted: Granted) -> Option<Grant> {
         call: granted.job.call,
         attempt: granted.job.attempt,
         tool: granted.tool,
-        arguments: RawValue::from_string(granted.arguments).ok()?,
+        apart: granted.arguments.is_none(),
+        arguments: granted.arguments.map_or_else(|| Ok(RawValue::NULL.to_owned()), RawValue::from_string).ok()?,
         timeout_ms: granted.timeout_ms,
         effect: granted.effect,
         idempotency_key: granted.origin.to_string(),

@@ -1,6 +1,6 @@
 //! Answers of a client to calls of its functions: they begin the next response.
 
-use redial_proto::{AnswerReply, AnswerRequest, CallId, Code, TaskId, function, subjects::Verb};
+use redial_proto::{AnswerReply, AnswerRequest, CallId, Code, TaskId, function, limits, subjects::Verb};
 use redial_store::FunctionCall;
 use serde_json::value::RawValue;
 
@@ -32,7 +32,7 @@ pub(crate) async fn answer(
     check_complete(&segments, turn, outputs, param)?;
     for (call, output) in outputs {
         let wrong = |message| wrong(param, format!("the {message} ({})", ids::of_call(*call)));
-        function::check_output(output.get()).map_err(wrong)?;
+        function::check_output(output.get(), limits::MAX_PAYLOAD).map_err(wrong)?;
     }
     let caller = who.caller(Verb::CallAnswer)?;
     for (call, output) in outputs.iter().filter(|(call, _)| segments.of_turn(turn).any(|one| one.call == *call)) {

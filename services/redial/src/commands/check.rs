@@ -8,7 +8,7 @@ use std::{
 };
 
 use redial_arguments::{Refusal, Repairs, Resolved, Schema, tool_name};
-use redial_proto::{ApiError, Code, FieldError, Help, Repair, limits::MAX_ARGUMENTS};
+use redial_proto::{ApiError, Code, FieldError, Help, Repair, limits::MAX_PAYLOAD};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -75,7 +75,7 @@ fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiErro
 fn each_line(mut input: impl BufRead, mut one: impl FnMut(u64, &str) -> anyhow::Result<()>) -> anyhow::Result<()> {
     for number in 1.. {
         let mut line = Vec::new();
-        let most = MAX_ARGUMENTS as u64 + 2;
+        let most = MAX_PAYLOAD as u64 + 2;
         if input.by_ref().take(most).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_or_not_utf8() {
-        let long = format!("{{\"location\":\"{}\"}}\n{{\"location\":\"x\"}}\n", "好".repeat(MAX_ARGUMENTS / 3));
+        let long = format!("{{\"location\":\"{}\"}}\n{{\"location\":\"x\"}}\n", "好".repeat(MAX_PAYLOAD / 3));
         let mut ran = Vec::new();
         let count = |line, raw: &str| {
             ran.push((line, schema().resolve(raw, Repairs::On).is_ok()));

@@ -58,6 +58,9 @@ pub(crate) struct DispatcherFlags {
     /// Servers of the NATS cluster that keep each stream: 1, 3 or 5; all dispatchers keep to it from then on [default: as it was, and 1 at first]
     #[arg(long, value_name = "N")]
     pub(crate) nats_replicas: Option<String>,
+    /// The most bytes of the arguments or of the result of a call, such as 4MiB; 64KiB to 16MiB [default: 16MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_payload: Option<String>,
     /// Connections to Postgres, a number [default: 16]
     #[arg(long, value_name = "N")]
     pub(crate) database_connections: Option<String>,

@@ -9,7 +9,8 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef,
-    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect, WorkerId,
+    PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect,
+    WorkerId,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
@@ -21,7 +22,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-use crate::within;
+use crate::{pieces::Pieces, within};
 
 /// A message from a worker.
 #[derive(Debug)]
@@ -59,6 +60,9 @@ pub(crate) struct Script {
     pub(crate) task: Option<TaskId>,
     /// The arguments of granted calls; by default they contain the call's id.
     pub(crate) arguments: Option<serde_json::Value>,
+    /// The arguments of granted calls are fetched apart.
+    pub(crate) apart: bool,
+    pub(crate) pieces: Pieces,
     jobs: HashMap<CallId, Job>,
 }
 
@@ -80,6 +84,8 @@ impl Default for Script {
             ingest: true,
             task: None,
             arguments: None,
+            apart: false,
+            pieces: Pieces::default(),
             jobs: HashMap::new(),
         }
     }
@@ -308,6 +314,14 @@ impl Responder {
                     request.reply(&reply).await;
                 }
             }
+            ControlVerb::Piece => {
+                let asked: PieceRequest = serde_json::from_slice(&request.payload).unwrap();
+                let answer = self.script().pieces.answer(asked);
+                match answer {
+                    Ok(reply) => request.reply(&reply).await,
+                    Err(error) => request.reply_error(&error).await,
+                }
+            }
             ControlVerb::Release => {
                 let release: ReleaseRequest = serde_json::from_slice(&request.payload).unwrap();
                 let released = u32::try_from(release.jobs.len()).unwrap();
@@ -320,7 +334,10 @@ impl Responder {
     async fn ingest(self) {
         let mut results = self.queue.results();
         loop {
-            for delivery in results.next(64).await {
+            for mut delivery in results.next(64).await {
+                if let Some(payload) = delivery.apart.take() {
+                    delivery.payload = self.script().pieces.take(payload).into();
+                }
                 let batch: ReportBatch = serde_json::from_slice(&delivery.payload).unwrap();
                 let texts = batch.reports.iter().map(|raw| raw.get());
                 let reports: Vec<Report> = texts.map(|text| serde_json::from_str(text).unwrap()).collect();
@@ -356,7 +373,8 @@ impl Script {
             call: job.call,
             attempt: job.attempt,
             tool: self.jobs[&job.call].tool.clone(),
-            arguments: to_raw_value(&arguments).unwrap(),
+            arguments: if self.apart { to_raw_value(&()).unwrap() } else { to_raw_value(&arguments).unwrap() },
+            apart: self.apart,
             timeout_ms: self.timeout_ms,
             effect: self.effect,
             idempotency_key: "key".into(),

@@ -9,6 +9,7 @@ mod drain;
 mod leases;
 mod load;
 mod models;
+mod pieces;
 mod pools;
 mod reports;
 mod tools;

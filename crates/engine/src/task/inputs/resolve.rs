@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(failure.details.len(), 2, "every broken rule at once: {:?}", failure.details);
         let (_, failure) = refused("get_weather", r#"{"location":"Paris","days":2"#);
         assert_eq!(failure.class, ErrorClass::MalformedArguments);
-        let (_, failure) = refused("get_weather", &"[".repeat(redial_proto::limits::MAX_ARGUMENTS + 1));
+        let (_, failure) = refused("get_weather", &"[".repeat(redial_proto::limits::MAX_PAYLOAD + 1));
         assert!(failure.message.contains("1 too many; at most 262144 are allowed"), "{}", failure.message);
     }
 

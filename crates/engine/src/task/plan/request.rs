@@ -27,7 +27,7 @@ pub(super) fn request(
     tools: &Tools,
 ) -> Result<String, Failure> {
     let mut offers = if turn.tools { offers(run, tools) } else { Vec::new() };
-    let most = limits::MAX_ARGUMENTS - MARGIN;
+    let most = limits::MAX_PAYLOAD - MARGIN;
     let bytes = most.saturating_sub(length(&offers)? + length(&read_result_offer())?);
     if bytes < LEAST_FOR_MESSAGES {
         return Err(too_large(format!(
@@ -47,8 +47,8 @@ pub(super) fn request(
         ..turn_request(run, turn, (messages, trimmed), offers)
     };
     let text = json(&request)?;
-    if text.len() > limits::MAX_ARGUMENTS {
-        let (size, most) = (text.len(), limits::MAX_ARGUMENTS);
+    if text.len() > limits::MAX_PAYLOAD {
+        let (size, most) = (text.len(), limits::MAX_PAYLOAD);
         return Err(too_large(format!("the conversation takes {size} bytes even when shortened; allowed: {most}")));
     }
     Ok(text)
@@ -56,7 +56,7 @@ pub(super) fn request(
 
 /// How much of the conversation the request for any turn of a task can need.
 pub(super) fn reach(run: &TaskRun) -> Reach {
-    view::reach(run.task.pruned(), view_limits(run, limits::MAX_ARGUMENTS))
+    view::reach(run.task.pruned(), view_limits(run, limits::MAX_PAYLOAD))
 }
 
 fn view_limits(run: &TaskRun, bytes: usize) -> Limits {

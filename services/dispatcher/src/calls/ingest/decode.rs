@@ -35,7 +35,8 @@ pub(super) struct Entry {
     position: usize,
 }
 
-pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>) -> Decoded {
+/// Reads messages. An output of more than `most` bytes becomes an error.
+pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>, most: usize) -> Decoded {
     let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new() };
     let mut seen = HashSet::new();
     for (message, (subject, payload)) in messages.enumerate() {
@@ -58,7 +59,7 @@ pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>) ->
             continue;
         }
         for (position, raw) in batch.reports.iter().enumerate() {
-            match read_report(raw.get()) {
+            match read_report(raw.get(), most) {
                 // Sent twice within one batch: the first counts.
                 Ok((grant, ..)) if !seen.insert((grant, batch.worker.clone())) => {}
                 Ok((grant, duration_ms, outcome)) => {
@@ -93,20 +94,20 @@ impl Decoded {
     }
 }
 
-fn read_report(raw: &str) -> Result<(GrantRef, u64, Outcome), String> {
+fn read_report(raw: &str, most: usize) -> Result<(GrantRef, u64, Outcome), String> {
     let report: Report = serde_json::from_str(raw).map_err(|error| error.to_string())?;
     let (grant, duration_ms) = (report.grant_ref(), report.duration_ms);
-    Ok((grant, duration_ms, within_limits(report.outcome()?)))
+    Ok((grant, duration_ms, within_limits(report.outcome()?, most)))
 }
 
 /// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that
 /// the database always refuses.
-fn within_limits(outcome: Outcome) -> Outcome {
+fn within_limits(outcome: Outcome, most: usize) -> Outcome {
     let failure = |class, message| Outcome::Failure(Failure::new(class, message));
     match outcome {
-        Outcome::Success(output) if output.get().len() > limits::MAX_OUTPUT => failure(
+        Outcome::Success(output) if output.get().len() > most => failure(
             ErrorClass::OutputTooLarge,
-            format!("the result takes {} bytes; allowed: {}", output.get().len(), limits::MAX_OUTPUT),
+            format!("the result takes {} bytes; allowed: {most}", output.get().len()),
         ),
         Outcome::Success(output) if limits::json_depth(output.get()) > limits::MAX_DEPTH => failure(
             ErrorClass::OutputInvalid,
@@ -134,7 +135,7 @@ mod tests {
         };
         let (most, more) = (message(256), message(257));
         let subject = "redial.results.tools";
-        let decoded = decode([(subject, most.as_bytes()), (subject, more.as_bytes())].into_iter());
+        let decoded = decode([(subject, most.as_bytes()), (subject, more.as_bytes())].into_iter(), limits::MAX_PAYLOAD);
         assert_eq!(decoded.reports.len(), 256);
         assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [1]);
     }

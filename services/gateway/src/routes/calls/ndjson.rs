@@ -32,8 +32,8 @@ pub(super) const MEDIA: &str = "application/x-ndjson";
 const LINES: usize = 500;
 /// Bytes of one request to the dispatchers, but for its last line.
 const BYTES: usize = 256 * 1024;
-/// Bytes of a line that is submitted: with the others of its request it fits into one message.
-const LINE: usize = limits::MAX_MESSAGE - BYTES - 8 * 1024;
+/// Bytes of a line that is submitted.
+const LINE: usize = limits::MAX_PAYLOAD + 512 * 1024;
 /// Requests to the dispatchers at a time.
 const AT_ONCE: usize = 8;
 /// Whoever sends nothing for so long is cut off.
@@ -48,13 +48,17 @@ const AGAIN: Duration = Duration::from_millis(250);
 pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Result<Response, Problem> {
     let stream_permit = who.limits.stream()?;
     let caller = who.caller(Verb::CallSubmit)?;
-    let traceparent = text(request.headers(), TRACEPARENT).map(str::to_owned);
+    let (who, traceparent) = (who.clone(), text(request.headers(), TRACEPARENT).map(str::to_owned));
     let lines =
         Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), longest: gateway.config.body };
     let submitted = batches(lines)
         .map(move |batch| {
             let (gateway, caller, traceparent) = (gateway.clone(), caller.clone(), traceparent.clone());
-            async move { batch.submit(&gateway, &caller, traceparent.as_deref()).await }
+            let who = who.clone();
+            async move {
+                gateway.hold(&who, batch.bytes).await.map_err(|problem| io::Error::other(problem.error))?;
+                batch.submit(&gateway, &caller, traceparent.as_deref()).await
+            }
         })
         .buffered(AT_ONCE)
         .map(move |answers| {
@@ -114,10 +118,11 @@ impl Lines {
 }
 
 /// Lines that are submitted together.
-#[derive(Default)]
 struct Batch {
     /// A submission, or why the line is none.
     lines: Vec<Result<Box<RawValue>, ApiError>>,
+    /// Bytes of the lines that are submitted.
+    bytes: usize,
     /// Whether all of them have keys, so that they may be sent again.
     keyed: bool,
 }
@@ -126,12 +131,11 @@ struct Batch {
 fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
     stream::unfold(Some(lines), |lines| async move {
         let mut lines = lines?;
-        let (mut batch, mut bytes) = (Batch { lines: Vec::new(), keyed: true }, 0);
+        let mut batch = Batch::new();
         loop {
             match lines.next().await {
                 None => return (!batch.lines.is_empty()).then_some((batch, None)),
                 Some(Ok(line)) => {
-                    bytes += line.len();
                     batch.add(line.trim_ascii());
                 }
                 Some(Err(error)) => {
@@ -139,7 +143,7 @@ fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
                     return Some((batch, None));
                 }
             }
-            let is_full = batch.lines.len() >= LINES || bytes >= BYTES;
+            let is_full = batch.lines.len() >= LINES || batch.bytes >= BYTES;
             if is_full || (!lines.has_line() && !batch.lines.is_empty()) {
                 return Some((batch, Some(lines)));
             }
@@ -148,6 +152,10 @@ fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
 }
 
 impl Batch {
+    const fn new() -> Self {
+        Self { lines: Vec::new(), bytes: 0, keyed: true }
+    }
+
     /// Empty lines are no calls.
     fn add(&mut self, line: &[u8]) {
         #[derive(Deserialize)]
@@ -168,6 +176,7 @@ impl Batch {
         });
         // A line that cannot be read is not sent.
         self.keyed &= read.is_err() || serde_json::from_slice::<Keyed>(line).is_ok_and(|keyed| keyed.key.is_some());
+        self.bytes += line.len();
         self.lines.push(read);
     }
 
@@ -242,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_line_that_fits_into_no_request_costs_the_others_nothing() {
-        let mut batch = Batch { lines: Vec::new(), keyed: true };
+        let mut batch = Batch::new();
         batch.add(br#"{"tool":"echo","key":"k"}"#);
         batch.add(format!(r#"{{"tool":"echo","arguments":"{}"}}"#, "x".repeat(LINE)).as_bytes());
         assert!(batch.lines[0].is_ok() && batch.keyed);
@@ -254,7 +263,7 @@ mod tests {
         let keyed: &[u8] = br#"{"tool":"echo","arguments":{},"key":"k"}"#;
         let unkeyed: &[u8] = br#"{"tool":"echo","arguments":{}}"#;
         let answer = |lines: &[&[u8]], error: QueueError| {
-            let mut batch = Batch { lines: Vec::new(), keyed: true };
+            let mut batch = Batch::new();
             for line in lines {
                 batch.add(line);
             }

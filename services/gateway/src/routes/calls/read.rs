@@ -122,6 +122,7 @@ pub(super) async fn read_record(
 }
 
 async fn audit(gateway: &Gateway, who: &Identity, call: CallId) -> Result<CallAudit, Problem> {
+    gateway.hold(who, gateway.store.record_bytes(call).await?).await?;
     let records = gateway.store.of(&who.tenant).records_of(&[call]).await?;
     records.into_iter().next().ok_or_else(|| Problem::new(Code::CallNotFound, format!("no call {call} is on record")))
 }

@@ -146,7 +146,7 @@ async fn answers(gateway: &Shared, who: &Identity, response: ResponseId, before:
         let record = records.iter().find(|record| record.line.call == one.call.0)?;
         let output = record.attempts_made.last()?.output.as_ref()?;
         let text = serde_json::from_str::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned());
-        Some(items::function_output(one.call, &limits::shorten(&text, limits::MAX_OUTPUT)))
+        Some(items::function_output(one.call, &limits::shorten(&text, limits::MAX_REPLY)))
     };
     Ok(segments.of_turn(turn).filter_map(answer).collect())
 }

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 
 use super::keys::Keys;
 
-/// Bytes of lines in one request; NATS accepts 1 MiB.
+/// Bytes of lines in one request, unless one has more: it fits into one message.
 const MAX_BYTES: usize = 700 * 1024;
 /// A longer line cannot be a submission.
-const LONGEST_LINE: u64 = 1024 * 1024;
+const LONGEST_LINE: u64 = 17 * 1024 * 1024;
 /// What a file must be.
 const ALLOWED: &str = "allowed: a file with one JSON submission on each line, or - for standard input";
 
@@ -105,7 +105,7 @@ impl Lines {
             let number = self.number;
             if read == LONGEST_LINE && text.last() != Some(&b'\n') {
                 self.read += skip_line(&mut self.reader).map_err(|error| self.unreadable(&error))?;
-                return Ok(Some(Line { number, submission: Err("longer than 1 MiB".to_owned()) }));
+                return Ok(Some(Line { number, submission: Err("longer than 17 MiB".to_owned()) }));
             }
             if !text.trim_ascii().is_empty() {
                 return Ok(Some(Line { number, submission: submission(&text, self.keys.as_mut()) }));
@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn lines_are_told_in_their_order_with_what_is_wrong() {
-        let long = "x".repeat(1024 * 1024 + 5);
+        let long = "x".repeat(17 * 1024 * 1024 + 5);
         let found =
             keys("f", &format!("{{\n{}\n\n{long}\n  x\n", "{\"tool\":\"a\",\"arguments\":{},\"key\":\"mine\"}"));
-        let wanted = ["1: column 1: the text ends", "mine", "4: longer than 1 MiB", "5: column 3: found \"x\""];
+        let wanted = ["1: column 1: the text ends", "mine", "4: longer than 17 MiB", "5: column 3: found \"x\""];
         assert!(found.iter().zip(wanted).all(|(line, wanted)| line.starts_with(wanted)), "{found:?}");
         assert_eq!(found.len(), wanted.len());
     }

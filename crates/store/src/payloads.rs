@@ -1,0 +1,166 @@
+//! Bodies of messages that travel in pieces.
+
+use std::time::Duration;
+
+use redial_proto::{CallId, GrantRef, Payload, WorkerId, payload::pieces};
+use uuid::Uuid;
+
+use crate::{
+    StoreError,
+    columns::{int, unsigned},
+    connect::Store,
+};
+
+/// How long a piece is kept at most.
+const KEPT: Duration = Duration::from_mins(10);
+/// Pieces of one owner: about 2 GB.
+const MAX_PIECES: i64 = 5_000;
+/// Pieces that one statement writes.
+const AT_ONCE: usize = 8;
+
+impl Store {
+    /// Keeps a piece. `false` if its owner has too many already.
+    pub async fn put_piece(&self, owner: &str, payload: Uuid, piece: u32, text: &str) -> Result<bool, StoreError> {
+        if piece == 0 {
+            let kept = self
+                .run_again(|| async {
+                    let mut db = self.checkout().await?;
+                    let kept =
+                        sqlx::query_scalar!(r#"SELECT count(*) AS "kept!" FROM payloads WHERE owner = $1"#, owner);
+                    let kept = kept.fetch_one(&mut *db).await?;
+                    Ok(db.done(kept))
+                })
+                .await?;
+            if kept >= MAX_PIECES {
+                return Ok(false);
+            }
+        }
+        self.insert_pieces(owner, payload, piece, &[text]).await.map(|()| true)
+    }
+
+    /// Puts a body into pieces.
+    pub async fn put_payload(&self, owner: &str, body: &str) -> Result<Payload, StoreError> {
+        let pieces = pieces(body);
+        let payload = Payload::of(pieces.len());
+        for (n, some) in (0_u32..).zip(pieces.chunks(AT_ONCE)) {
+            self.insert_pieces(owner, payload.payload, n * AT_ONCE as u32, some).await?;
+        }
+        Ok(payload)
+    }
+
+    async fn insert_pieces(&self, owner: &str, payload: Uuid, first: u32, texts: &[&str]) -> Result<(), StoreError> {
+        let kept = KEPT.as_secs_f64();
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let insert = sqlx::query!(
+                "INSERT INTO payloads (owner, payload, piece, text, expires_at)
+                 SELECT $1, $2, $3 + i.n::int - 1, i.text, clock_timestamp() + $5::float8 * interval '1 s'
+                 FROM UNNEST($4::text[]) WITH ORDINALITY AS i (text, n)
+                 ON CONFLICT DO NOTHING",
+                owner,
+                payload,
+                int(first),
+                texts as &[&str],
+                kept,
+            );
+            insert.execute(&mut *db).await?;
+            Ok(db.done(()))
+        })
+        .await
+    }
+
+    /// One piece; `None` if it is not there, or not any more.
+    pub async fn piece(&self, owner: &str, payload: Uuid, piece: u32) -> Result<Option<String>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let text = sqlx::query_scalar!(
+                "SELECT text FROM payloads WHERE owner = $1 AND payload = $2 AND piece = $3",
+                owner,
+                payload,
+                int(piece),
+            );
+            let text = text.fetch_optional(&mut *db).await?;
+            Ok(db.done(text))
+        })
+        .await
+    }
+
+    /// How many bytes a body has; `None` if some of its pieces are not there.
+    pub async fn payload_bytes(&self, owner: &str, payload: Payload) -> Result<Option<usize>, StoreError> {
+        let (pieces, bytes) = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let sizes = sqlx::query!(
+                    r#"SELECT count(*) AS "pieces!", COALESCE(sum(octet_length(text)), 0)::bigint AS "bytes!"
+                       FROM payloads WHERE owner = $1 AND payload = $2"#,
+                    owner,
+                    payload.payload,
+                );
+                let sizes = sizes.fetch_one(&mut *db).await?;
+                Ok(db.done((sizes.pieces, sizes.bytes)))
+            })
+            .await?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok((unsigned(pieces) == u64::from(payload.pieces) && pieces > 0).then_some(bytes))
+    }
+
+    /// A body, put together; `None` if it is not there any more.
+    pub async fn payload(&self, owner: &str, payload: Payload) -> Result<Option<String>, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let body = sqlx::query_scalar!(
+                "SELECT string_agg(text, '' ORDER BY piece) FROM payloads WHERE owner = $1 AND payload = $2",
+                owner,
+                payload.payload,
+            );
+            let body = body.fetch_one(&mut *db).await?;
+            Ok(db.done(body))
+        })
+        .await
+    }
+
+    /// A body is not needed any more.
+    pub async fn drop_payload(&self, owner: &str, payload: Uuid) -> Result<(), StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let dropped = sqlx::query!("DELETE FROM payloads WHERE owner = $1 AND payload = $2", owner, payload);
+            dropped.execute(&mut *db).await?;
+            Ok(db.done(()))
+        })
+        .await
+    }
+
+    /// Deletes pieces that have expired; returns how many.
+    pub async fn delete_expired_pieces(&self, limit: u32) -> Result<u64, StoreError> {
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let deleted = sqlx::query!(
+                "DELETE FROM payloads WHERE (owner, payload, piece) IN (
+                     SELECT owner, payload, piece FROM payloads WHERE expires_at < clock_timestamp() ORDER BY expires_at LIMIT $1)",
+                i64::from(limit),
+            );
+            let deleted = deleted.execute(&mut *db).await?;
+            Ok(db.done(deleted.rows_affected()))
+        })
+        .await
+    }
+
+    /// The arguments of an attempt that a worker holds; `None` if it does not hold it.
+    pub async fn arguments_of(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<String>, StoreError> {
+        let GrantRef { call: CallId(call), attempt, claim } = grant;
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let arguments = sqlx::query_scalar!(
+                r#"SELECT arguments::text AS "arguments!" FROM calls
+                   WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
+                call,
+                int(attempt),
+                claim.0,
+                worker.as_str(),
+            );
+            let arguments = arguments.fetch_optional(&mut *db).await?;
+            Ok(db.done(arguments))
+        })
+        .await
+    }
+}
