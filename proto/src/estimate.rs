@@ -40,7 +40,11 @@ pub fn of_request(request: &TurnRequest) -> u64 {
     let tool = |tool: &ToolOffer| {
         TOKENS_PER_CALL + tokens(&tool.name) + tokens(&tool.description) + tokens(&tool.parameters.to_string())
     };
-    let messages: usize = request.messages.iter().map(of_message).sum();
+    // A request that is read without its messages still says how many tokens they have.
+    let messages = match &request.messages[..] {
+        [] => request.trimmed.tokens as usize,
+        messages => messages.iter().map(of_message).sum(),
+    };
     wide(messages + request.tools.iter().map(tool).sum::<usize>())
 }
 

@@ -24,7 +24,7 @@ pub use self::read::{READ_RESULT, read_result, read_result_offer};
 
 /// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
 ///
-/// Messages older than the newest 512 KiB, as they are stored, are left out. Nothing else is changed that fits, but for tool
+/// Messages older than the newest 32 MiB, as they are stored, are left out. Nothing else is changed that fits, but for tool
 /// results over [`Limits::result_bytes`]. If the whole is too long, old tool results are cut to their beginnings, oldest
 /// first; then the oldest messages are left out, each assistant message together with its results, which a note at the
 /// start says; then what remains is shortened, tool results first. The system message, the user's newest message and the
@@ -41,6 +41,16 @@ pub fn view(messages: &[StoredMessage], pruned: &BTreeSet<String>, limits: Limit
 /// Messages that were not read count as left out, by their sequence numbers; so does one of them that would not be in the
 /// view in any case, because its call is pruned or newer instructions replaced it.
 pub fn view_of(conversation: &ReadConversation, pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
+    let (messages, trimmed) = numbered_view_of(conversation, pruned, limits);
+    (messages.into_iter().map(|(_, message)| message).collect(), trimmed)
+}
+
+/// The same view; each message with its sequence number, 0 if it is none of the conversation.
+pub fn numbered_view_of(
+    conversation: &ReadConversation,
+    pruned: &BTreeSet<String>,
+    limits: Limits,
+) -> (Vec<(u32, Message)>, Trimmed) {
     let mut draft = Draft::new(conversation, pruned, limits);
     draft.shape_results();
     draft.shorten_old_results();

@@ -2,11 +2,11 @@
 
 use redial_proto::{
     CallId, CallState, ClaimId, Failure, GrantRef, Help, JobRef, Repair, RetryOverride, TaskId, ToolEffect, WorkerId,
-    function,
+    function, turn,
 };
 use uuid::Uuid;
 
-use crate::Time;
+use crate::{Time, TurnOnRecord};
 
 /// The part of a call that decisions need; no payload.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +163,13 @@ impl NewCall {
     /// Its client serves it; no worker does.
     pub fn is_of_client(&self) -> bool {
         self.pool == function::POOL
+    }
+
+    /// Bytes of what its worker gets.
+    pub fn bytes(&self) -> u32 {
+        let on_record = || u32::try_from(self.arguments.len()).unwrap_or(u32::MAX);
+        let of_turn = (self.pool == turn::POOL).then(|| TurnOnRecord::bytes_of(&self.arguments));
+        of_turn.flatten().unwrap_or_else(on_record)
     }
 }
 

@@ -7,7 +7,7 @@ use redial_proto::{
 };
 use uuid::Uuid;
 
-use crate::{Effect, NewCall, Time};
+use crate::{Effect, NewCall, Time, TurnTools};
 
 /// A task as decisions about it need it: its summary and what is new, never its whole conversation.
 #[derive(Clone, Debug)]
@@ -163,6 +163,8 @@ pub struct TaskTransition {
     pub steps: Vec<TaskStep>,
     /// New calls of the task, the refused ones included.
     pub calls: Vec<NewCall>,
+    /// What models are offered in new turns.
+    pub offers: Vec<TurnTools>,
     /// What has to be done once this is on record.
     pub effects: Vec<Effect>,
 }

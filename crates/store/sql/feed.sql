@@ -26,4 +26,5 @@ SET backlog_at = NULL,
 FROM next, (SELECT clock_timestamp() AS now) t
 WHERE c.id = ANY (ARRAY[next.id])
 RETURNING
-    c.id, c.attempt, c.publish_no, c.traceparent, octet_length(c.arguments::text) AS "bytes!", next.backlog_at AS "backlog_at!"
+    c.id, c.attempt, c.publish_no, c.traceparent, CASE WHEN c.pool = 'models' THEN COALESCE((c.arguments ->> 'bytes')::int, octet_length(c.arguments::text))
+        ELSE octet_length(c.arguments::text) END AS "bytes!", next.backlog_at AS "backlog_at!"

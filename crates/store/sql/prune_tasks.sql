@@ -31,6 +31,8 @@ WITH seen AS MATERIALIZED (
     DELETE FROM task_inbox i USING old WHERE i.task_id = ANY (ARRAY[old.id])
 ), steps AS (
     DELETE FROM task_steps s USING old WHERE s.task_id = ANY (ARRAY[old.id])
+), offers AS (
+    DELETE FROM turn_tools f USING old WHERE f.task_id = ANY (ARRAY[old.id])
 ), texts AS (
     DELETE FROM messages m USING old WHERE m.task_id = ANY (ARRAY[old.id])
 ), of_tasks AS (

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallId, GrantRef, Payload, WorkerId, payload::pieces};
+use redial_proto::{CallId, GrantRef, Payload, TaskId, WorkerId, payload::pieces, turn};
 use uuid::Uuid;
 
 use crate::{
     StoreError,
     columns::{int, unsigned},
     connect::Store,
+    tasks::AskedTurn,
 };
 
 /// How long a piece is kept at most.
@@ -145,22 +146,33 @@ impl Store {
         .await
     }
 
-    /// The arguments of an attempt that a worker holds; `None` if it does not hold it.
+    /// The arguments of an attempt that a worker holds, as it gets them; `None` if it does not hold it.
     pub async fn arguments_of(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<String>, StoreError> {
         let GrantRef { call: CallId(call), attempt, claim } = grant;
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let arguments = sqlx::query_scalar!(
-                r#"SELECT arguments::text AS "arguments!" FROM calls
+        let found = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let found = sqlx::query!(
+                    r#"SELECT tenant, conversation, pool, task_id, arguments::text AS "arguments!" FROM calls
                    WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
-                call,
-                int(attempt),
-                claim.0,
-                worker.as_str(),
-            );
-            let arguments = arguments.fetch_optional(&mut *db).await?;
-            Ok(db.done(arguments))
-        })
-        .await
+                    call,
+                    int(attempt),
+                    claim.0,
+                    worker.as_str(),
+                );
+                let found = found.fetch_optional(&mut *db).await?;
+                Ok(db.done(found))
+            })
+            .await?;
+        let Some(found) = found else { return Ok(None) };
+        match (found.conversation, found.task_id) {
+            (Some(conversation), Some(task)) if found.pool == turn::POOL => {
+                let task = TaskId(task);
+                let turn = AskedTurn { tenant: found.tenant, conversation, task, arguments: found.arguments };
+                let expanded = self.expand_turns(&[turn]).await?.pop().and_then(Result::ok);
+                Ok(expanded.map(|expanded| expanded.request))
+            }
+            _ => Ok(Some(found.arguments)),
+        }
     }
 }

@@ -15,6 +15,7 @@ mod report;
 mod row;
 mod start;
 mod submit;
+mod turns;
 mod view;
 mod write;
 
@@ -23,6 +24,8 @@ pub use lock::LockedTasks;
 pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
 pub use submit::SubmittedTask;
+pub use turns::AskedTurn;
+pub(crate) use turns::leave_out_messages;
 pub(crate) use view::RawView;
 
 use redial_proto::TaskId;

@@ -49,7 +49,7 @@ pub fn submitted(call: &NewCall) -> Vec<Effect> {
         let part = BacklogPart { tool: call.tool.clone(), tenant, backlog: Backlog::Job };
         return vec![Effect::WakeFeeder { part, came_back: false }];
     };
-    let bytes = u32::try_from(call.arguments.len()).unwrap_or(u32::MAX);
+    let bytes = call.bytes();
     vec![Effect::PublishJob(OutgoingJob {
         job: Job { call: call.id, attempt: 1, tool: call.tool.clone(), bytes },
         consumer,

@@ -198,8 +198,9 @@ impl Planner {
     fn advance(&mut self, context: &mut PlanContext<'_>) -> Result<(), Needs> {
         loop {
             if let Some(turn) = &self.turn {
-                let call = rows::turn(&self.record, &self.run, turn, context.tools)?;
+                let (call, offers) = rows::turn(&self.record, &self.run, turn, context.tools)?;
                 self.turn = None;
+                self.transition.offers.extend(offers);
                 self.write(vec![call]);
             }
             let Some(pending) = self.inputs.pop_front() else { return Ok(()) };

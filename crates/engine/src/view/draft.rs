@@ -228,7 +228,7 @@ impl Draft {
     }
 
     /// The view, and what it is not.
-    pub(super) fn done(self) -> (Vec<Message>, Trimmed) {
+    pub(super) fn done(self) -> (Vec<(u32, Message)>, Trimmed) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let is_cut = |entry: &&Entry| entry.message.role == Role::Tool && entry.whole.is_some();
         let trimmed = Trimmed {
@@ -236,8 +236,8 @@ impl Draft {
             shortened: count(self.entries().filter(is_cut).count()),
             left_out: count(self.left_out),
         };
-        let messages = self.system.into_iter().chain(self.groups.into_iter().flatten()).map(|entry| entry.message);
-        (messages.collect(), trimmed)
+        let entries = self.system.into_iter().chain(self.groups.into_iter().flatten());
+        (entries.map(|entry| (entry.seq, entry.message)).collect(), trimmed)
     }
 
     fn fits(&self) -> bool {

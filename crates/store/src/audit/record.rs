@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
-use redial_proto::{CallId, CallState, WaitReason, Waiting};
+use redial_proto::{CallId, CallState, TaskId, WaitReason, Waiting, turn};
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
-use crate::{Store, StoreError, Time, tasks::task_call};
+use crate::{
+    Store, StoreError, Time,
+    tasks::{AskedTurn, task_call},
+};
 
 /// A call as its queries return it.
 pub(super) struct RawRecord {
@@ -76,7 +79,25 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        self.records(heads).await
+        self.records(self.with_whole_turns(heads).await?).await
+    }
+
+    /// Puts together what models were asked.
+    async fn with_whole_turns(&self, mut heads: Vec<RawRecord>) -> Result<Vec<RawRecord>, StoreError> {
+        let turns: Vec<(usize, AskedTurn)> =
+            heads.iter().enumerate().filter_map(|(n, head)| Some((n, head.asked_turn()?))).collect();
+        let (positions, turns): (Vec<usize>, Vec<AskedTurn>) = turns.into_iter().unzip();
+        for (n, expanded) in positions.into_iter().zip(self.expand_turns(&turns).await?) {
+            match expanded {
+                Ok(expanded) if expanded.is_exact => heads[n].arguments = expanded.request,
+                // As it is on record, then: what is shown is what was sent, or what is known of it.
+                Ok(_) => tracing::warn!(call = %heads[n].call, "What a model saw cannot be put together to the letter"),
+                Err(missing) => {
+                    tracing::debug!(call = %heads[n].call, missing = missing.0, "What a model saw is not on record any more");
+                }
+            }
+        }
+        Ok(heads)
     }
 
     /// Adds to calls their attempts and late reports.
@@ -191,6 +212,20 @@ impl Store {
 }
 
 impl RawRecord {
+    /// It asks a model.
+    pub(super) fn is_turn(&self) -> bool {
+        self.pool == turn::POOL
+    }
+
+    fn asked_turn(&self) -> Option<AskedTurn> {
+        Some(AskedTurn {
+            tenant: self.tenant.clone(),
+            conversation: self.conversation.clone().filter(|_| self.is_turn())?,
+            task: TaskId(self.task?),
+            arguments: self.arguments.clone(),
+        })
+    }
+
     fn whole(
         self,
         worker_last_seen_at: Option<Time>,

@@ -7,7 +7,10 @@ use super::{
     history::{since_id, until_id},
     record::RawRecord,
 };
-use crate::{Store, StoreError, tasks::RawView};
+use crate::{
+    Store, StoreError,
+    tasks::{RawView, leave_out_messages},
+};
 
 impl Store {
     /// The newest tasks that a filter lets through.
@@ -37,12 +40,15 @@ impl Store {
         rows.into_iter().map(TaskView::try_from).collect()
     }
 
-    /// Every call that a task asked for, by turn and call_index; model turns are call_index 0.
+    /// Every call that a task asked for, by turn and call_index; model turns are call_index 0, without the messages that they saw.
     pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallAudit>, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawRecord, "sql/task_calls.sql", task.0).fetch_all(&mut *db).await?;
+                let mut done =
+                    sqlx::query_file_as!(RawRecord, "sql/task_calls.sql", task.0).fetch_all(&mut *db).await?;
+                let turns = done.iter_mut().filter(|head| head.is_turn()).map(|head| (task, &mut head.arguments));
+                leave_out_messages(&mut db, turns.collect()).await?;
                 Ok(db.done(done))
             })
             .await?;

@@ -5,7 +5,7 @@ use redial_records::{NewCall, TaskOutcome, TaskStatus, TaskTransition, Time};
 use sqlx::PgConnection;
 
 use super::{
-    messages,
+    messages, turns,
     write::{TaskWrite, Unplanned},
 };
 use crate::{
@@ -26,6 +26,9 @@ pub(super) struct Commit<'a> {
 pub(super) async fn write(db: &mut PgConnection, commit: &Commit<'_>) -> Result<Vec<TaskId>, sqlx::Error> {
     messages::write(db, &commit.writes, commit.now).await?;
     write_steps(db, commit).await?;
+    let offers = commit.writes.iter().map(|one| one.transition);
+    let offers: Vec<_> = offers.flat_map(|one| one.offers.iter().map(|offer| (one.task, offer))).collect();
+    turns::write_tools(db, &offers).await?;
     write_calls(db, commit).await?;
     let next = write_tasks(db, commit).await?;
     delete_received(db, &commit.unplanned.received).await?;

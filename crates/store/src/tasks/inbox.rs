@@ -7,6 +7,7 @@ use redial_records::{EndedCall, InboxItem, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::turns;
 use crate::columns::uint;
 
 /// An item of an inbox, with its id there.
@@ -29,8 +30,10 @@ pub(super) struct Inboxes {
 /// The items for these tasks. An item that this version cannot read stays where it is, with an error in the log, and so do
 /// those after it: a task must not continue without its items.
 pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<Inboxes, sqlx::Error> {
-    let rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(db).await?;
+    let mut rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(&mut *db).await?;
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
+    let turns = rows.iter_mut().filter_map(|row| Some((TaskId(row.task?), row.arguments.as_mut()?)));
+    turns::leave_out_messages(db, turns.collect()).await?;
     let mut unreadable = HashSet::new();
     let mut received = Vec::new();
     for row in rows {

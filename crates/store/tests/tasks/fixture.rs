@@ -260,6 +260,7 @@ pub(crate) fn stepped(task: &Locked, messages: Vec<(u32, Message)>) -> TaskTrans
         messages,
         steps: vec![step],
         calls: Vec::new(),
+        offers: Vec::new(),
         effects: Vec::new(),
     }
 }

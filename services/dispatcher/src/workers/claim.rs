@@ -7,10 +7,11 @@ use redial_proto::{
     ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, ReturnedPack, WorkerCaller,
     WorkerId, limits,
     subjects::{self, ControlVerb},
+    turn::model_name,
 };
 use redial_queue::{QueueError, Request};
-use redial_records::Claim;
-use redial_store::Granted;
+use redial_records::{Claim, TurnOnRecord};
+use redial_store::{AskedTurn, Granted};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
@@ -62,7 +63,8 @@ impl BatchWork<Request> for Granter {
         }
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
-            Ok(granted) => {
+            Ok(mut granted) => {
+                self.put_turns_together(&mut granted).await;
                 self.answer(asked, granted).await;
                 publish_again(&self.0, &given_back).await;
             }
@@ -145,6 +147,42 @@ impl Granter {
             tracing::debug!(%error, "Failed to reload the registry for a claim");
         }
         self.0.registry.served()
+    }
+
+    /// Puts together what models are asked. What is too large, or cannot be read now, the workers ask for apart.
+    async fn put_turns_together(&self, granted: &mut [Granted]) {
+        let (mut grants, mut turns) = (Vec::new(), Vec::new());
+        for grant in granted.iter_mut().filter(|grant| model_name(&grant.tool).is_some()) {
+            let (Some(task), Some(conversation), Some(arguments)) =
+                (grant.task, grant.conversation.clone(), grant.arguments.take())
+            else {
+                continue;
+            };
+            match TurnOnRecord::bytes_of(&arguments) {
+                Some(bytes) if bytes as usize <= limits::MAX_INLINE => {
+                    turns.push(AskedTurn { tenant: grant.tenant.clone(), conversation, task, arguments });
+                    grants.push(grant);
+                }
+                Some(_) => {}
+                None => grant.arguments = Some(arguments),
+            }
+        }
+        if turns.is_empty() {
+            return;
+        }
+        match self.0.store.expand_turns(&turns).await {
+            Ok(expanded) => {
+                for (grant, expanded) in grants.into_iter().zip(expanded) {
+                    match expanded {
+                        Ok(expanded) => grant.arguments = Some(expanded.request),
+                        Err(missing) => {
+                            tracing::error!(call = %grant.job.call, missing = missing.0, "Cannot put a turn together")
+                        }
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "Failed to put turns together; their workers ask again"),
+        }
     }
 
     async fn answer(&self, asked: Vec<AskedClaim>, granted: Vec<Granted>) {

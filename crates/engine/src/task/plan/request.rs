@@ -1,7 +1,7 @@
 //! The request for a model turn.
 
 use redial_proto::{ErrorClass, Failure, FunctionSpec, Message, ToolOffer, Trimmed, TurnRequest, limits};
-use redial_records::{Reach, ReadConversation};
+use redial_records::{Reach, ReadConversation, TurnOnRecord, TurnTools};
 use serde_json::json;
 
 use super::super::{
@@ -11,7 +11,7 @@ use super::super::{
 use crate::{
     fingerprint::fingerprint,
     tools::{RegisteredTool, Tools},
-    view::{self, Limits, READ_RESULT, read_result_offer, view_of},
+    view::{self, Limits, READ_RESULT, numbered_view_of, read_result_offer},
 };
 
 /// Room for the rest of the request, and for what an estimate may be off.
@@ -19,13 +19,13 @@ const MARGIN: usize = 4 * 1024;
 /// A request with less room for the conversation makes no sense.
 const LEAST_FOR_MESSAGES: usize = 16 * 1024;
 
-/// The request for a turn, as JSON that fits the arguments of a call.
+/// The request for a turn as it is kept, with the tools that it offers.
 pub(super) fn request(
     run: &TaskRun,
     conversation: &ReadConversation,
     turn: &WantedTurn,
     tools: &Tools,
-) -> Result<String, Failure> {
+) -> Result<(String, Option<TurnTools>), Failure> {
     let mut offers = if turn.tools { offers(run, tools) } else { Vec::new() };
     let most = limits::MAX_PAYLOAD - MARGIN;
     let bytes = most.saturating_sub(length(&offers)? + length(&read_result_offer())?);
@@ -37,10 +37,11 @@ pub(super) fn request(
         )));
     }
     let agent = &run.agent;
-    let (messages, trimmed) = view_of(conversation, run.task.pruned(), view_limits(run, bytes));
+    let (view, trimmed) = numbered_view_of(conversation, run.task.pruned(), view_limits(run, bytes));
     if turn.tools && (trimmed.shortened > 0 || run.task.has_read_on()) {
         offers.push(read_result_offer());
     }
+    let (seqs, messages): (Vec<u32>, Vec<Message>) = view.into_iter().unzip();
     let request = TurnRequest {
         max_tokens: agent.max_tokens,
         temperature: agent.temperature,
@@ -51,7 +52,8 @@ pub(super) fn request(
         let (size, most) = (text.len(), limits::MAX_PAYLOAD);
         return Err(too_large(format!("the conversation takes {size} bytes even when shortened; allowed: {most}")));
     }
-    Ok(text)
+    let (on_record, tools) = TurnOnRecord::new(request, &seqs, &text, conversation);
+    Ok((on_record.to_json(), tools))
 }
 
 /// How much of the conversation the request for any turn of a task can need.

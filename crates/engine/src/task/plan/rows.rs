@@ -4,7 +4,7 @@ use redial_proto::{
     AgentSpec, CallId, CallState, ErrorClass, Failure, Help, Repair, RetryPolicy, ToolEffect, ToolSpec, function,
     limits, turn,
 };
-use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord};
+use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord, TurnTools};
 use serde_json::Value;
 
 use super::{
@@ -49,7 +49,12 @@ fn of_client(agent: &AgentSpec, name: &str) -> Option<ToolSpec> {
 }
 
 /// The call that asks a model. One that no worker serves, or whose request does not fit, is refused.
-pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tools: &Tools) -> Result<NewCall, Needs> {
+pub(super) fn turn(
+    record: &TaskRecord,
+    run: &TaskRun,
+    wanted: &WantedTurn,
+    tools: &Tools,
+) -> Result<(NewCall, Option<TurnTools>), Needs> {
     let name = turn::tool_name(&wanted.model);
     let known = tools.get(&name).filter(|tool| tool.is_model());
     let request = match known {
@@ -59,15 +64,16 @@ pub(super) fn turn(record: &TaskRecord, run: &TaskRun, wanted: &WantedTurn, tool
         }
         None => Err(failed(ErrorClass::UnknownTool, format!("no worker serves the model {:?}", wanted.model))),
     };
-    let (arguments, refusal) = match request {
-        Ok(request) => (request, None),
-        Err(failure) => (request::empty_request(run, wanted), Some(failure)),
+    let (arguments, offers, refusal) = match request {
+        Ok((request, offers)) => (request, offers, None),
+        Err(failure) => (request::empty_request(run, wanted), None, Some(failure)),
     };
     let unserved = || ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(name) };
     let spec = known.map_or_else(unserved, |tool| tool.spec.clone());
     let (id, turn) = (wanted.id, wanted.turn);
     let (repairs, undeclared) = (Vec::new(), Vec::new());
-    Ok(Content { id, turn, call_index: 0, repairs, undeclared, help: None, spec, arguments, refusal }.row(record))
+    let content = Content { id, turn, call_index: 0, repairs, undeclared, help: None, spec, arguments, refusal };
+    Ok((content.row(record), offers))
 }
 
 /// What distinguishes a call from the others of its task.

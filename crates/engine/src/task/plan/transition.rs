@@ -18,6 +18,7 @@ pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
         messages: Vec::new(),
         steps: Vec::new(),
         calls: Vec::new(),
+        offers: Vec::new(),
         effects: Vec::new(),
     }
 }
