@@ -29,6 +29,8 @@ mod intake;
 mod lists;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
+#[path = "end_to_end/payloads.rs"]
+mod payloads;
 #[path = "end_to_end/pending.rs"]
 mod pending;
 #[path = "end_to_end/pinning.rs"]

@@ -226,7 +226,7 @@ async fn nothing_secret_leaves_a_worker_and_bad_results_are_errors() {
         ("exit", ErrorClass::ToolFailed, "the tool raised SystemExit"),
         ("down", ErrorClass::Unavailable, "[secret]: [host] is down"),
         ("nan", ErrorClass::OutputInvalid, "the result is not JSON: Out of range float values are not JSON compliant"),
-        ("large", ErrorClass::OutputTooLarge, "the result has 524290 bytes; allowed: 524288"),
+        ("large", ErrorClass::OutputTooLarge, "the result has 16777218 bytes; allowed: 16777216"),
     ] {
         let view = stack.ended(stack.accepted(&tell(what)).await).await;
         assert_eq!((view.state, view.class), (CallState::Failed, Some(class)), "{what}");

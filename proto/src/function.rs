@@ -82,7 +82,7 @@ pub fn check_timeout(timeout_ms: u64) -> Result<(), String> {
 pub struct AnswerRequest {
     /// The call.
     pub call: CallId,
-    /// The result: any JSON, `null` included; at most 512 KiB.
+    /// The result: any JSON, `null` included; at most 16 MiB.
     #[serde(default, deserialize_with = "crate::fields::present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub output: Option<Box<RawValue>>,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use redial_proto::{AgentSpec, TaskCode, TaskInput, TaskState};
+use redial_proto::{AgentSpec, CallId, TaskCode, TaskInput, TaskState};
+use redial_store::Purpose;
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path, until};
 use redial_worker::Tool;
 
@@ -137,14 +138,11 @@ async fn a_refused_model_request_is_a_recorded_internal_error() {
     fixture.small([Reply::status(400).header("content-type", "application/json").body(error)]);
     let report = fixture.run("remember me").await;
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::ModelFailed)));
-    let (class, request): (String, String) =
-        sqlx::query_as("SELECT class, arguments::text FROM calls WHERE task_id = $1 AND call_index = 0")
-            .bind(report.task.task.0)
-            .fetch_one(fixture.stack.db())
-            .await
-            .unwrap();
-    assert_eq!(class, "internal");
-    assert!(request.contains("remember me"));
+    let turn = sqlx::query_scalar("SELECT id FROM calls WHERE task_id = $1 AND call_index = 0");
+    let turn = CallId(turn.bind(report.task.task.0).fetch_one(fixture.stack.db()).await.unwrap());
+    let record = fixture.stack.store(Purpose::Audit).await.record(turn).await.unwrap().unwrap();
+    assert_eq!(record.line.class.as_deref(), Some("internal"));
+    assert!(record.arguments.get().contains("remember me"));
     assert_eq!(fixture.asked(), 1, "a retry would not help");
     fixture.close().await;
 }

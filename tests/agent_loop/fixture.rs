@@ -1,13 +1,15 @@
 //! A stack that runs tasks, with scripted models behind HTTP.
 
 use redial_proto::{
-    AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect,
+    AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect, TurnRequest,
 };
+use redial_store::Purpose;
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
 use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// Paths of the small model and of the stronger one on the scripted server.
 pub(crate) const SMALL: &str = "/small/chat/completions";
@@ -148,7 +150,18 @@ impl Fixture {
     }
 
     pub(crate) async fn close(self) {
+        self.check_turns().await;
         self.stack.finish().await;
+    }
+
+    /// What each model was asked can be put together from what is on record, to the letter.
+    async fn check_turns(&self) {
+        let store = self.stack.store(Purpose::Audit).await;
+        let turns = sqlx::query_scalar::<_, Uuid>("SELECT id FROM calls WHERE pool = 'models' AND state <> 'refused'");
+        for turn in turns.fetch_all(self.stack.db()).await.unwrap() {
+            let record = store.record(CallId(turn)).await.unwrap().unwrap();
+            serde_json::from_str::<TurnRequest>(record.arguments.get()).expect("the whole request");
+        }
     }
 }
 

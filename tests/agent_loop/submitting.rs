@@ -47,7 +47,7 @@ async fn errors_of_invalid_submissions_name_what_is_allowed() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     let cases = [
         (task("", agent()), Code::InvalidValue, "input"),
-        (task(&"x".repeat(200_000), agent()), Code::TooLarge, "131072"),
+        (task(&"x".repeat(5 << 20), agent()), Code::TooLarge, "4194304"),
         (task("go", AgentSpec { model: "smal".into(), ..agent() }), Code::UnknownModel, "did you mean \"small\"?"),
         (task("go", AgentSpec { tools: vec!["bok".into()], ..agent() }), Code::InvalidAgent, "did you mean \"book\"?"),
         (task("go", AgentSpec { context_tokens: 1, ..agent() }), Code::InvalidAgent, "context_tokens is 1"),

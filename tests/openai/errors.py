@@ -41,7 +41,7 @@ for nothing in [" ", [], [{"role": "assistant", "content": "Hello"}]]:
     refused(400, "input", "allowed: a text of the user", create, model="travel", input=nothing)
 refused(400, "messages", "allowed: a text of the user", complete, model="travel", messages=[])
 refused(400, None, "allowed: at most 512", create, **good, metadata={"a": "x" * 600})
-refused(413, None, "allowed: 131072", create, model="travel", input="x" * 200_000)
+refused(413, None, "allowed: 4194304", create, model="travel", input="x" * (5 << 20))
 OBJECT = {"name": "answer", "schema": {"type": "object"}}
 refused(400, "text.format", "allowed: text", create, **good, text={"format": {"type": "json_schema", **OBJECT}})
 refused(400, "response_format", "allowed: text", complete, model="travel",

@@ -231,7 +231,7 @@ mod tests {
         assert!(refused(&"[".repeat(200_000)).contains("nested deeper than 64 levels"));
         let sized = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
         assert!(parse(&sized(MAX_PAYLOAD), Language::En).is_ok());
-        assert!(refused(&sized(MAX_PAYLOAD + 1)).contains("at most 262144 are allowed"));
+        assert!(refused(&sized(MAX_PAYLOAD + 1)).contains("at most 16777216 are allowed"));
     }
 
     proptest! {

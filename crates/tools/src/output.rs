@@ -86,7 +86,8 @@ mod tests {
         let large = output(text(MAX_PAYLOAD + 1)).unwrap_err();
         assert_eq!(large.class, ErrorClass::OutputTooLarge);
         assert!(
-            large.message.len() < 700 && large.message.starts_with("the output is over 524288 bytes; it starts: \"xx")
+            large.message.len() < 700
+                && large.message.starts_with("the output is over 16777216 bytes; it starts: \"xx")
         );
         let deep = output(nested(MAX_DEPTH + 1)).unwrap_err();
         assert_eq!(deep.class, ErrorClass::OutputInvalid);

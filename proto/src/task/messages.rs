@@ -26,7 +26,7 @@ pub enum AgentRef {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskSubmission {
-    /// What the user asks for; at most 128 KiB of text.
+    /// What the user asks for; at most 4 MiB of text.
     pub input: String,
     /// The agent that works on it.
     pub agent: AgentRef,

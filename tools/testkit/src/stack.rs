@@ -50,6 +50,8 @@ pub struct Stack {
     pub access: Option<std::path::PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,
+    /// What dispatchers that are started later allow as arguments and results, in bytes.
+    pub max_payload: usize,
     /// Replicas of the streams that dispatchers that are started later ask for.
     pub nats_replicas: Option<u32>,
     /// What dispatchers and workers that are started later derive the secrets of webhooks from.
@@ -107,6 +109,7 @@ impl Stack {
             access: None,
             accept_tools: true,
             nats_replicas: None,
+            max_payload: redial_proto::limits::MAX_PAYLOAD,
             webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
             queue,
             db,

@@ -14,8 +14,9 @@ from nats.aio.msg import Msg
 
 from redial._attempts import Attempts, release
 from redial._core import Core, log, until
-from redial._limits import MAX_CLAIM, parts
+from redial._limits import MAX_CLAIM, MAX_INLINE, parts
 from redial._link import Link, Outage, Refused, backoff
+from redial._pieces import arguments
 from redial._pull import Puller
 from redial._register import Registration
 from redial._report import Reporter
@@ -23,6 +24,10 @@ from redial.tool import Tool
 
 GIVE_UP = 20.0
 """Seconds after which a claim that nobody answers is given up. NATS delivers its jobs again 30 s after the first time."""
+
+
+LARGE = 8
+"""Calls of a pool with large arguments at a time: they are in memory until their functions end."""
 
 
 class Permits:
@@ -55,6 +60,11 @@ class Job:
     bytes: int
 
     @property
+    def is_large(self) -> bool:
+        """Whether its arguments are fetched apart."""
+        return self.bytes > MAX_INLINE
+
+    @property
     def ref(self) -> dict[str, Any]:
         """As a claim names it."""
         return {"call": self.call, "attempt": self.attempt, "tool": self.tool}
@@ -81,6 +91,7 @@ class Pool:
         self._registration, self._reporter = registration, reporter
         self._change = registration.change_of(name)
         self._permits = Permits(limit)
+        self._large = 0
         self._claims: set[asyncio.Task[None]] = set()
         self._missing: set[str] = set()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -149,7 +160,7 @@ class Pool:
                 await answer(self._core.link, message, b"-NAK")
             return
         jobs = [job for message in messages if (job := await self._take(message)) is not None]
-        for part in parts([job.bytes for job in jobs]):
+        for part in parts([0 if job.is_large else job.bytes for job in jobs]):
             self._spawn(self._claim(jobs[part]))
 
     async def _next(self, puller: Puller) -> list[Msg]:
@@ -181,12 +192,16 @@ class Pool:
         if self._permits.free <= 0:
             await answer(self._core.link, message, b"-NAK")
             return None
+        if job.is_large and self._large >= LARGE:
+            await answer(self._core.link, message, b'-NAK {"delay": 1000000000}')
+            return None
+        self._large += job.is_large
         self._permits.free -= 1
         return job
 
     async def _claim(self, jobs: list[Job]) -> None:
         claim, sent = str(uuid.uuid4()), time.monotonic()
-        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs]}
+        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs], "payloads": True}
         granted = await self._granted(request, sent)
         if granted is None:
             await self._give_up(jobs, claim)
@@ -196,19 +211,23 @@ class Pool:
         # The lease may have begun with the first request, whose reply was lost.
         lease_ends = self._core.lease_from(sent)
         waiting = {(job.call, job.attempt): job for job in jobs}
-        for _ in range(len(jobs) - len(waiting)):
+        for copy in jobs:
             # Of several copies of one job one is granted.
-            self._permits.release()
+            if waiting[copy.call, copy.attempt] is not copy:
+                self._done(copy)
         late = []
         for grant in reply["grants"]:
             job = waiting.pop((grant["call"], grant["attempt"]), None)
             in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
+            if job is not None and in_time and grant.get("apart"):
+                self._spawn(self._start_apart(job, grant, claim, lease_ends))
+                continue
             if job is None or not in_time or not self._start(job, grant, claim, lease_ends):
                 late.append({"call": grant["call"], "attempt": grant["attempt"], "claim": claim})
                 if job is not None:
-                    self._permits.release()
-        for _ in waiting:
-            self._permits.release()
+                    self._done(job)
+        for job in waiting.values():
+            self._done(job)
         if failures > 0 and waiting:
             self._spawn(self._disown(list(waiting.values()), claim))
         for job in jobs:
@@ -217,7 +236,20 @@ class Pool:
         await release(self._core, late)
 
     def _start(self, job: Job, grant: dict[str, Any], claim: str, lease_ends: float) -> bool:
-        return self._attempts.start(self._tools[job.tool], grant, claim, lease_ends, self._permits.release)
+        return self._attempts.start(self._tools[job.tool], grant, claim, lease_ends, lambda: self._done(job))
+
+    async def _start_apart(self, job: Job, grant: dict[str, Any], claim: str, lease_ends: float) -> None:
+        """Starts a call whose arguments did not fit into the answer to the claim, or gives it back."""
+        found = await arguments(self._core, grant, claim)
+        in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
+        if found is None or not in_time or not self._start(job, {**grant, "arguments": found}, claim, lease_ends):
+            self._done(job)
+            await release(self._core, [job.grant(claim)])
+
+    def _done(self, job: Job) -> None:
+        """Its function has ended, or was not started."""
+        self._large -= job.is_large
+        self._permits.release()
 
     async def _granted(self, request: dict[str, Any], sent: float) -> tuple[dict[str, Any], int] | None:
         """Repeats a claim until a dispatcher answers; says how often it failed before. Its id stays the same, so a dispatcher that
@@ -237,7 +269,7 @@ class Pool:
     async def _give_up(self, jobs: list[Job], claim: str) -> None:
         """No dispatcher answered. One may have granted the claim nevertheless; nothing was started."""
         for job in jobs:
-            self._permits.release()
+            self._done(job)
             if self._core.draining.is_set():
                 await answer(self._core.link, job.message, b"-NAK")
         log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))

@@ -12,8 +12,14 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
-MAX_OUTPUT = 512 * 1024
-"""Bytes of the output of one attempt."""
+MAX_OUTPUT = 16 * 1024 * 1024
+"""Bytes of the output of one attempt, unless a dispatcher allows less."""
+MAX_INLINE = 256 * 1024
+"""Bytes of arguments that the answer to a claim carries; larger ones are fetched apart."""
+MAX_MESSAGE = 1000 * 1024
+"""Bytes of one message."""
+MAX_PIECE = 400 * 1024
+"""Bytes of one piece of a body that does not fit into one message."""
 MAX_DEPTH = 64
 """Nesting of arrays and objects in an output."""
 MAX_ERROR_MESSAGE = 4096

@@ -142,11 +142,11 @@ class Link:
             await asyncio.wait_for(self._connected.wait(), limit)
         return self.client
 
-    async def request(self, subject: str, payload: bytes, limit: float = ANSWER) -> Msg:
+    async def request(self, subject: str, payload: bytes, limit: float = ANSWER, headers: dict[str, str] | None = None) -> Msg:
         """Sends a request, and waits for the first reply."""
         client = await self.connected(limit)
         try:
-            return await client.request(subject, payload, timeout=limit)
+            return await client.request(subject, payload, timeout=limit, headers=headers)
         except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
             raise Outage(f"{subject}: {str(error) or type(error).__name__}") from error
 

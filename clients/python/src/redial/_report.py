@@ -10,8 +10,10 @@ import json
 import time
 
 from redial._core import Core, log, until
-from redial._link import Outage
+from redial._limits import MAX_MESSAGE
+from redial._link import Outage, Refused
 from redial._outcome import message_of
+from redial._pieces import HEADER, put
 from redial._resend import Key, ResendQueue
 
 MAX_PENDING = 32 * 1024 * 1024
@@ -73,11 +75,14 @@ class Reporter:
         """Puts a message on the stream; says whether the stream has confirmed it."""
         subject = f"redial.results.{self._core.settings.name}"
         try:
-            reply = await self._core.link.request(subject, message_of(self._core.id, reports))
+            body, headers = message_of(self._core.id, reports), None
+            if len(body) > MAX_MESSAGE:
+                body, headers = b"", {HEADER: await put(self._core, body)}
+            reply = await self._core.link.request(subject, body, headers=headers)
             answer = json.loads(reply.data)
             if not isinstance(answer, dict) or answer.get("error") or not answer.get("stream"):
                 raise Outage(f"{subject}: {answer}")
-        except (Outage, ValueError) as error:
+        except (Outage, Refused, ValueError) as error:
             log.warning("Failed to send reports reports=%d error=%s", len(reports), error)
             return False
         return True

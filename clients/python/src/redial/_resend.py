@@ -12,6 +12,8 @@ Key = tuple[str, int]
 
 RESEND, LONGEST_RESEND = 5.0, 60.0
 """Seconds after which a report that is on the stream but not on record is sent again; doubled with each repetition."""
+PER_MIB = 5.0
+"""More seconds for each MiB of a report: a large one takes longer to be put on record."""
 RETRY = 0.5
 """Seconds after which a report that the stream did not take is sent again."""
 
@@ -76,5 +78,6 @@ class ResendQueue:
         for key in keys:
             if (pending := self._reports.get(key)) is not None:
                 pending.sent += stored
-                wait = min(LONGEST_RESEND, RESEND * 2 ** (pending.sent - 1)) if stored else RETRY
+                large = PER_MIB * (len(pending.report) >> 20)
+                wait = min(LONGEST_RESEND, RESEND * 2 ** (pending.sent - 1)) + large if stored else RETRY
                 pending.due = now + wait

@@ -78,7 +78,7 @@ fn each_kind_of_mistake_has_its_help() {
 
 #[test]
 fn whoever_exceeds_a_limit_reads_by_how_much() {
-    let long = format!("{{\"from\": \"{}\"}}", "x".repeat(262_144));
+    let long = format!("{{\"from\": \"{}\"}}", "x".repeat(16 << 20));
     let lines = [EN, ZH].map(|words| pretty(&told(words, &long, None, MAX_FEEDBACK)));
     insta::assert_snapshot!(lines.join("\n"));
 }

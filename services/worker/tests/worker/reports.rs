@@ -64,7 +64,7 @@ async fn the_report_of_a_lost_attempt_is_dropped() {
 #[tokio::test]
 async fn an_output_over_the_limit_becomes_an_error() {
     let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(4, [tools::with_output_of(512 * 1024 + 1)]).await;
+    let worker = dispatcher.worker(4, [tools::with_output_of(16 * 1024 * 1024 + 1)]).await;
     dispatcher.submit("with_output_of").await;
     let error = dispatcher.report().await.error.unwrap();
     assert_eq!(error.class, ErrorClass::OutputTooLarge);

@@ -39,6 +39,7 @@ impl Stack {
             access: self.access.clone(),
             accept_tools: self.accept_tools,
             nats_replicas: self.nats_replicas,
+            max_payload: self.max_payload,
             webhook_key: self.webhook_key.clone(),
             ..DispatcherConfig::new(queue, database_url)
         };

@@ -291,7 +291,7 @@ mod tests {
         let (_, failure) = refused("get_weather", r#"{"location":"Paris","days":2"#);
         assert_eq!(failure.class, ErrorClass::MalformedArguments);
         let (_, failure) = refused("get_weather", &"[".repeat(redial_proto::limits::MAX_PAYLOAD + 1));
-        assert!(failure.message.contains("1 too many; at most 262144 are allowed"), "{}", failure.message);
+        assert!(failure.message.contains("1 too many; at most 16777216 are allowed"), "{}", failure.message);
     }
 
     #[test]

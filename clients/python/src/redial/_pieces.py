@@ -1,0 +1,75 @@
+"""Arguments and results that do not fit into one message travel in pieces (`docs/PROTOCOL.md`)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+from redial._core import Core, log
+from redial._limits import MAX_PIECE
+from redial._link import Outage, Refused
+
+VERB = "payloads.piece"
+HEADER = "redial-payload"
+"""The header of a message whose body is in pieces: the id of the body, and how many pieces it has."""
+PIECE, OPEN = 10.0, 30.0
+"""Seconds that a piece may take; and until a dispatcher has put large arguments into pieces."""
+TRIES = 5
+"""How often large arguments are asked for, before the attempt is given back."""
+
+
+def split(body: bytes) -> list[str]:
+    """A text as pieces, cut between characters."""
+    found = []
+    while body:
+        end = MAX_PIECE
+        while end < len(body) and body[end] & 0xC0 == 0x80:
+            end -= 1
+        found.append(body[:end].decode())
+        body = body[end:]
+    return found
+
+
+async def put(core: Core, body: bytes) -> str:
+    """Sends a body in pieces; returns the value of the header that stands for it. Raises `Outage` and `Refused`."""
+    pieces, payload = split(body), str(uuid.uuid4())
+    for number, text in enumerate(pieces):
+        request = {"put": {"payload": payload, "pieces": len(pieces), "piece": number, "text": text}}
+        await core.request(VERB, request, limit=PIECE)
+    return f"{payload}.{len(pieces)}"
+
+
+async def arguments(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any] | None:
+    """The arguments of a grant that names them apart; nothing if they cannot be had: nothing was started then."""
+    failures = 0
+    while True:
+        try:
+            return await _fetch(core, grant, claim)
+        except (Outage, Refused, ValueError) as error:
+            failures += 1
+            log.warning("Failed to fetch arguments call=%s failures=%d error=%s", grant["call"], failures, error)
+            if isinstance(error, Refused) or failures >= TRIES:
+                return None
+        await asyncio.sleep(core.pause(failures))
+
+
+async def _fetch(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any]:
+    ref = {"worker": core.id, "call": grant["call"], "attempt": grant["attempt"], "claim": claim}
+    opened = (await core.request(VERB, {"open": ref}, limit=OPEN)).get("opened") or {}
+    payload, pieces = opened.get("payload"), int(opened.get("pieces") or 0)
+    texts = []
+    for number in range(pieces):
+        reply = await core.request(VERB, {"get": {"payload": payload, "piece": number}}, limit=PIECE)
+        if not isinstance(reply.get("text"), str):
+            raise ValueError(f"piece {number} of the arguments is missing")
+        texts.append(reply["text"])
+    found = json.loads("".join(texts))
+    if not isinstance(found, dict):
+        raise ValueError("the arguments are no object")
+    try:
+        await core.request(VERB, {"drop": {"payload": payload}}, limit=PIECE)
+    except (Outage, Refused) as error:
+        log.debug("Failed to drop fetched arguments; they expire error=%s", error)
+    return found

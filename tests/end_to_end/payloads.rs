@@ -1,0 +1,124 @@
+//! Arguments and results that do not fit into one message.
+
+use std::time::Duration;
+
+use redial_proto::{
+    CallState, Code, Payload, PieceReply, PieceRequest, Submission, SubmitResult, limits, subjects::Verb,
+};
+use redial_queue::{Queue, QueueError};
+use redial_store::Purpose;
+use redial_testkit::{Stack, arguments, until};
+use redial_tools::Tool;
+use serde_json::json;
+use tokio::time::Instant;
+
+const ANSWER: Duration = Duration::from_secs(25);
+
+/// Where the requests of a user go; pieces travel beside it.
+fn subject(user: &Queue) -> String {
+    redial_proto::subjects::api(user.tenant(), user.user(), Verb::CallSubmit.roles()[0], Verb::CallSubmit)
+}
+
+async fn piece(user: &Queue, request: &PieceRequest) -> Result<PieceReply, Code> {
+    match user.piece(&subject(user), request, Instant::now() + ANSWER).await {
+        Ok(reply) => Ok(reply),
+        Err(QueueError::Api(error)) => Err(error.code),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn put(payload: Payload, piece: u32, text: &str) -> PieceRequest {
+    PieceRequest::Put { payload, piece, text: text.to_owned() }
+}
+
+async fn kept(stack: &Stack) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM payloads").fetch_one(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn many_large_calls_at_once_pass_and_leave_nothing() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let text = "好\"\\ x".repeat(400_000);
+    let one = |n: u32| Submission::new("echo", arguments(json!({"n": n, "text": text})));
+    let mut calls = Vec::new();
+    for n in 0..12 {
+        calls.push(stack.accepted(&one(n)).await);
+    }
+    // Small ones do not wait for them.
+    let small = stack.call("echo", json!({"small": true})).await;
+    assert_eq!(stack.output(small).await, r#"{"small":true}"#);
+    for (n, call) in (0..).zip(calls) {
+        assert_eq!(stack.output(call).await, one(n).arguments.get());
+    }
+    until("nothing is left of the pieces", async || (kept(&stack).await == 0).then_some(())).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pieces_belong_to_who_put_them() {
+    let stack = Stack::start().await;
+    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
+    let globex = stack.user("globex", "alice").await;
+    let payload = Payload::of(1);
+    piece(&alice, &put(payload, 0, "secret")).await.unwrap();
+    for other in [&bob, &globex] {
+        let got = piece(other, &PieceRequest::Get { payload: payload.payload, piece: 0 }).await.unwrap();
+        assert_eq!(got.text, None);
+        piece(other, &PieceRequest::Drop { payload: payload.payload }).await.unwrap();
+        // Nor can they put one in its place.
+        piece(other, &put(payload, 0, "forged")).await.unwrap();
+    }
+    piece(&alice, &put(payload, 0, "changed")).await.unwrap();
+    let got = piece(&alice, &PieceRequest::Get { payload: payload.payload, piece: 0 }).await.unwrap();
+    assert_eq!(got.text.as_deref(), Some("secret"), "a piece never changes");
+    // Not even another user's message can stand for it.
+    let header = payload.to_string();
+    let mut nats = stack.raw_nats().await;
+    let subject = subject(&bob);
+    let reply = nats.request_with(&subject, ("redial-payload", &header), b"").await;
+    let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
+    assert_eq!(result.error.unwrap().code, Code::InvalidMessage, "his own, forged one is read");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() {
+    let stack = Stack::start().await;
+    let user = stack.user("acme", "alice").await;
+    let of = |pieces: u32| Payload { pieces, ..Payload::of(1) };
+    let long = "x".repeat(limits::MAX_PIECE + 1);
+    for wrong in
+        [put(of(0), 0, "x"), put(of(1), 1, "x"), put(of(u32::MAX), 0, "x"), put(of(1), 0, ""), put(of(1), 0, &long)]
+    {
+        assert_eq!(piece(&user, &wrong).await, Err(Code::InvalidValue), "{wrong:?}");
+    }
+    let payload = of(2);
+    piece(&user, &put(payload, 0, "{")).await.unwrap();
+    let mut nats = stack.raw_nats().await;
+    let header = payload.to_string();
+    let reply = nats.request_with(&subject(&user), ("redial-payload", &header), b"").await;
+    let error: redial_proto::ApiError = serde_json::from_slice(&reply).unwrap();
+    assert_eq!(error.code, Code::Unavailable, "{error}");
+    assert!(error.message.contains("not all 2 pieces"), "{error}");
+    // What nobody drops expires.
+    sqlx::query("UPDATE payloads SET expires_at = now() - interval '1 s'").execute(stack.db()).await.unwrap();
+    assert_eq!(stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap(), 1);
+    assert_eq!(kept(&stack).await, 0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_may_be_set_to_smaller_payloads() {
+    let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
+    stack.max_payload = 64 * 1024;
+    stack.dispatch().await;
+    stack.work(vec![Tool::echo()]).await;
+    let of = |bytes: usize| Submission::new("echo", arguments(json!({"text": "x".repeat(bytes)})));
+    let result = stack.submit(&of(64 * 1024)).await;
+    let error = result.error.unwrap();
+    assert_eq!((error.code, error.message.as_str()), (Code::TooLarge, "arguments take 65547 bytes; allowed: 65536"));
+    let call = stack.accepted(&of(60 * 1024)).await;
+    assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
+    stack.finish().await;
+}
