@@ -1,6 +1,7 @@
 //! Messages between dispatchers and workers.
 //!
-//! Unknown fields are ignored here, so that newer and older processes can run side by side.
+//! Unknown fields are ignored here, so that newer and older processes can run side by side; what else that needs is in
+//! [`contract`].
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallId, ClaimId, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId};
+use crate::{CallId, ClaimId, ContractRange, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId, contract};
 
 /// A message of the job stream: "this call wants an attempt". Only a hint; a claim decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -306,8 +307,11 @@ pub struct Registration {
     pub started_at: DateTime<Utc>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
-    /// Version of the program.
+    /// Version of the program; only shown to people.
     pub version: String,
+    /// The versions of the contract that it works with. A dispatcher that works with none of them refuses it.
+    #[serde(default = "ContractRange::first")]
+    pub contract: ContractRange,
     /// Where it runs, such as the name of its host; only shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -322,8 +326,11 @@ pub struct Registration {
 }
 
 /// The answer to a registration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
+    /// The newest version of the contract that both work with.
+    #[serde(default = "contract::first")]
+    pub contract: u32,
     /// The consumer of the job stream that the worker pulls from, by pool: it brings jobs of the worker's tools only.
     /// A pool that is not here brings it nothing: none of its tools is accepted yet.
     #[serde(default)]

@@ -183,6 +183,10 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
 pub const DOOR: &str = "redial-door";
 
+/// Header of a message of a stream, or of a request, with the version of the contract of its sender ([`crate::CONTRACT`]). Without it,
+/// that is the first one.
+pub const CONTRACT: &str = "redial-contract";
+
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 

@@ -6,7 +6,7 @@ use async_nats::{Client, Message, Subject};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use crate::{connect::ANSWER, publish::traceparent_of};
+use crate::{connect::ANSWER, publish::traceparent_of, version};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
@@ -20,6 +20,7 @@ pub struct Delivery {
     pub stored_at: DateTime<Utc>,
     /// Messages of the consumer that waited behind it.
     pub(crate) pending: u64,
+    is_newer: bool,
     traceparent: Option<String>,
     subject: Subject,
     reply: Subject,
@@ -37,6 +38,7 @@ impl Delivery {
             stream_sequence: facts.stream_sequence,
             stored_at: DateTime::from_timestamp_nanos(facts.stored_at_ns),
             pending: facts.pending,
+            is_newer: version::is_newer(message.headers.as_ref()),
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,
@@ -47,6 +49,11 @@ impl Delivery {
     /// W3C trace context of the sender.
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
+    }
+
+    /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
+    pub const fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     /// The subject that it was published on.

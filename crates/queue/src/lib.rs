@@ -12,6 +12,7 @@
 //! | `delivery.rs` | a message that was taken, and how it is answered |
 //! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `permissions.rs` | tells who waits for an answer that the server refused what was sent |
+//! | `version.rs` | the version of the contract in headers |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
 //! Which permissions each role needs is in `docs/PROTOCOL.md`; `redial nats-config` writes them.
@@ -31,6 +32,7 @@ mod serve;
 mod streams;
 mod subscribe;
 mod unreadable;
+mod version;
 
 pub use redial_records::OutgoingJob;
 

@@ -11,7 +11,7 @@ use redial_proto::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Queue, QueueError, publish::encode};
+use crate::{Queue, QueueError, publish::encode, version};
 
 impl Queue {
     /// Asks the dispatchers for something as this connection's user, in the first role that may ask for it, and waits for the
@@ -96,6 +96,9 @@ impl Queue {
         let mut headers = HeaderMap::new();
         if let Some(traceparent) = traceparent.and_then(traceparent::read) {
             headers.insert(subjects::TRACEPARENT, traceparent);
+        }
+        if let Some(said) = version::said() {
+            headers.insert(subjects::CONTRACT, said);
         }
         if self.inner.door != Door::default() {
             headers.insert(subjects::DOOR, self.inner.door.as_str());

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::{
     Queue, QueueError,
     publish::{encode, traceparent_of},
+    version,
 };
 
 impl Queue {
@@ -49,6 +50,7 @@ impl Requests {
             return Some(Request {
                 traceparent: traceparent_of(message.headers.as_ref()),
                 door: door_of(message.headers.as_ref()),
+                is_newer: version::is_newer(message.headers.as_ref()),
                 payload: message.payload,
                 subject: message.subject,
                 reply: message.reply,
@@ -66,6 +68,8 @@ pub struct Request {
     pub traceparent: Option<String>,
     /// The way in, as the sender says.
     pub door: Door,
+    /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
+    pub is_newer: bool,
     subject: Subject,
     reply: Option<Subject>,
     queue: Queue,
