@@ -199,6 +199,7 @@ pub struct CallView {
     /// The tool's name.
     pub tool: String,
     /// Its state.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: CallState,
     /// Attempts that were started.
     pub attempts: u32,
@@ -286,6 +287,7 @@ pub struct CancelRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelReply {
     /// The call's state now.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: CallState,
 }
 

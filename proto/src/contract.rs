@@ -78,6 +78,10 @@ mod tests {
         for (ours, theirs, wanted) in rows {
             assert_eq!(ours.agree(theirs), wanted, "{ours:?} {theirs:?}");
         }
-        assert_eq!(ContractRange::OURS.agree(ContractRange::first()), Ok(1), "whatever names no version is of the first");
+        assert_eq!(
+            ContractRange::OURS.agree(ContractRange::first()),
+            Ok(1),
+            "whatever names no version is of the first"
+        );
     }
 }

@@ -10,6 +10,7 @@ pub mod effect;
 pub mod task;
 pub mod tool;
 pub mod transition;
+pub mod version;
 
 pub use call::{Backlog, BacklogPart, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
 pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
@@ -17,6 +18,7 @@ pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 pub use tool::{Judgement, LiveConsumer, ToolHealth, ToolOnRecord};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
+pub use version::RECORDS;
 
 /// A point in time; always by the database's clock in production.
 pub type Time = chrono::DateTime<chrono::Utc>;

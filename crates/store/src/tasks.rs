@@ -22,6 +22,7 @@ pub use functions::FunctionCall;
 pub use lock::LockedTasks;
 pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
+pub use row::UnreadableTask;
 pub use submit::SubmittedTask;
 pub(crate) use view::RawView;
 

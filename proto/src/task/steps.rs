@@ -189,8 +189,10 @@ pub enum TaskDecision {
     /// The task ended.
     Ended {
         /// A terminal state.
+        #[serde(deserialize_with = "crate::names::shown")]
         state: TaskState,
         /// Why it ended.
+        #[serde(deserialize_with = "crate::names::shown")]
         code: TaskCode,
         /// The reason in words, unless it was simply answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]

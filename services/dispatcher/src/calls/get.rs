@@ -11,5 +11,5 @@ use crate::{
 pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, ApiError> {
     let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
     let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
-    call_view(record, request.language).map_err(|error| store_failed(&error))
+    Ok(call_view(record, request.language))
 }
