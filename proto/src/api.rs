@@ -102,7 +102,7 @@ pub struct SubmitResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The call's state, unless the submission was rejected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::shown_option", skip_serializing_if = "Option::is_none")]
     pub state: Option<CallState>,
     /// When it was submitted, if it exists already.
     #[serde(default, skip_serializing_if = "Option::is_none")]

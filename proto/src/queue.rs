@@ -148,7 +148,9 @@ pub struct Grant {
     pub arguments: Box<RawValue>,
     /// How long this attempt may take, in ms; the call's total deadline is already taken into account.
     pub timeout_ms: u64,
-    /// The tool's effect, as it was when the call was submitted.
+    /// The tool's effect, as it was when the call was submitted. A worker treats one of a newer version like `unsafe`: it repeats
+    /// nothing that it does not know to be harmless.
+    #[serde(deserialize_with = "ToolEffect::carefully")]
     pub effect: ToolEffect,
     /// The same for every attempt of the call, and for its redrives.
     pub idempotency_key: String,

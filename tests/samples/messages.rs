@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, fs};
 
 use redial_proto::{
-    ApiError, CallId, CallState, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, ContractRange, ControlMessage, Delta,
-    DeltaPosition, ErrorClass, Failure, FieldError, Finish, Grant, GrantRef, Heartbeat, HeartbeatReply, Job, JobRef,
-    Language, Message, MessageCall, Pack, PackedJob, Registered, Registration, ReleaseReply, ReleaseRequest, ReplyCall,
-    Report, ReportBatch, RetryPolicy, ReturnedPack, Role, TaskId, TaskNotice, TaskState, ToolEffect, ToolOffer, ToolSpec,
-    Trimmed, TurnReply, TurnRequest, WholeText, WorkerId, tolerant, webhook::Delivery,
+    ApiError, CallId, CallState, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, ContractRange, ControlMessage,
+    Delta, DeltaPosition, ErrorClass, Failure, FieldError, Finish, Grant, GrantRef, Heartbeat, HeartbeatReply, Job,
+    JobRef, Language, Message, MessageCall, Pack, PackedJob, Registered, Registration, ReleaseReply, ReleaseRequest,
+    ReplyCall, Report, ReportBatch, RetryPolicy, ReturnedPack, Role, TaskId, TaskNotice, TaskState, ToolEffect,
+    ToolOffer, ToolSpec, Trimmed, TurnReply, TurnRequest, WholeText, WorkerId, tolerant, webhook::Delivery,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json, value::to_raw_value};
@@ -120,8 +120,14 @@ fn of_jobs() -> Vec<Sample> {
         sample("claim_reply", &ClaimReply { lease_ms: 15_000, grants: vec![grant] }),
         with_parts_of_users("registration", &registration),
         sample("registered", &registered),
-        sample("heartbeat", &Heartbeat { worker: worker(), running: vec![job_ref], after: at, slots: 16, draining: true }),
-        sample("heartbeat_reply", &HeartbeatReply { lost: vec![job_ref], cancelled: vec![job_ref], register: true, at }),
+        sample(
+            "heartbeat",
+            &Heartbeat { worker: worker(), running: vec![job_ref], after: at, slots: 16, draining: true },
+        ),
+        sample(
+            "heartbeat_reply",
+            &HeartbeatReply { lost: vec![job_ref], cancelled: vec![job_ref], register: true, at },
+        ),
         sample("release_request", &ReleaseRequest { worker: worker(), jobs: vec![grant_ref()] }),
         sample("release_reply", &ReleaseReply { released: 1 }),
     ]
@@ -152,7 +158,8 @@ fn of_reports() -> Vec<Sample> {
 
 fn of_models() -> Vec<Sample> {
     let call = MessageCall { id: "c2_1".to_owned(), tool: "book".to_owned(), arguments: "{}".to_owned() };
-    let asked = Message { thought: Some("Book it.".to_owned()), calls: vec![call], ..Message::text(Role::Assistant, "") };
+    let asked =
+        Message { thought: Some("Book it.".to_owned()), calls: vec![call], ..Message::text(Role::Assistant, "") };
     let answer = Message {
         call_id: Some("c2_1".to_owned()),
         tool: Some("book".to_owned()),
@@ -248,7 +255,10 @@ fn with_new_fields(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(with_new_fields),
         Value::Object(fields) => {
-            fields.iter_mut().filter(|(name, _)| !DATA.contains(&name.as_str())).for_each(|(_, one)| with_new_fields(one));
+            fields
+                .iter_mut()
+                .filter(|(name, _)| !DATA.contains(&name.as_str()))
+                .for_each(|(_, one)| with_new_fields(one));
             fields.insert("of_a_newer_version".to_owned(), json!({"a": [1]}));
         }
         _ => {}

@@ -86,7 +86,7 @@ pub struct TaskResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
     /// Its state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::shown_option", skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     /// Why it was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,6 +57,18 @@ impl RawNats {
     pub async fn request(&mut self, subject: &str, payload: &[u8]) -> Vec<u8> {
         let head = format!("PUB {subject} {INBOX} {}\r\n", payload.len());
         self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
+        self.answer().await
+    }
+
+    /// The same with a header.
+    pub async fn request_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) -> Vec<u8> {
+        let headers = format!("NATS/1.0\r\n{name}: {value}\r\n\r\n");
+        let sizes = format!("HPUB {subject} {INBOX} {} {}\r\n", headers.len(), headers.len() + payload.len());
+        self.send(&[sizes.as_bytes(), headers.as_bytes(), payload, b"\r\n"].concat()).await;
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> Vec<u8> {
         loop {
             let line = self.line().await;
             if line.starts_with("MSG ") || line.starts_with("HMSG ") {
