@@ -4,13 +4,13 @@ use std::{process::Command, time::Duration};
 
 use redial_proto::{
     ANY_POOL, AgentRef, AgentSpec, ApiError, CONTRACT, CallId, CallState, Code, CreateRedrive, ErrorClass, Failure,
-    JobRef, RedriveFilter, RedriveId, RedriveState, RedriveView, Registered, TaskDecision, TaskInput, TaskState,
-    TaskSubmission, Tenant, ToolEffect, ToolSpec, WorkerId, WorkerIdentity,
+    JobRef, RedriveFilter, RedriveId, RedriveState, RedriveView, Registered, Submission, TaskDecision, TaskInput,
+    TaskState, TaskSubmission, Tenant, ToolEffect, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::QueueError;
 use redial_store::{Purpose, audit::TaskFilter};
-use redial_testkit::{RawNats, Stack, scripted_tool, until};
+use redial_testkit::{RawNats, Stack, arguments, scripted_tool, until};
 use serde_json::{Value, json};
 
 use crate::{by_hand::Hand, fixture::dead_letters};
@@ -196,7 +196,8 @@ async fn what_a_newer_version_wrote_is_shown_as_unknown_and_fails_no_page() {
     for task in [odd, good] {
         stack.task_ended(task).await;
     }
-    let call = stack.call("no_such_tool", json!({})).await;
+    let refused = stack.submit(&Submission::new("no_such_tool", arguments(json!({})))).await;
+    let call = refused.call.unwrap();
     run(
         &stack,
         "ALTER TABLE tasks DROP CONSTRAINT tasks_state_check, DROP CONSTRAINT IF EXISTS tasks_check;
@@ -222,7 +223,8 @@ async fn what_a_newer_version_wrote_is_shown_as_unknown_and_fails_no_page() {
     let own = Tenant::default();
     let conversations = store.of(&own).conversations(None, 10).await.unwrap().conversations;
     assert_eq!(conversations.len(), 2);
-    drop(stack.verdict().await);
+    run(&stack, "UPDATE tasks SET state = 'succeeded' WHERE state = 'paused'; UPDATE calls SET class = 'unknown_tool' WHERE class = 'tired'").await;
+    stack.finish().await;
 }
 
 #[tokio::test]

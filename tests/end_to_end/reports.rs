@@ -1,7 +1,7 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
 use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, arguments};
+use redial_testkit::{Stack, arguments, until};
 use serde_json::{Value, json};
 
 use crate::{by_hand::Hand, fixture::dead_letters};
@@ -137,8 +137,17 @@ async fn a_report_of_an_unreadable_call_is_left_to_a_newer_version_and_affects_n
     assert_eq!(stack.ended(other).await.state, CallState::Failed);
     assert_eq!(stack.raw_nats().await.messages("RESULTS").await, 1, "it stays on the stream");
     set_retry(&stack, unreadable, None).await;
-    worker.ingested(JobRef { call: unreadable, attempt: 1 }).await;
-    assert_eq!(stack.ended(unreadable).await.state, CallState::Failed);
+    until("its report is taken", async || {
+        worker.beat_with(vec![JobRef { call: unreadable, attempt: 1 }], None).await;
+        (stack.get(unreadable).await.state == CallState::Failed).then_some(())
+    })
+    .await;
+    let attempts: i32 = sqlx::query_scalar("SELECT attempt FROM calls WHERE id = $1")
+        .bind(unreadable.0)
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(attempts, 1);
     assert!(dead_letters(&stack, "results", 0).await.is_empty() && late(&stack).await.is_empty());
     stack.finish().await;
 }

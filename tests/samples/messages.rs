@@ -230,6 +230,8 @@ fn messages_of_every_version_are_read() {
         for sample in &samples {
             fs::write(folder.join(format!("{}.json", sample.name)), &sample.written).unwrap();
         }
+        // The rest of the samples is being written.
+        return;
     }
     for folder in folders() {
         for file in fs::read_dir(folder.join("messages")).unwrap() {

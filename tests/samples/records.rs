@@ -9,7 +9,7 @@ use redial_store::{
     ActionFilter, Purpose, RECORDS, Store, TokenFilter,
     audit::{Filter, TaskFilter},
 };
-use redial_testkit::{Servers, Stack, arguments, scripted_tool, until};
+use redial_testkit::{Invariant, Servers, Stack, arguments, scripted_tool, until};
 use redial_views::call_view;
 use serde_json::json;
 use uuid::Uuid;
@@ -21,8 +21,16 @@ use crate::{
 };
 
 /// Tables that the scene leaves empty: they are filled by other means, or only for a moment.
-const EMPTY: [&str; 6] =
-    ["late_reports", "pending_tools", "pointer_stats", "sessions", "stream_settings", "tombstones"];
+const EMPTY: [&str; 8] = [
+    "late_reports",
+    "model_day_stats",
+    "pending_tools",
+    "pointer_stats",
+    "sessions",
+    "stream_settings",
+    "task_inbox",
+    "tombstones",
+];
 
 #[tokio::test]
 async fn records_are_sampled_on_request() {
@@ -48,6 +56,9 @@ async fn records_are_sampled_on_request() {
 
 #[tokio::test]
 async fn records_of_every_version_are_listed_and_finished() {
+    if updates() {
+        return;
+    }
     for folder in folders() {
         Box::pin(list_and_finish(&folder)).await;
     }
@@ -62,6 +73,13 @@ async fn list_and_finish(folder: &Path) {
     list_tasks(&stack, &store).await;
     list_others(&store).await;
     finish(&mut stack).await;
+    // Deliveries of webhooks, which no worker takes here.
+    stack.leaves_calls();
+    // What the tools did for the samples is in no ledger of this test, and a retry was hurried along.
+    let expected = [Invariant::EffectsWithinAttempts, Invariant::RetriesWhenDue];
+    let violations = stack.verdict().await;
+    let others: Vec<_> = violations.iter().filter(|one| !expected.contains(&one.invariant)).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 async fn all(stack: &Stack, question: &'static str) -> Vec<Uuid> {

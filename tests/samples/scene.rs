@@ -5,11 +5,12 @@ use std::time::Duration;
 use redial_proto::{
     ANY_POOL, AgentRef, AgentSpec, CallState, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ContractRange,
     CreateRedrive, CreateWebhook, FunctionSpec, RedriveFilter, RedriveId, RedriveView, Registered, Registration,
-    Submission, TaskSubmission, ToolEffect, ToolSpec, UserRole, WebhookEvent, WebhookSecret, WorkerId, WorkerIdentity,
+    RetryOverride, Submission, TaskSubmission, ToolEffect, ToolSpec, UserRole, WebhookEvent, WebhookSecret, WorkerId,
+    WorkerIdentity,
     subjects::{self, ControlVerb, Intake, Verb},
     tool::any_object,
 };
-use redial_testkit::{Reply, ScriptedHttp, Stack, arguments, scripted_tool, token, unique_path, until};
+use redial_testkit::{Reply, ScriptedHttp, Stack, arguments, scripted_tool, token, unique_path, until, until_within};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -24,7 +25,6 @@ pub(crate) async fn play() -> Stack {
     webhook(&stack).await;
     tasks(&stack).await;
     calls(&stack).await;
-    of_a_worker_that_is_gone(&stack).await;
     let garbage = subjects::intake(stack.queue().tenant(), stack.queue().user(), UserRole::Submit, Intake::Calls);
     stack.queue().put(&garbage, &json!({"tool": 7})).await.unwrap();
     token(stack.queue(), &[UserRole::Submit, UserRole::Read]).await;
@@ -34,12 +34,14 @@ pub(crate) async fn play() -> Stack {
         ("events of webhooks", "SELECT count(*) FROM webhook_events"),
         ("redrives that ended", "SELECT count(*) FROM redrives WHERE finished_at IS NOT NULL"),
     ] {
-        until(what, async || {
+        until_within(Duration::from_mins(3), what, async || {
             let found: i64 = sqlx::query_scalar(question).fetch_one(stack.db()).await.unwrap();
             (found > 0).then_some(())
         })
         .await;
     }
+    // Last, because its lease is short.
+    of_a_worker_that_is_gone(&stack).await;
     drop(models);
     stack
 }
@@ -144,11 +146,15 @@ async fn calls(stack: &Stack) {
     let unknown = stack.call("once", json!({"fail": "unavailable"})).await;
     assert_eq!(stack.ended(unknown).await.state, CallState::Unknown);
     stack.submit(&Submission::new("no_such_tool", arguments(json!({})))).await;
-    let waits = stack.call("tool", json!({"fail": "unavailable", "times": 1, "retry_after_ms": 3_000_000})).await;
-    stack.is(waits, CallState::RetryWait).await;
-    let cancelled = stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 3_000_000})).await;
-    stack.is(cancelled, CallState::RetryWait).await;
-    stack.cancel(cancelled).await;
+    let patient = RetryOverride { deadline_ms: Some(24 * 3600 * 1000), ..RetryOverride::default() };
+    for is_cancelled in [false, true] {
+        let fails = arguments(json!({"fail": "unavailable", "times": 1, "retry_after_ms": 3_600_000}));
+        let call = stack.accepted(&Submission { retry: Some(patient), ..Submission::new("tool", fails) }).await;
+        stack.is(call, CallState::RetryWait).await;
+        if is_cancelled {
+            stack.cancel(call).await;
+        }
+    }
     let filter =
         RedriveFilter { tool: Some("tool".to_owned()), state: Some(CallState::Failed), ..RedriveFilter::default() };
     let create = CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: true, rate: None, at_most: None };
