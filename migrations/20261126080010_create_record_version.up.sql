@@ -7,9 +7,9 @@ CREATE TABLE record_version (
     oldest_reader integer NOT NULL CHECK (oldest_reader BETWEEN 1 AND version)
 );
 
-COMMENT ON TABLE record_version IS 'The version of the records: one row, which migrations change';
-COMMENT ON COLUMN record_version.one IS 'Always true: there is one row';
-COMMENT ON COLUMN record_version.version IS 'The newest version of records that the tables can hold';
-COMMENT ON COLUMN record_version.oldest_reader IS 'The oldest version of records whose programs may still use the tables';
+COMMENT ON TABLE record_version IS 'The version of the records: one row, which migrations change.';
+COMMENT ON COLUMN record_version.one IS 'Always true: there is one row.';
+COMMENT ON COLUMN record_version.version IS 'The newest version of records that the tables can hold.';
+COMMENT ON COLUMN record_version.oldest_reader IS 'The oldest version of records whose programs may still use the tables.';
 
 INSERT INTO record_version (version, oldest_reader) VALUES (1, 1);
