@@ -156,7 +156,8 @@ fn of_reports() -> Vec<Sample> {
     ]
 }
 
-fn of_models() -> Vec<Sample> {
+/// What a model is shown: it asked for a call that was answered.
+fn shown() -> Vec<Message> {
     let call = MessageCall { id: "c2_1".to_owned(), tool: "book".to_owned(), arguments: "{}".to_owned() };
     let asked =
         Message { thought: Some("Book it.".to_owned()), calls: vec![call], ..Message::text(Role::Assistant, "") };
@@ -166,6 +167,10 @@ fn of_models() -> Vec<Sample> {
         class: Some(ErrorClass::BusinessRule),
         ..Message::text(Role::Tool, "sold out")
     };
+    vec![Message::text(Role::System, "Be brief."), Message::text(Role::User, "Paris"), asked, answer]
+}
+
+fn of_models() -> Vec<Sample> {
     let offer = ToolOffer {
         name: "book".to_owned(),
         description: "Books a trip.".to_owned(),
@@ -178,7 +183,7 @@ fn of_models() -> Vec<Sample> {
     let request = TurnRequest {
         task: TASK,
         turn: 2,
-        messages: vec![Message::text(Role::System, "Be brief."), Message::text(Role::User, "Paris"), asked, answer],
+        messages: shown(),
         tools: vec![offer],
         language: Language::Zh,
         max_tokens: Some(100),

@@ -42,7 +42,7 @@ async fn records_are_sampled_on_request() {
     let missing: Vec<&String> = empty.iter().filter(|table| !EMPTY.contains(&table.as_str())).collect();
     assert!(missing.is_empty(), "the scene writes nothing to {missing:?}");
     let version = Version {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
         contract: CONTRACT,
         records: RECORDS,
         migration: newest_migration(stack.db()).await,
