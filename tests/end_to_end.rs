@@ -27,6 +27,8 @@ mod identities;
 mod intake;
 #[path = "end_to_end/lists.rs"]
 mod lists;
+#[path = "end_to_end/newer.rs"]
+mod newer;
 #[path = "end_to_end/outputs.rs"]
 mod outputs;
 #[path = "end_to_end/payloads.rs"]

@@ -15,7 +15,8 @@ mod stopping;
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{
-    CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission, SubmitResult, subjects::Verb,
+    CONTRACT, CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission, SubmitResult,
+    subjects::{self, Verb},
 };
 use redial_testkit::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
@@ -143,6 +144,23 @@ async fn calls_run_and_their_results_are_recorded() {
     assert_eq!(output, json!({"notes": 1}), "it does not see the notes of others");
     let evidence = finish(stack, worker).await;
     assert_eq!(evidence.attempts().count(), 52, "nothing was run twice");
+}
+
+#[tokio::test]
+async fn a_job_of_a_newer_version_is_left_to_it_and_the_worker_says_its_own() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let (mut nats, subject) = (stack.raw_nats().await, subjects::job("default", "count_nights"));
+    let newer = (subjects::CONTRACT, (CONTRACT + 1).to_string());
+    nats.publish_with(&subject, (newer.0, &newer.1), br#"{"batch_of_the_next_version": []}"#).await;
+    nats.publish(&subject, br#"{"no": "job"}"#).await;
+    let nights = arguments(json!({"first": "2030-02-01", "last": "2030-02-02"}));
+    let call = stack.accepted(&Submission::new("count_nights", nights)).await;
+    assert_eq!(stack.output(call).await, r#"{"nights":2}"#);
+    until("only what cannot be read is left", async || (nats.messages("JOBS").await == 1).then_some(())).await;
+    assert!(worker.output().contains("Set aside a job of a newer version"), "{}", worker.output());
+    nats.jetstream("STREAM.PURGE.JOBS", &json!({})).await;
+    finish(stack, worker).await;
 }
 
 fn note(text: &str) -> Submission {

@@ -102,7 +102,7 @@ pub struct SubmitResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The call's state, unless the submission was rejected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::shown_option", skip_serializing_if = "Option::is_none")]
     pub state: Option<CallState>,
     /// When it was submitted, if it exists already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +199,7 @@ pub struct CallView {
     /// The tool's name.
     pub tool: String,
     /// Its state.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: CallState,
     /// Attempts that were started.
     pub attempts: u32,
@@ -286,6 +287,7 @@ pub struct CancelRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelReply {
     /// The call's state now.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: CallState,
 }
 

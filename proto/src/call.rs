@@ -29,13 +29,16 @@ pub enum CallState {
     Cancelled,
     /// Never ran: bad arguments, unknown tool.
     Refused,
+    /// A state that this version does not know: a newer one wrote it. Only views show it; it is never written or read.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(CallState, "a state of a call");
+named!(CallState, "a state of a call", other);
 
 impl CallState {
     /// True if nothing can happen to the call any more.
     pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Ready | Self::Running | Self::RetryWait | Self::ClientWait)
+        !matches!(self, Self::Ready | Self::Running | Self::RetryWait | Self::ClientWait | Self::Other)
     }
 }

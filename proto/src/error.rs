@@ -1,7 +1,7 @@
 //! Errors that a user can see. Each code is stable and has a page in `docs/errors/`.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use strum::{VariantArray, VariantNames};
 
 use crate::{FieldError, names::named};
@@ -43,6 +43,8 @@ pub enum Code {
     WrongState,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.
     Forbidden,
+    /// Two processes of Redial, or a process and the database, are of versions that do not work together.
+    IncompatibleVersion,
     /// The request has no valid token.
     Unauthenticated,
     /// Nothing is at this address of the HTTP API.
@@ -80,13 +82,19 @@ impl Code {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{message} [{code}]")]
 pub struct ApiError {
-    /// For programs.
+    /// For programs. A code of a newer version is read as `internal`; the message says what it is.
+    #[serde(deserialize_with = "known")]
     pub code: Code,
     /// For people: what is wrong, where, and what is allowed.
     pub message: String,
     /// Broken rules of arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<FieldError>,
+}
+
+/// An error must reach its reader, whatever its code.
+fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Code, D::Error> {
+    Ok(String::deserialize(deserializer)?.parse().unwrap_or(Code::Internal))
 }
 
 impl ApiError {
@@ -99,6 +107,14 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_a_newer_version_is_read() {
+        let read = |json: &str| serde_json::from_str::<ApiError>(json).unwrap();
+        let newer = read(r#"{"code":"too_windy","message":"wait for calm","wind":9}"#);
+        assert_eq!((newer.code, newer.message.as_str()), (Code::Internal, "wait for calm"));
+        assert_eq!(read(r#"{"code":"forbidden","message":""}"#).code, Code::Forbidden);
+    }
 
     #[test]
     fn every_code_has_a_page_and_every_page_a_code() {

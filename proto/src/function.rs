@@ -120,6 +120,7 @@ pub const ANSWER_CLASSES: [ErrorClass; 6] = [
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerReply {
     /// The call's state now: `succeeded` or `failed`.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: CallState,
 }
 

@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod api;
 pub mod call;
+pub mod contract;
 pub mod duration;
 pub mod error;
 pub mod estimate;
@@ -32,6 +33,7 @@ pub mod schemas;
 pub mod subjects;
 pub mod task;
 pub mod token;
+pub mod tolerant;
 pub mod tool;
 pub mod traceparent;
 pub mod turn;
@@ -44,6 +46,7 @@ pub use api::{
     GetRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;
+pub use contract::{CONTRACT, ContractRange, OLDEST_CONTRACT};
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};

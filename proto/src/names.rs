@@ -2,32 +2,53 @@
 //!
 //! The derives of `strum` make the names and the list of an enum from its variants, so neither can miss one.
 
-use strum::{VariantArray, VariantNames};
+use serde::{Deserialize as _, Deserializer};
+use strum::VariantNames;
 
-/// Finds the variant that has this name. The error says what the text is not (`kind`, with its article) and lists the
+/// Finds the one of these variants, the first ones of the enum, that has this name. The error says what the text is not (`kind`, with its article) and lists the
 /// names that are allowed.
-pub fn parse<T: VariantArray + VariantNames + Copy>(text: &str, kind: &str) -> Result<T, String> {
-    let names = <T as VariantNames>::VARIANTS;
+pub fn parse<T: VariantNames + Copy>(all: &[T], text: &str, kind: &str) -> Result<T, String> {
+    let names = &<T as VariantNames>::VARIANTS[..all.len()];
     let matching = |(variant, name): (&T, &&str)| (*name == text).then_some(*variant);
-    let found = <T as VariantArray>::VARIANTS.iter().zip(names).find_map(matching);
+    let found = all.iter().zip(names).find_map(matching);
     found.ok_or_else(|| format!("{text:?} is not {kind}; allowed: {}", names.join(", ")))
 }
 
-/// The variants of an enum as an array, for `ALL`.
+/// The first N variants of an enum as an array, for `ALL`.
 pub(crate) const fn array<T: Copy, const N: usize>(variants: &[T]) -> [T; N] {
     match variants.first_chunk() {
         Some(all) => *all,
-        None => panic!("N is the number of variants"),
+        None => panic!("N is at most the number of variants"),
     }
 }
 
 /// Gives an enum that derives `VariantArray` and `VariantNames` its `ALL`, `as_str`, `Display` and `FromStr`; the
-/// text says what its values are, with the article.
+/// text says what its values are, with the article. With `, other` the last variant, `Other`, stands for the values of newer
+/// versions: it is not among `ALL`, it has no text that is read, and only views show it.
 macro_rules! named {
-    ($name:ident, $kind:literal) => {
+    ($name:ident, $kind:literal, other) => {
+        $crate::names::named!($name, $kind, 1);
+
         impl $name {
-            /// Every variant, in the order of declaration.
-            pub const ALL: [Self; <Self as strum::VariantArray>::VARIANTS.len()] =
+            /// The value of a text that is shown: one that this version does not know is [`Self::Other`].
+            pub fn shown(text: &str) -> Self {
+                text.parse().unwrap_or(Self::Other)
+            }
+        }
+
+        impl From<String> for $crate::names::Shown<$name> {
+            fn from(text: String) -> Self {
+                Self($name::shown(&text))
+            }
+        }
+    };
+    ($name:ident, $kind:literal) => {
+        $crate::names::named!($name, $kind, 0);
+    };
+    ($name:ident, $kind:literal, $others:literal) => {
+        impl $name {
+            /// Every variant that this version knows, in the order of declaration.
+            pub const ALL: [Self; <Self as strum::VariantArray>::VARIANTS.len() - $others] =
                 $crate::names::array(<Self as strum::VariantArray>::VARIANTS);
 
             /// The name on the wire, in the database, in files and on the command line.
@@ -46,12 +67,31 @@ macro_rules! named {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                $crate::names::parse(text, $kind)
+                $crate::names::parse(&Self::ALL, text, $kind)
             }
         }
     };
 }
 pub(crate) use named;
+
+/// A value in something that users are shown.
+pub(crate) struct Shown<T>(pub(crate) T);
+
+/// Reads a value in something that users are shown: any text is one.
+pub(crate) fn shown<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
+where
+    Shown<T>: From<String>,
+{
+    String::deserialize(deserializer).map(|text| Shown::from(text).0)
+}
+
+/// The same for a value that may be missing.
+pub(crate) fn shown_option<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    Shown<T>: From<String>,
+{
+    Ok(Option::<String>::deserialize(deserializer)?.map(|text| Shown::from(text).0))
+}
 
 #[cfg(test)]
 mod tests {
@@ -61,6 +101,7 @@ mod tests {
     };
 
     use serde::Serialize;
+    use strum::VariantArray;
 
     use super::*;
     use crate::{
@@ -68,32 +109,45 @@ mod tests {
         webhook::{DisabledReason, WebhookEvent, WebhookState},
     };
 
-    fn names_match_the_wire<T>()
+    fn names_match_the_wire<T>(all: &[T])
     where
         T: VariantArray + VariantNames + Serialize + Display + FromStr<Err = String> + PartialEq + Debug,
     {
         for (variant, name) in <T as VariantArray>::VARIANTS.iter().zip(<T as VariantNames>::VARIANTS) {
             assert_eq!(serde_json::to_value(variant).unwrap(), *name);
             assert_eq!(variant.to_string(), *name);
-            assert_eq!(name.parse().as_ref(), Ok(variant));
+            assert_eq!(name.parse().ok().as_ref(), Some(variant).filter(|variant| all.contains(variant)));
         }
     }
 
     #[test]
     fn every_named_enum_has_the_names_of_the_wire() {
-        names_match_the_wire::<CallState>();
-        names_match_the_wire::<Code>();
-        names_match_the_wire::<ToolEffect>();
-        names_match_the_wire::<ErrorClass>();
-        names_match_the_wire::<Language>();
-        names_match_the_wire::<RepairKind>();
-        names_match_the_wire::<Role>();
-        names_match_the_wire::<SubmitStatus>();
-        names_match_the_wire::<TaskCode>();
-        names_match_the_wire::<TaskState>();
-        names_match_the_wire::<WebhookEvent>();
-        names_match_the_wire::<WebhookState>();
-        names_match_the_wire::<DisabledReason>();
+        names_match_the_wire(&CallState::ALL);
+        names_match_the_wire(&Code::ALL);
+        names_match_the_wire(&ToolEffect::ALL);
+        names_match_the_wire(&ErrorClass::ALL);
+        names_match_the_wire(&Language::ALL);
+        names_match_the_wire(&RepairKind::ALL);
+        names_match_the_wire(&Role::ALL);
+        names_match_the_wire(&SubmitStatus::ALL);
+        names_match_the_wire(&TaskCode::ALL);
+        names_match_the_wire(&TaskState::ALL);
+        names_match_the_wire(&WebhookEvent::ALL);
+        names_match_the_wire(&WebhookState::ALL);
+        names_match_the_wire(&DisabledReason::ALL);
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_is_shown_and_never_read() {
+        assert_eq!(CallState::shown("held"), CallState::Other);
+        assert_eq!(CallState::shown("failed"), CallState::Failed);
+        for state in ["held", "other"] {
+            assert!(state.parse::<CallState>().is_err(), "{state}");
+            assert!(serde_json::from_value::<CallState>(state.into()).is_err(), "{state}");
+        }
+        let reply: crate::CancelReply = serde_json::from_str(r#"{"state":"held"}"#).unwrap();
+        assert_eq!(reply.state, CallState::Other);
+        assert!(!CallState::Other.is_terminal() && !CallState::ALL.contains(&CallState::Other));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Messages between dispatchers and workers.
 //!
-//! Unknown fields are ignored here, so that newer and older processes can run side by side.
+//! Unknown fields are ignored here, so that newer and older processes can run side by side; what else that needs is in
+//! [`contract`].
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallId, ClaimId, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId};
+use crate::{CallId, ClaimId, ContractRange, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId, contract};
 
 /// A message of the job stream: "this call wants an attempt". Only a hint; a claim decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -153,7 +154,9 @@ pub struct Grant {
     pub apart: bool,
     /// How long this attempt may take, in ms; the call's total deadline is already taken into account.
     pub timeout_ms: u64,
-    /// The tool's effect, as it was when the call was submitted.
+    /// The tool's effect, as it was when the call was submitted. A worker treats one of a newer version like `unsafe`: it repeats
+    /// nothing that it does not know to be harmless.
+    #[serde(deserialize_with = "ToolEffect::carefully")]
     pub effect: ToolEffect,
     /// The same for every attempt of the call, and for its redrives.
     pub idempotency_key: String,
@@ -312,8 +315,11 @@ pub struct Registration {
     pub started_at: DateTime<Utc>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
-    /// Version of the program.
+    /// Version of the program; only shown to people.
     pub version: String,
+    /// The versions of the contract that it works with. A dispatcher that works with none of them refuses it.
+    #[serde(default = "ContractRange::first")]
+    pub contract: ContractRange,
     /// Where it runs, such as the name of its host; only shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -328,8 +334,11 @@ pub struct Registration {
 }
 
 /// The answer to a registration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
+    /// The newest version of the contract that both work with.
+    #[serde(default = "contract::first")]
+    pub contract: u32,
     /// The consumer of the job stream that the worker pulls from, by pool: it brings jobs of the worker's tools only.
     /// A pool that is not here brings it nothing: none of its tools is accepted yet.
     #[serde(default)]

@@ -150,14 +150,17 @@ pub enum RedriveState {
     Cancelled,
     /// It cannot go on.
     Failed,
+    /// A state that this version does not know: a newer one wrote it. Only views show it; it is never written or read.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(RedriveState, "a state of a redrive");
+named!(RedriveState, "a state of a redrive", other);
 
 impl RedriveState {
     /// True if nothing happens any more.
     pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Counting | Self::Running)
+        !matches!(self, Self::Counting | Self::Running | Self::Other)
     }
 }
 
@@ -167,6 +170,7 @@ pub struct RedriveView {
     /// Its id.
     pub redrive: RedriveId,
     /// How far it is.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: RedriveState,
     /// Which calls.
     pub filter: RedriveFilter,

@@ -197,6 +197,10 @@ pub const PAYLOAD: &str = "redial-payload";
 /// Header of a request whose sender can read a reply in pieces. Its value says nothing.
 pub const TAKES_PAYLOADS: &str = "redial-takes-payloads";
 
+/// Header of a message of a stream, or of a request, with the version of the contract of its sender ([`crate::CONTRACT`]). Without it,
+/// that is the first one.
+pub const CONTRACT: &str = "redial-contract";
+
 /// Header of a reply whose body is a [`crate::ApiError`] instead of the documented reply; its value is the code.
 pub const ERROR: &str = "redial-error";
 

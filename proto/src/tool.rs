@@ -1,7 +1,7 @@
 //! What a tool is: its name, schema, effect and limits. Workers register this; dispatchers act on it.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use strum::{VariantArray, VariantNames};
 
@@ -27,6 +27,13 @@ pub enum ToolEffect {
 }
 
 named!(ToolEffect, "an effect");
+
+impl ToolEffect {
+    /// Reads an effect; one that this version does not know is `unsafe`.
+    pub(crate) fn carefully<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(String::deserialize(deserializer)?.parse().unwrap_or(Self::Unsafe))
+    }
+}
 
 /// When and how often a failed attempt is repeated. Exponential with full jitter: before attempt `n + 1` the wait is
 /// random between 0 and `min(cap_ms, initial_ms × factor^(n-1))`.

@@ -153,6 +153,7 @@ pub enum Finish {
     /// The provider or the model refused to answer.
     Refused,
     /// A reason that this version does not know.
+    #[serde(other)]
     Other,
 }
 

@@ -105,7 +105,7 @@ pub fn event_of_call(state: CallState) -> Option<WebhookEvent> {
         CallState::Unknown => Some(WebhookEvent::CallUnknown),
         CallState::Cancelled => Some(WebhookEvent::CallCancelled),
         CallState::Refused => Some(WebhookEvent::CallRefused),
-        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait => None,
+        CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait | CallState::Other => None,
     }
 }
 
@@ -115,7 +115,7 @@ pub fn event_of_task(state: TaskState) -> Option<WebhookEvent> {
         TaskState::Succeeded => Some(WebhookEvent::TaskSucceeded),
         TaskState::Failed => Some(WebhookEvent::TaskFailed),
         TaskState::Cancelled => Some(WebhookEvent::TaskCancelled),
-        TaskState::Waiting | TaskState::Running => None,
+        TaskState::Waiting | TaskState::Running | TaskState::Other => None,
     }
 }
 
@@ -128,9 +128,12 @@ pub enum WebhookState {
     Active,
     /// Nothing is delivered, and what happens meanwhile never will be.
     Disabled,
+    /// A state that this version does not know: a newer one wrote it. Only views show it; it is never written or read.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(WebhookState, "a state of webhooks");
+named!(WebhookState, "a state of webhooks", other);
 
 /// Why a webhook is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
@@ -252,6 +255,7 @@ pub struct WebhookView {
     /// Only events of tasks of these agents; of all agents if there are none.
     pub agents: Vec<String>,
     /// Whether events are delivered.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: WebhookState,
     /// Why it is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

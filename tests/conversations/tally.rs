@@ -58,5 +58,6 @@ fn kind(decision: &TaskDecision) -> &'static str {
         TaskDecision::LastAnswer { .. } => "last_answer",
         TaskDecision::Stopping { .. } => "stopping",
         TaskDecision::Ended { .. } => "ended",
+        TaskDecision::Unknown => "unknown",
     }
 }

@@ -8,9 +8,9 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef, Heartbeat,
-    HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, ToolSpec,
-    WorkerId, WorkerIdentity,
+    ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ContractRange, ControlMessage, Failure, Grant,
+    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
+    ReportBatch, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Delivery, Queue, QueueError, Subscription};
@@ -68,6 +68,7 @@ impl Hand {
             started_at: Utc::now(),
             slots: 10,
             version: "manual".to_owned(),
+            contract: ContractRange::OURS,
             host: None,
             packs: false,
             tools,

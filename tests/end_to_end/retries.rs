@@ -242,7 +242,7 @@ async fn due_calls_that_cannot_be_read_keep_no_other_call_waiting() {
     let soon = RetryOverride { deadline_ms: Some(200), ..RetryOverride::default() };
     let due = stack.accepted(&Submission { retry: Some(soon), ..submission() }).await;
     assert_eq!(stack.ended(due).await.state, CallState::Failed, "its deadline is noticed");
-    let later = "SELECT count(*) FROM calls WHERE wake_at > clock_timestamp() + interval '50 min'";
+    let later = "SELECT count(*) FROM calls WHERE wake_at > clock_timestamp()";
     until("they are postponed", async || {
         let later: i64 = sqlx::query_scalar(later).fetch_one(stack.db()).await.unwrap();
         (later == i64::try_from(MANY).unwrap()).then_some(())

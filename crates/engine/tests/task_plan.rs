@@ -77,6 +77,7 @@ impl Fixture {
             let paused = match planning {
                 Planning::Done(planned) => return *planned,
                 Planning::Paused(paused) => paused,
+                Planning::SetAside { why, .. } => panic!("set aside: {why}"),
             };
             assert_eq!(paused.task(), self.record.id);
             let known = match paused.needs() {
@@ -99,6 +100,7 @@ impl Fixture {
         match plan(self.record.clone(), &mut PlanContext::new(&self.tools, &mut new_id)) {
             Planning::Done(_) => None,
             Planning::Paused(paused) => Some(paused.needs().clone()),
+            Planning::SetAside { why, .. } => panic!("set aside: {why}"),
         }
     }
 
@@ -368,7 +370,7 @@ fn a_cancelled_task_that_may_not_start_ends() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_ended_and_its_conversation_stays_valid() {
+fn a_record_that_cannot_be_read_is_set_aside_until_it_is_cancelled_and_its_conversation_stays_valid() {
     let broken: [fn(&mut TaskRecord); 2] = [
         |record| record.spec = "{}".to_owned(),
         |record| {
@@ -384,11 +386,15 @@ fn a_record_that_cannot_be_read_is_ended_and_its_conversation_stays_valid() {
         let of = |task, seq| StoredMessage { seq, task, at: NOW, message: message.clone() };
         // The calls of another task that still runs are not this one's to answer.
         fixture.messages.extend([of(fixture.record.id, 1), of(TaskId::generate(), 3)]);
+        let mut new_id = CallId::generate;
+        let planning = plan(fixture.record.clone(), &mut PlanContext::new(&fixture.tools, &mut new_id));
+        let Planning::SetAside { task, why } = planning else { panic!("{planning:?}") };
+        assert!(task == fixture.record.id && why.contains("cannot be read"), "{why}");
+        fixture.record.inbox.push(InboxItem::Cancel);
         let planned = fixture.planned();
         let end = outcome(&planned.transition);
-        assert_eq!((end.state, end.code), (TaskState::Failed, TaskCode::Internal));
+        assert_eq!((end.state, end.code), (TaskState::Cancelled, TaskCode::Cancelled));
         assert!(end.message.as_ref().unwrap().contains("cannot be read"));
-        assert!(planned.bugs[0].contains("cannot be read and is ended"), "{:?}", planned.bugs);
         let [(2, answer)] = planned.transition.messages.as_slice() else { panic!("{:?}", planned.transition) };
         assert_eq!((answer.call_id.as_deref(), answer.class), (Some("c1_1"), Some(ErrorClass::Internal)));
     }

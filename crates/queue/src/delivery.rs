@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use redial_proto::Payload;
 
-use crate::{connect::ANSWER, pieces::payload_of, publish::traceparent_of};
+use crate::{connect::ANSWER, pieces::payload_of, publish::traceparent_of, version};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
@@ -23,6 +23,7 @@ pub struct Delivery {
     pub(crate) pending: u64,
     /// Its body is not here, but in these pieces.
     pub apart: Option<Payload>,
+    is_newer: bool,
     traceparent: Option<String>,
     subject: Subject,
     reply: Subject,
@@ -41,6 +42,7 @@ impl Delivery {
             stored_at: DateTime::from_timestamp_nanos(facts.stored_at_ns),
             pending: facts.pending,
             apart: payload_of(message.headers.as_ref()),
+            is_newer: version::is_newer(message.headers.as_ref()),
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,
@@ -51,6 +53,11 @@ impl Delivery {
     /// W3C trace context of the sender.
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
+    }
+
+    /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
+    pub const fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     /// The subject that it was published on.

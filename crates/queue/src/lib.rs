@@ -13,6 +13,7 @@
 //! | `pieces.rs` | sends and fetches what does not fit into one message |
 //! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `permissions.rs` | tells who waits for an answer that the server refused what was sent |
+//! | `version.rs` | the version of the contract in headers |
 //! | `request.rs`, `serve.rs`, `subscribe.rs` | core NATS: request, reply, subscribe |
 //!
 //! Which permissions each role needs is in `docs/PROTOCOL.md`; `redial nats-config` writes them.
@@ -33,6 +34,7 @@ mod serve;
 mod streams;
 mod subscribe;
 mod unreadable;
+mod version;
 
 pub use redial_records::OutgoingJob;
 

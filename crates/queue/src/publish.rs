@@ -22,7 +22,7 @@ use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, connect::ANSWER, request::LARGE};
+use crate::{Queue, QueueError, connect::ANSWER, request::LARGE, version};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
@@ -147,6 +147,10 @@ impl Queue {
         message: PublishMessage,
     ) -> Result<PublishAckFuture, QueueError> {
         self.check_size(subject, payload.len())?;
+        let message = match version::said() {
+            Some(said) => message.header(subjects::CONTRACT, said),
+            None => message,
+        };
         let sent = self.inner.jetstream.send_publish(subject.to_owned(), message.payload(payload)).await;
         sent.map_err(|error| publish_error(subject, &error))
     }

@@ -12,7 +12,7 @@ use redial_proto::{
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, pieces::payload_of, publish::encode};
+use crate::{Queue, QueueError, pieces::payload_of, publish::encode, version};
 
 /// How long the pieces of a large body may take at least.
 pub(crate) const LARGE: Duration = Duration::from_mins(2);
@@ -109,6 +109,9 @@ impl Queue {
         }
         if let Some(traceparent) = traceparent.and_then(traceparent::read) {
             headers.insert(subjects::TRACEPARENT, traceparent);
+        }
+        if let Some(said) = version::said() {
+            headers.insert(subjects::CONTRACT, said);
         }
         if self.inner.door != Door::default() {
             headers.insert(subjects::DOOR, self.inner.door.as_str());

@@ -11,6 +11,7 @@ use crate::{
     Queue, QueueError,
     pieces::payload_of,
     publish::{encode, traceparent_of},
+    version,
 };
 
 impl Queue {
@@ -55,6 +56,7 @@ impl Requests {
                 held: None,
                 traceparent: traceparent_of(message.headers.as_ref()),
                 door: door_of(message.headers.as_ref()),
+                is_newer: version::is_newer(message.headers.as_ref()),
                 payload: message.payload,
                 subject: message.subject,
                 reply: message.reply,
@@ -77,6 +79,8 @@ pub struct Request {
     pub traceparent: Option<String>,
     /// The way in, as the sender says.
     pub door: Door,
+    /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
+    pub is_newer: bool,
     subject: Subject,
     reply: Option<Subject>,
     queue: Queue,

@@ -11,6 +11,7 @@ pub mod task;
 pub mod tool;
 pub mod transition;
 pub mod turn;
+pub mod version;
 
 pub use call::{Backlog, BacklogPart, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
 pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
@@ -19,6 +20,7 @@ pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord
 pub use tool::{Judgement, LiveConsumer, ToolHealth, ToolOnRecord};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
 pub use turn::{TurnArguments, TurnOnRecord, TurnTools};
+pub use version::RECORDS;
 
 /// A point in time; always by the database's clock in production.
 pub type Time = chrono::DateTime<chrono::Utc>;

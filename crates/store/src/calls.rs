@@ -13,7 +13,7 @@ mod submit;
 pub(crate) use backlog::{Checks, take};
 pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
 pub use claim::Granted;
-pub use due::LockedCalls;
+pub use due::{DueCalls, LockedCalls};
 pub use late_reports::LateReport;
 pub use load::{Loaded, UnreadableCall};
 pub use submit::Submitted;

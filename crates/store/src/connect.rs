@@ -21,7 +21,7 @@ use tokio::{sync::Semaphore, time::timeout};
 
 pub(crate) use self::checkout::{Connection, Transaction};
 use self::{address::Address, primary::Hosts};
-use crate::{error::StoreError, low_water::LowWater, migrations};
+use crate::{error::StoreError, low_water::LowWater, migrations, migrations::Found};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -158,17 +158,19 @@ impl Store {
     }
 
     async fn check_version(&self) -> Result<(), StoreError> {
-        let missing = self
+        let found = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let missing = migrations::missing(&mut db).await?;
-                Ok(db.done(missing))
+                let found = migrations::compare(&mut db).await?;
+                Ok(db.done(found))
             })
             .await?;
-        match missing {
-            None => Ok(()),
-            Some((missing, all)) => Err(StoreError::NotMigrated(format!("{missing} of {all} migrations are missing"))),
+        if found == (Found::Usable { is_newer: true }) {
+            tracing::warn!(
+                "Found a database of a newer version of Redial; what this version cannot read is left to the newer one"
+            );
         }
+        found.check()
     }
 
     /// Runs statements within the time limit of the purpose.

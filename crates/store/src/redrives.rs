@@ -8,7 +8,7 @@ mod step;
 
 pub use step::{Counted, RedriveStep, RedriveWork};
 
-use redial_proto::{CreateRedrive, RedriveId, RedriveState, RedriveView, User};
+use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveState, RedriveView, User, tolerant};
 use uuid::Uuid;
 
 use crate::{
@@ -123,17 +123,20 @@ pub(crate) struct RawRedrive {
     pub(crate) at_most: Option<i64>,
 }
 
-impl TryFrom<RawRedrive> for RedriveView {
-    type Error = StoreError;
-
-    fn try_from(raw: RawRedrive) -> Result<Self, StoreError> {
+/// As it is shown. A filter of a newer version, which this one cannot read, is shown as an empty one, with the reason.
+impl From<RawRedrive> for RedriveView {
+    fn from(raw: RawRedrive) -> Self {
         use crate::columns::{uint, unsigned};
-        let bad = |error: String| StoreError::BadData(format!("redrive {}: {error}", raw.id));
-        let state: RedriveState = raw.state.parse().map_err(bad)?;
-        Ok(Self {
+        let (filter, unreadable) = match tolerant::from_str(&raw.filter) {
+            Ok(filter) => (filter, None),
+            Err(error) => {
+                (RedriveFilter::default(), Some(format!("this version of Redial cannot read its filter: {error}")))
+            }
+        };
+        Self {
             redrive: RedriveId(raw.id),
-            state,
-            filter: serde_json::from_str(&raw.filter).map_err(|error| bad(error.to_string()))?,
+            state: RedriveState::shown(&raw.state),
+            filter,
             dry_run: raw.dry_run,
             rate: uint(raw.rate),
             at_most: raw.at_most.map(unsigned),
@@ -141,10 +144,10 @@ impl TryFrom<RawRedrive> for RedriveView {
             redriven: unsigned(raw.redriven),
             existing: unsigned(raw.existing),
             refused: unsigned(raw.refused),
-            error: raw.error,
+            error: raw.error.or(unreadable),
             created_by: raw.created_by,
             created_at: raw.created_at,
             finished_at: raw.finished_at,
-        })
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use redial_proto::{Registration, ToolSpec, WorkerId};
+use redial_proto::{Registration, ToolSpec, WorkerId, tolerant};
 use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
 
 pub use self::pins::{AcceptedTool, NotAccepted};
@@ -259,7 +259,7 @@ impl Store {
             .await?;
         let mut tools = Vec::with_capacity(rows.len());
         for row in rows {
-            match serde_json::from_str(&row.spec) {
+            match tolerant::from_str(&row.spec) {
                 Ok(spec) => tools.push(spec),
                 Err(error) => tracing::error!(tool = row.name, %error, "Skipped an unreadable tool of the registry"),
             }

@@ -23,6 +23,7 @@ pub use functions::FunctionCall;
 pub use lock::LockedTasks;
 pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
+pub use row::UnreadableTask;
 pub use submit::SubmittedTask;
 pub use turns::AskedTurn;
 pub(crate) use turns::leave_out_messages;

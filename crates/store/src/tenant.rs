@@ -88,7 +88,7 @@ impl TenantStore<'_> {
                 Ok(db.done(found))
             })
             .await?;
-        found.map(|found| Ok((found.state.parse().map_err(StoreError::BadData)?, found.is_new))).transpose()
+        Ok(found.map(|found| (TaskState::shown(&found.state), found.is_new)))
     }
 
     /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of

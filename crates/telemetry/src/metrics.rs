@@ -40,6 +40,7 @@ struct Instruments {
     retries: Counter<u64>,
     leases_expired: Counter<u64>,
     results_stale: Counter<u64>,
+    set_aside: Counter<u64>,
     queue_age: Histogram<f64>,
     queue_waiting: Gauge<u64>,
     queue_oldest: Gauge<f64>,
@@ -118,6 +119,12 @@ impl Metrics {
     pub fn results_stale(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.results_stale.add(count, &[]);
+    }
+
+    /// Messages and rows that this version cannot read: see [`crate::set_aside`].
+    pub(crate) fn set_aside(&self, what: &'static str, count: u64) {
+        let Some(on) = &self.0 else { return };
+        on.set_aside.add(count, &[KeyValue::new(names::SET_ASIDE, what)]);
     }
 
     /// How long a claimed call had been ready.
@@ -202,6 +209,11 @@ impl Instruments {
                 "redial.results.stale",
                 "{result}",
                 "Results of attempts that no longer held their call",
+            ),
+            set_aside: counter(
+                "redial.set_aside",
+                "{item}",
+                "Messages and rows that this version cannot read and leaves to a newer one, each time it meets them",
             ),
             queue_age: seconds(
                 "redial.queue.age",

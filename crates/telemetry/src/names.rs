@@ -26,6 +26,8 @@ pub const CALL_STATE: &str = "redial.call.state";
 pub const SUBMIT_STATUS: &str = "redial.submit.status";
 /// Attribute: why a task ended.
 pub const TASK_CODE: &str = "redial.task.code";
+/// Attribute: what was set aside.
+pub const SET_ASIDE: &str = "redial.set_aside.kind";
 /// Attribute: what a batch consists of.
 pub const BATCH_KIND: &str = "redial.batch.kind";
 

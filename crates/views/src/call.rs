@@ -1,13 +1,10 @@
 //! What is on record of a call, as users see it.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::collections::BTreeMap;
 
 use redial_engine::feedback::{self, CallFailure, MAX_FEEDBACK, Words};
 use redial_proto::{AttemptView, CallId, CallState, CallView, ErrorClass, Failure, Help, Language, Repair};
-use redial_store::{
-    StoreError,
-    audit::{AttemptRecord, CallAudit},
-};
+use redial_store::audit::{AttemptRecord, CallAudit};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
@@ -16,23 +13,23 @@ const ATTEMPTS: usize = 20;
 /// Bytes of each list in a view.
 const LIST: usize = 64 * 1024;
 
-/// A call as users see it.
-pub fn call_view(record: CallAudit, language: Language) -> Result<CallView, StoreError> {
-    let state: CallState = read(&record.line.state)?;
-    let attempts_made = attempts(&record.attempts_made)?;
+/// A call as users see it. What a newer version wrote of it is shown as unknown, or left out, and the rest as it is.
+pub fn call_view(record: CallAudit, language: Language) -> CallView {
+    let state = CallState::shown(&record.line.state);
+    let attempts_made = attempts(&record.attempts_made);
     let CallAudit {
         line, submitted_by, arguments, details, repairs, undeclared, help, waits, attempts_made: made, ..
     } = record;
-    let (repairs, undeclared) = (list::<Repair>(repairs.as_deref())?, list::<String>(undeclared.as_deref())?);
+    let (repairs, undeclared) = (list::<Repair>(repairs.as_deref()), list::<String>(undeclared.as_deref()));
     // The help of a newer version, which this one cannot read, would only make the feedback better.
     let help = help.and_then(|help| serde_json::from_str::<Help>(help.get()).ok());
     let help = help.map(|help| help.with_lists(repairs.clone(), undeclared.clone()));
     let last = made.into_iter().rev().find(|attempt| attempt.ended_at.is_some());
     let (last_class, last_message, last_details, output) =
         last.map_or((None, None, None, None), |last| (last.class, last.message, last.details, last.output));
-    let class = line.class.or(last_class).as_deref().map(read).transpose()?;
+    let class = line.class.or(last_class).as_deref().and_then(known);
     let message = line.message.or(last_message);
-    let details = list(details.or(last_details).as_deref())?;
+    let details = list(details.or(last_details).as_deref());
     let feedback = class.filter(|_| state.is_terminal()).map(|class| {
         let failure = Failure {
             effect_possible: state == CallState::Unknown,
@@ -42,7 +39,7 @@ pub fn call_view(record: CallAudit, language: Language) -> Result<CallView, Stor
         let help = help.as_ref();
         feedback(CallFailure { sent: arguments.get(), help, ..CallFailure::new(&line.tool, &failure) }, language)
     });
-    Ok(CallView {
+    CallView {
         call: CallId(line.call),
         tool: line.tool,
         state,
@@ -60,7 +57,7 @@ pub fn call_view(record: CallAudit, language: Language) -> Result<CallView, Stor
         undeclared,
         attempts_made,
         feedback,
-    })
+    }
 }
 
 /// What a model gets as the result of a call that failed.
@@ -71,33 +68,36 @@ pub fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
     RawValue::from_string(content).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
-fn attempts(made: &[AttemptRecord]) -> Result<Vec<AttemptView>, StoreError> {
+fn attempts(made: &[AttemptRecord]) -> Vec<AttemptView> {
     made[made.len().saturating_sub(ATTEMPTS)..].iter().map(attempt_view).collect()
 }
 
 /// One attempt as users see it.
-pub fn attempt_view(one: &AttemptRecord) -> Result<AttemptView, StoreError> {
-    Ok(AttemptView {
+pub fn attempt_view(one: &AttemptRecord) -> AttemptView {
+    AttemptView {
         attempt: u32::try_from(one.attempt).unwrap_or(0),
         worker: one.worker.clone(),
         started_at: one.started_at,
         ended_at: one.ended_at,
         duration_ms: one.duration_ms.and_then(|ms| u64::try_from(ms).ok()),
-        class: one.class.as_deref().map(read::<ErrorClass>).transpose()?,
+        class: one.class.as_deref().and_then(known),
         message: one.message.clone(),
         retry_at: one.retry_at,
-    })
+    }
 }
 
-fn read<T: FromStr<Err = String>>(name: &str) -> Result<T, StoreError> {
-    name.parse().map_err(StoreError::BadData)
+/// A class that this version knows. One of a newer version is left out: the message says what it is.
+fn known(class: &str) -> Option<ErrorClass> {
+    class.parse().ok()
 }
 
-/// The first entries of a list, as far as they take [`LIST`] bytes.
-fn list<T: DeserializeOwned + Serialize>(json: Option<&RawValue>) -> Result<Vec<T>, StoreError> {
-    let Some(json) = json else { return Ok(Vec::new()) };
-    let mut entries: Vec<T> =
-        serde_json::from_str(json.get()).map_err(|error| StoreError::BadData(error.to_string()))?;
+/// The first entries of a list, as far as they take [`LIST`] bytes, without those of a newer version that this one cannot read.
+fn list<T: DeserializeOwned + Serialize>(json: Option<&RawValue>) -> Vec<T> {
+    let Some(json) = json else { return Vec::new() };
+    let mut entries: Vec<T> = serde_json::from_str(json.get()).unwrap_or_else(|_| {
+        let each: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
+        each.into_iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect()
+    });
     if json.get().len() > LIST {
         let mut bytes = 0;
         let fit = entries.iter().take_while(|entry| {
@@ -107,5 +107,5 @@ fn list<T: DeserializeOwned + Serialize>(json: Option<&RawValue>) -> Result<Vec<
         let fit = fit.count();
         entries.truncate(fit);
     }
-    Ok(entries)
+    entries
 }

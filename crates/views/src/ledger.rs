@@ -28,7 +28,10 @@ pub enum Ran {
 pub const fn ran(state: CallState, effect: ToolEffect, attempts: u32) -> Ran {
     match (state, attempts, effect) {
         (CallState::Unknown, ..) => Ran::Unknown,
-        (CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait, ..) => Ran::NotEnded,
+        (
+            CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait | CallState::Other,
+            ..,
+        ) => Ran::NotEnded,
         (_, 0, _) => Ran::NotRun,
         (CallState::Cancelled, ..) => Ran::Stopped,
         (_, 1, _) => Ran::Once,

@@ -86,7 +86,7 @@ pub struct TaskResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
     /// Its state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::shown_option", skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     /// Why it was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,9 +137,10 @@ pub struct TaskView {
     /// What the user asks for.
     pub input: String,
     /// Its state.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: TaskState,
     /// Why it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::shown_option", skip_serializing_if = "Option::is_none")]
     pub code: Option<TaskCode>,
     /// The reason in words, unless it was simply answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -198,6 +199,7 @@ pub struct TaskCancel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskCancelReply {
     /// Its state now.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: TaskState,
 }
 
@@ -210,5 +212,6 @@ pub struct TaskNotice {
     /// Its last step.
     pub step: u32,
     /// Its state.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: TaskState,
 }

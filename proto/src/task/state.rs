@@ -21,14 +21,17 @@ pub enum TaskState {
     Failed,
     /// The user stopped it.
     Cancelled,
+    /// A state that this version does not know: a newer one wrote it. Only views show it; it is never written or read.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(TaskState, "a state of a task");
+named!(TaskState, "a state of a task", other);
 
 impl TaskState {
     /// True if nothing can happen to the task any more.
     pub const fn is_terminal(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running)
+        !matches!(self, Self::Waiting | Self::Running | Self::Other)
     }
 }
 
@@ -63,6 +66,9 @@ pub enum TaskCode {
     Cancelled,
     /// A bug of Redial; the dispatcher's log has more.
     Internal,
+    /// A reason that this version does not know: a newer one wrote it. Only views show it; it is never written or read.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(TaskCode, "a task code");
+named!(TaskCode, "a task code", other);

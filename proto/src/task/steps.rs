@@ -79,6 +79,9 @@ pub enum TaskInput {
     CancelRequested,
     /// Its timer fired: the wall time may be used up, or calls that should have stopped still run.
     Woken,
+    /// Something that this version does not know: a newer one wrote it. Never written.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What was decided about a task.
@@ -186,13 +189,18 @@ pub enum TaskDecision {
     /// The task ended.
     Ended {
         /// A terminal state.
+        #[serde(deserialize_with = "crate::names::shown")]
         state: TaskState,
         /// Why it ended.
+        #[serde(deserialize_with = "crate::names::shown")]
         code: TaskCode,
         /// The reason in words, unless it was simply answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
+    /// Something that this version does not know: a newer one wrote it. Never written.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What a model is asked for whose answer was not taken.

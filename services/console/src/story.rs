@@ -170,6 +170,9 @@ impl Story {
                 }
             }
             TaskInput::CancelRequested => self.note(step, "cancel", "A user asked to stop the task."),
+            TaskInput::Unknown => {
+                self.note(step, "unknown", "A newer version of Redial recorded something that this one does not know.");
+            }
             TaskInput::Started { .. } | TaskInput::Woken => {}
         }
     }

@@ -69,10 +69,7 @@ async fn notify_submitters(context: &Context, calls: &[CallId]) {
     };
     for record in records {
         let tenant = record.tenant.clone();
-        match call_view(record, Language::default()) {
-            Ok(view) => notify_submitter(context, &tenant, &view).await,
-            Err(error) => tracing::error!(%error, "Failed to read a call that ended; its submitter asks again"),
-        }
+        notify_submitter(context, &tenant, &call_view(record, Language::default())).await;
     }
 }
 

@@ -9,11 +9,7 @@ use redial_views::feedback;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{
-    context::Context,
-    effects,
-    error::{store_failed, unreadable},
-};
+use crate::{context::Context, effects, error::store_failed};
 
 /// Writes calls, publishes their jobs, and returns the result of each, in order.
 pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitResult> {
@@ -82,7 +78,6 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
             );
             return SubmitResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
-        (Submitted::Unreadable(call), _) => return SubmitResult::rejected(unreadable(call)),
         (Submitted::Gone, _) => {
             let message = "another call with its key, or the call that it repeats, is being erased; try again";
             return SubmitResult::rejected(ApiError::new(Code::Unavailable, message));

@@ -1,13 +1,15 @@
 //! Answers requests on a subject.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt::Display, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use redial_proto::{
     ApiError, Code, WorkerCaller, WorkerId,
     subjects::{self, ControlVerb, Verb},
+    tolerant,
 };
 use redial_queue::{QueueError, Request};
+use redial_telemetry::set_aside;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Semaphore;
 
@@ -189,7 +191,7 @@ where
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
     each(running, verb.name(), &subjects::control_of_all(verb), move |context, request| {
-        let asked = worker_caller(request).and_then(|caller| Ok((caller, decode(&request.payload)?)));
+        let asked = worker_caller(request).and_then(|caller| Ok((caller, of_worker(request)?)));
         async move {
             let (caller, question) = asked?;
             answer(context, caller, question).await
@@ -251,12 +253,35 @@ where
     Ok(())
 }
 
-/// A message of the wire contract, or what is wrong with it and where. Every message is an object; without the check
-/// an array would be taken for its fields in order.
+/// A request of a worker. Fields of a newer version are ignored; if it cannot be read all the same, a newer dispatcher has to answer it.
+pub(crate) fn of_worker<T: DeserializeOwned>(request: &Request) -> Result<T, ApiError> {
+    check_object(&request.payload)?;
+    tolerant::from_slice(&request.payload).map_err(|error| {
+        if !request.is_newer {
+            return cannot_be_read(&error);
+        }
+        set_aside("requests of workers", 1, &request.subject(), &error);
+        let message =
+            format!("this version of the dispatcher cannot read the request, a newer one can; try again: {error}");
+        ApiError::new(Code::Unavailable, message)
+    })
+}
+
+/// A message of the wire contract, or what is wrong with it and where.
 pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, ApiError> {
-    let wrong = |what: String| ApiError::new(Code::InvalidMessage, format!("the message cannot be read: {what}"));
-    if payload.trim_ascii_start().first() != Some(&b'{') {
-        return Err(wrong("a JSON object is needed".to_owned()));
+    check_object(payload)?;
+    serde_json::from_slice(payload).map_err(|error| cannot_be_read(&error))
+}
+
+/// Every message is an object; without the check an array would be taken for its fields in order.
+fn check_object(payload: &[u8]) -> Result<(), ApiError> {
+    if payload.trim_ascii_start().first() == Some(&b'{') {
+        Ok(())
+    } else {
+        Err(cannot_be_read(&"a JSON object is needed"))
     }
-    serde_json::from_slice(payload).map_err(|error| wrong(error.to_string()))
+}
+
+fn cannot_be_read(what: &dyn Display) -> ApiError {
+    ApiError::new(Code::InvalidMessage, format!("the message cannot be read: {what}"))
 }

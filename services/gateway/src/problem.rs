@@ -203,7 +203,7 @@ const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::Forbidden | Code::IncompatibleVersion => StatusCode::FORBIDDEN,
         Code::NotFound
         | Code::CallNotFound
         | Code::TaskNotFound

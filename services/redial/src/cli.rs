@@ -179,6 +179,10 @@ pub(crate) enum Command {
     ///
     /// With --json a line for each. No values are printed: some are passwords.
     Settings,
+    /// Print the version of this program, and those of its messages and records
+    ///
+    /// Processes work together if the versions of their messages (the contract) overlap.
+    Version,
     /// Print a completion script for a shell
     ///
     /// It completes commands, flags, files, and the values of states and error classes; not names of tools, agents or ids.

@@ -25,6 +25,7 @@ mod task;
 mod tasks;
 mod token;
 mod tools;
+mod version;
 mod watch;
 mod webhooks;
 mod workers;
@@ -84,6 +85,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::NatsConfig(args) => nats_config::run(&args),
         Command::Env(args) => env::run(settings, &args),
         Command::Settings => settings::run(settings),
+        Command::Version => version::run(settings),
         Command::Completions { shell } => completions::run(shell),
     };
     telemetry.shutdown().await;

@@ -25,7 +25,7 @@ Exit codes:
 Settings: redial help settings. Completion for your shell: redial help completions.";
 
 /// Examples of each command but the one that lists settings.
-const EXAMPLES: [(&str, &[&str]); 28] = [
+const EXAMPLES: [(&str, &[&str]); 29] = [
     (
         "dev",
         &[
@@ -153,6 +153,7 @@ const EXAMPLES: [(&str, &[&str]); 28] = [
             "redial env --worker tools --json",
         ],
     ),
+    ("version", &["redial version", "redial version --json"]),
     (
         "completions",
         &[

@@ -11,6 +11,7 @@ use redial_proto::{
     limits::{MAX_CLAIM, MAX_PACK},
 };
 use redial_queue::{Delivery, Jobs};
+use redial_telemetry::set_aside;
 use tokio::sync::watch;
 
 use crate::{
@@ -28,6 +29,9 @@ const PAUSE_CAP: Duration = Duration::from_secs(1);
 /// A job whose tool has reached its limit goes back to the stream for a time that doubles up to this. It is not
 /// claimed, so it uses up no attempt, no time of its lease, and no permit that another job could use.
 const LIMITED_CAP: Duration = Duration::from_secs(4);
+/// A job of a newer version that this one cannot read is delivered again after this, perhaps to a worker that can. If there is none, it
+/// leaves the stream like every job that nobody takes.
+const LEFT_FOR: Duration = Duration::from_secs(5);
 
 /// Pulls jobs and spawns a claim for each batch, until the worker drains.
 pub(crate) async fn pull(state: Arc<WorkerState>, pool: Pool) {
@@ -137,6 +141,11 @@ async fn take(
 ) -> Pulled {
     let Pack { tool, mut jobs } = match Pack::read(&delivery.payload) {
         Ok(pack) if !pack.jobs.is_empty() => pack,
+        Err(error) if delivery.is_newer() => {
+            set_aside("jobs", 1, &delivery.subject(), &error);
+            delivery.nak(LEFT_FOR).await;
+            return Pulled::default();
+        }
         read => {
             let error = read.err().map(tracing::field::display);
             tracing::error!(subject = delivery.subject(), error, "Discarded a job that could not be parsed");

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
+use redial_proto::{ContractRange, Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
 
 use crate::{error::WorkerError, pause, state::WorkerState};
@@ -103,6 +103,7 @@ fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> 
             started_at: state.started_at,
             slots: state.slots,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            contract: ContractRange::OURS,
             host: state.host.clone(),
             packs: true,
             tools: part.iter().map(|tool| (*tool).clone()).collect(),

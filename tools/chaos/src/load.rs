@@ -117,9 +117,12 @@ pub(crate) fn may_end(wish: &PlannedCall, effect: ToolEffect, state: CallState) 
         CallState::Failed => fails && !passes && is_repeated || wish.submission.tool == FRAGILE,
         CallState::Unknown => is_unsafe,
         CallState::Cancelled => wish.cancel,
-        CallState::Ready | CallState::ClientWait | CallState::Running | CallState::RetryWait | CallState::Refused => {
-            false
-        }
+        CallState::Ready
+        | CallState::ClientWait
+        | CallState::Running
+        | CallState::RetryWait
+        | CallState::Refused
+        | CallState::Other => false,
     }
 }
 

@@ -61,8 +61,7 @@ impl RawNats {
     }
 
     /// The same with a header.
-    pub async fn request_with(&mut self, subject: &str, header: (&str, &str), payload: &[u8]) -> Vec<u8> {
-        let (name, value) = header;
+    pub async fn request_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) -> Vec<u8> {
         let headers = format!("NATS/1.0\r\n{name}: {value}\r\n\r\n");
         let sizes = format!("HPUB {subject} {INBOX} {} {}\r\n", headers.len(), headers.len() + payload.len());
         self.send(&[sizes.as_bytes(), headers.as_bytes(), payload, b"\r\n"].concat()).await;

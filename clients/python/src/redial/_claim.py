@@ -20,6 +20,7 @@ from redial._pieces import arguments
 from redial._pull import Puller
 from redial._register import Registration
 from redial._report import Reporter
+from redial._version import CONTRACT
 from redial.tool import Tool
 
 GIVE_UP = 20.0
@@ -28,6 +29,12 @@ GIVE_UP = 20.0
 
 LARGE = 8
 """Calls of a pool with large arguments at a time: they are in memory until their functions end."""
+
+
+def is_newer(message: Msg) -> bool:
+    """Whether the sender of a message is of a newer version of the contract. Anything but a number is ignored."""
+    said = (message.headers or {}).get("redial-contract", "")
+    return said.isascii() and said.isdigit() and int(said) > CONTRACT
 
 
 class Permits:
@@ -94,6 +101,7 @@ class Pool:
         self._large = 0
         self._claims: set[asyncio.Task[None]] = set()
         self._missing: set[str] = set()
+        self._set_aside = 0
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -179,6 +187,13 @@ class Pool:
             body = json.loads(message.data)
             job = Job(message, body["call"], body["attempt"], body["tool"], int(body.get("bytes") or 0))
         except (ValueError, KeyError, TypeError) as error:
+            if is_newer(message):
+                # Delivered again a little later, perhaps to a worker that can read it.
+                if not self._set_aside:
+                    log.warning("Set aside a job of a newer version that cannot be read: see UPGRADING.md error=%r", error)
+                self._set_aside += 1
+                await answer(self._core.link, message, b'-NAK {"delay": 5000000000}')
+                return None
             log.error("Discarded a job that could not be parsed error=%r", error)
             await answer(self._core.link, message, b"+TERM")
             return None

@@ -20,9 +20,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from redial._redact import without_login
+from redial._version import CONTRACT
 
 log = logging.getLogger("redial.worker")
 
+SAID = {"redial-contract": str(CONTRACT)} if CONTRACT > 1 else None
+"""What messages say of the version of their sender; nothing for the first version."""
 ANSWER = 2.0
 """Seconds that the server may take to answer, unless the caller sets another limit."""
 CONNECT = 5.0
@@ -146,7 +149,7 @@ class Link:
         """Sends a request, and waits for the first reply."""
         client = await self.connected(limit)
         try:
-            return await client.request(subject, payload, timeout=limit, headers=headers)
+            return await client.request(subject, payload, timeout=limit, headers={**SAID, **(headers or {})})
         except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
             raise Outage(f"{subject}: {str(error) or type(error).__name__}") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 from redial._core import Core, log
 from redial._limits import encode, parts
 from redial._link import Outage, Refused, backoff
+from redial._version import CONTRACT, OLDEST_CONTRACT
 from redial.tool import Tool
 
 TIMEOUT = 5.0
@@ -72,7 +73,13 @@ class Registration:
     def _messages(self) -> list[dict[str, Any]]:
         """One message, or several: each has some specifications, and the names of all other tools."""
         core = self._core
-        head = {"worker": core.id, "started_at": core.started_at, "slots": self._slots, "version": self._version}
+        head = {
+            "worker": core.id,
+            "started_at": core.started_at,
+            "slots": self._slots,
+            "version": self._version,
+            "contract": {"oldest": OLDEST_CONTRACT, "newest": CONTRACT},
+        }
         sizes = [len(encode(tool.spec)) for tool in self._tools]
         messages = []
         for part in parts(sizes, MAX_BYTES, len(sizes)):

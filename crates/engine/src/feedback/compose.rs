@@ -118,7 +118,8 @@ const fn limit(code: TaskCode, of_one_tool: bool) -> &'static str {
         | TaskCode::ModelFailed
         | TaskCode::NoAnswer
         | TaskCode::Cancelled
-        | TaskCode::Internal => "last_answer.other",
+        | TaskCode::Internal
+        | TaskCode::Other => "last_answer.other",
     }
 }
 

@@ -111,7 +111,7 @@ impl StepBuilder<'_> {
             TaskCode::ModelFailed => "the model could not be asked".to_owned(),
             TaskCode::NoAnswer => "the model did not answer".to_owned(),
             TaskCode::Cancelled => "the task was cancelled".to_owned(),
-            TaskCode::Internal => "Redial failed".to_owned(),
+            TaskCode::Internal | TaskCode::Other => "Redial failed".to_owned(),
             TaskCode::Answered => "the model answered".to_owned(),
             TaskCode::AnswerCutOff => "the answer is cut off".to_owned(),
         }

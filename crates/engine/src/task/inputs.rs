@@ -84,7 +84,8 @@ impl TaskRun {
             }
             TaskInput::Retrying { .. } => Event::Retrying,
             TaskInput::CancelRequested => Event::CancelRequested,
-            TaskInput::Woken => Event::Woken,
+            // What is unknown comes from a record that is repeated only, and then the decisions differ.
+            TaskInput::Woken | TaskInput::Unknown => Event::Woken,
         })
     }
 

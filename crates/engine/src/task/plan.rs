@@ -13,7 +13,7 @@ mod waiting;
 
 use std::collections::VecDeque;
 
-use redial_proto::{AgentSpec, CallId, TaskId, TaskInput, TaskState, TaskStep};
+use redial_proto::{AgentSpec, CallId, TaskId, TaskInput, TaskState, TaskStep, tolerant};
 use redial_records::{EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 use serde_json::Value;
 
@@ -54,6 +54,13 @@ pub enum Planning {
     Done(Box<Planned>),
     /// It needs something of the conversation.
     Paused(Box<Paused>),
+    /// This version cannot read the task: it is left to a newer one, and nothing is written.
+    SetAside {
+        /// The task.
+        task: TaskId,
+        /// What cannot be read.
+        why: String,
+    },
 }
 
 /// A finished plan.
@@ -74,15 +81,20 @@ pub struct Paused {
 
 /// Plans what becomes of a task.
 ///
-/// A task that cannot be read waits for its turn like any other; then it ends, and its conversation stays valid. A call that is wanted and cannot run, because its
-/// tool or model is not registered or its request does not fit, ends before it starts, and the plan continues.
+/// A task that cannot be read waits for its turn like any other; then it is set aside, because a newer version wrote it. If its user
+/// cancels it, it ends, and its conversation stays valid: nobody can say whether that version ever comes back. A call that is wanted
+/// and cannot run, because its tool or model is not registered or its request does not fit, ends before it starts, and the plan
+/// continues.
 pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
     if waiting::must_wait(&record) {
         return Planning::Done(Box::new(Planned { transition: waiting::wait(&record), bugs: Vec::new() }));
     }
     match read(&mut record) {
         Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
-        Err(why) => Plan::Unreadable { record: Box::new(record), why }.advance(context),
+        Err(why) if record.inbox.iter().any(|item| matches!(item, InboxItem::Cancel)) => {
+            Plan::Unreadable { record: Box::new(record), why }.advance(context)
+        }
+        Err(why) => Planning::SetAside { task: record.id, why },
     }
 }
 
@@ -105,8 +117,7 @@ impl Paused {
         match (self.plan, self.needs, known) {
             (Plan::Unreadable { record, why }, _, Known::Conversation(read)) => {
                 let transition = unreadable::give_up(&record, &read, &why);
-                let bugs = vec![format!("the task cannot be read and is ended: {why}")];
-                Planning::Done(Box::new(Planned { transition, bugs }))
+                Planning::Done(Box::new(Planned { transition, bugs: Vec::new() }))
             }
             (Plan::Readable(mut planner), _, Known::Conversation(read)) => {
                 planner.run.conversation.add_read(read);
@@ -143,7 +154,7 @@ impl Plan {
 
 /// The pinned agent and the state machine of a task.
 fn read(record: &mut TaskRecord) -> Result<(AgentSpec, Task), String> {
-    let agent = serde_json::from_str(&record.spec).map_err(|error| format!("its agent cannot be read: {error}"))?;
+    let agent = tolerant::from_str(&record.spec).map_err(|error| format!("its agent cannot be read: {error}"))?;
     let task: Option<Task> = record
         .progress
         .as_deref()

@@ -78,7 +78,7 @@ impl TenantStore<'_> {
             conversations.push(ConversationLine {
                 conversation: row.conversation,
                 task: TaskId(row.task),
-                state: row.state.parse().map_err(StoreError::BadData)?,
+                state: TaskState::shown(&row.state),
                 agent: row.agent,
                 submitted_at: row.submitted_at,
                 finished_at: row.finished_at,
@@ -120,7 +120,7 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
+        Ok(rows.into_iter().filter_map(RawMessage::shown).collect())
     }
 
     /// Submissions that were rejected after they had been put on the intake stream, newest first, each with the first `bytes`

@@ -57,7 +57,7 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(|row| Ok((CallId(row.id), row.state.parse().map_err(StoreError::BadData)?))).collect()
+        Ok(rows.into_iter().map(|row| (CallId(row.id), CallState::shown(&row.state))).collect())
     }
 
     /// A task without its steps. `None` if the tenant has no such task.

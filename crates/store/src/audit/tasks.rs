@@ -37,7 +37,7 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter().map(TaskView::try_from).collect()
+        Ok(rows.into_iter().map(TaskView::from).collect())
     }
 
     /// Every call that a task asked for, by turn and call_index; model turns are call_index 0, without the messages that they saw.

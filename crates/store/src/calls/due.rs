@@ -17,6 +17,15 @@ use crate::{
     low_water::CallMarks,
 };
 
+/// A look for due calls.
+#[derive(Debug)]
+pub struct DueCalls {
+    /// Those that decisions can be made about; `None` if there are none.
+    pub locked: Option<LockedCalls>,
+    /// Those that this version cannot read, which are postponed.
+    pub unreadable: Vec<UnreadableCall>,
+}
+
 /// Due calls that are locked.
 ///
 /// They stay locked until [`LockedCalls::commit`]; dropping this instead leaves everything as it was.
@@ -28,10 +37,10 @@ pub struct LockedCalls {
 
 impl Store {
     /// Locks due calls that no other dispatcher has locked, up to `limit` of those that wait in the backlog and up to
-    /// `limit` of the others; `None` if there are none. Calls whose rows cannot be read are postponed by an hour instead, so
-    /// that they keep no other call waiting; if there are no others among these, it is `None` too, and more may be due.
+    /// `limit` of the others. Calls whose rows cannot be read are postponed by 15 s instead, so that they keep no other call waiting; if
+    /// there are no others among these, none are locked, and more may be due.
     /// Whoever calls this must not wait for anything until the commit.
-    pub async fn lock_due_calls(&self, limit: u32) -> Result<Option<LockedCalls>, StoreError> {
+    pub async fn lock_due_calls(&self, limit: u32) -> Result<DueCalls, StoreError> {
         let marks = self.low_water.calls().begin(Instant::now());
         let locked = self.run(async {
             let mut transaction = self.begin().await?;
@@ -39,9 +48,9 @@ impl Store {
             set_aside(&mut transaction, &unreadable).await?;
             if calls.is_empty() {
                 transaction.commit().await?;
-                return Ok(None);
+                return Ok(DueCalls { locked: None, unreadable });
             }
-            Ok(Some(LockedCalls { transaction, calls }))
+            Ok(DueCalls { locked: Some(LockedCalls { transaction, calls }), unreadable })
         });
         // The server may be another one now.
         locked.await.inspect_err(|_| *self.low_water.calls() = CallMarks::default())
@@ -92,9 +101,6 @@ async fn lock_calls(db: &mut PgConnection, limit: u32, marks: CallMarks) -> Resu
 async fn set_aside(db: &mut PgConnection, unreadable: &[UnreadableCall]) -> Result<(), sqlx::Error> {
     if unreadable.is_empty() {
         return Ok(());
-    }
-    for UnreadableCall { call, reason } in unreadable {
-        tracing::error!(%call, reason, "Postponed a due call that cannot be read by an hour");
     }
     let ids: Vec<Uuid> = unreadable.iter().map(|call| call.call.0).collect();
     sqlx::query_file!("sql/set_aside_calls.sql", &ids).execute(db).await.map(|_| ())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{CallId, ClaimId};
+use redial_proto::{CallId, ClaimId, tolerant};
 use redial_records::{Backlog, CallContent, CallRecord, Time};
 use uuid::Uuid;
 
@@ -81,7 +81,7 @@ impl TryFrom<RawCall> for CallRecord {
 
     fn try_from(raw: RawCall) -> Result<Self, UnreadableCall> {
         let bad = |reason: String| UnreadableCall { call: CallId(raw.id), reason };
-        let retry = raw.retry.as_deref().map(serde_json::from_str).transpose().map_err(|e| bad(e.to_string()))?;
+        let retry = raw.retry.as_deref().map(tolerant::from_str).transpose().map_err(|e| bad(e.to_string()))?;
         Ok(Self {
             id: CallId(raw.id),
             state: raw.state.parse().map_err(bad)?,

@@ -10,7 +10,6 @@ use redial_records::NewCall;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::load::UnreadableCall;
 use crate::{
     StoreError, Time,
     columns::{bigint, clean, column, int, json_list},
@@ -33,8 +32,6 @@ pub enum Submitted {
         /// When it was submitted.
         submitted_at: Time,
     },
-    /// Such a call was there before, but this version cannot read its row.
-    Unreadable(UnreadableCall),
     /// It was not written, because of a call that was there before and is deleted now, or because the call that it repeats is being
     /// erased.
     Gone,
@@ -47,7 +44,7 @@ impl Submitted {
     pub fn unread(&self) -> Option<&StoreError> {
         match self {
             Self::Unread(error) => Some(error),
-            Self::Written | Self::Existing { .. } | Self::Unreadable(_) | Self::Gone => None,
+            Self::Written | Self::Existing { .. } | Self::Gone => None,
         }
     }
 }
@@ -119,13 +116,8 @@ impl Store {
             })
             .await?;
         let existing = rows.into_iter().map(|row| {
-            let call = CallId(row.id);
-            let existing = match row.state.parse() {
-                Ok(state) => {
-                    Submitted::Existing { id: call, state, content: row.content, submitted_at: row.submitted_at }
-                }
-                Err(reason) => Submitted::Unreadable(UnreadableCall { call, reason }),
-            };
+            let (id, state) = (CallId(row.id), CallState::shown(&row.state));
+            let existing = Submitted::Existing { id, state, content: row.content, submitted_at: row.submitted_at };
             (usize::try_from(row.n).unwrap_or(usize::MAX), existing)
         });
         Ok(existing.collect())

@@ -245,8 +245,12 @@ impl Store {
         .await
     }
 
-    /// Erasures that are not finished, and that nobody worked on for so many ms.
-    pub async fn take_idle_erasures(&self, idle_ms: u64, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
+    /// Erasures that are not finished, and that nobody worked on for so many ms; each by its id, with what cannot be read of it.
+    pub async fn take_idle_erasures(
+        &self,
+        idle_ms: u64,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, Result<Tombstone, StoreError>)>, StoreError> {
         let idle_ms = crate::columns::bigint(idle_ms);
         let rows = self
             .run(async {
@@ -257,7 +261,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(Tombstone::try_from).collect()
+        Ok(rows.into_iter().map(|row| (row.id, Tombstone::try_from(row))).collect())
     }
 
     /// The newest erasures, perhaps of one tenant only.
@@ -271,7 +275,8 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(Tombstone::try_from).collect()
+        // One in a phase of a newer version is not shown: it has not ended, and that version finishes it.
+        Ok(rows.into_iter().filter_map(|row| Tombstone::try_from(row).ok()).collect())
     }
 }
 

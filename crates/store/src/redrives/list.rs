@@ -64,6 +64,6 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(RedriveView::try_from).collect()
+        Ok(rows.into_iter().map(RedriveView::from).collect())
     }
 }

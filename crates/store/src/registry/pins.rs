@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use redial_proto::{Registration, ToolSpec, WorkerIdentity};
+use redial_proto::{Registration, ToolSpec, WorkerIdentity, tolerant};
 use redial_records::{Judgement, ToolOnRecord};
 use sqlx::PgConnection;
 
@@ -261,7 +261,7 @@ impl Registering<'_> {
         let identity = self.identity();
         let rows =
             sqlx::query_file!("sql/tools_to_judge.sql", names as &[&str], identity.as_str()).fetch_all(db).await?;
-        let tool = |spec: &str| serde_json::from_str::<ToolSpec>(spec).ok();
+        let tool = |spec: &str| tolerant::from_str::<ToolSpec>(spec).ok();
         let on_record = rows.into_iter().map(|row| {
             let identities = row.identities.iter().map(|name| WorkerIdentity::of_name(name)).collect();
             let accepted = row.accepted.as_deref().and_then(tool);

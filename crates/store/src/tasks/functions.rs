@@ -36,10 +36,10 @@ impl TenantStore<'_> {
             })
             .await?;
         let call = |FunctionRow { id, turn, call_index, state }: FunctionRow| {
-            let state = state.parse().map_err(StoreError::BadData)?;
-            Ok(FunctionCall { call: CallId(id), turn: uint(turn), call_index: uint(call_index), state })
+            let state = CallState::shown(&state);
+            FunctionCall { call: CallId(id), turn: uint(turn), call_index: uint(call_index), state }
         };
-        rows.into_iter().map(call).collect()
+        Ok(rows.into_iter().map(call).collect())
     }
 
     /// The task that asked its client for this call of a function; `None` if the tenant has no such call.

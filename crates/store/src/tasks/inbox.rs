@@ -1,13 +1,11 @@
 //! The inboxes of tasks.
 
-use std::collections::HashSet;
-
 use redial_proto::{CallId, CallState, Failure, TaskId};
 use redial_records::{EndedCall, InboxItem, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::turns;
+use super::{UnreadableTask, turns};
 use crate::columns::uint;
 
 /// An item of an inbox, with its id there.
@@ -24,29 +22,28 @@ pub(super) struct Inboxes {
     /// In order.
     pub(super) received: Vec<Received>,
     /// Tasks with an item that this version cannot read.
-    pub(super) unreadable: HashSet<TaskId>,
+    pub(super) unreadable: Vec<UnreadableTask>,
 }
 
-/// The items for these tasks. An item that this version cannot read stays where it is, with an error in the log, and so do
+/// The items for these tasks. An item that this version cannot read stays where it is, and so do
 /// those after it: a task must not continue without its items.
 pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<Inboxes, sqlx::Error> {
     let mut rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(&mut *db).await?;
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
     let turns = rows.iter_mut().filter_map(|row| Some((TaskId(row.task?), row.arguments.as_mut()?)));
     turns::leave_out_messages(db, turns.collect()).await?;
-    let mut unreadable = HashSet::new();
+    let mut unreadable: Vec<UnreadableTask> = Vec::new();
     let mut received = Vec::new();
     for row in rows {
         let (Some(id), Some(task)) = (row.id, row.task) else { continue };
         let task = TaskId(task);
-        if unreadable.contains(&task) {
+        if unreadable.iter().any(|one| one.task == task) {
             continue;
         }
         match InboxItem::try_from(row) {
             Ok(item) => received.push(Received { id, task, item }),
             Err(error) => {
-                tracing::error!(%task, item = id, error, "Skipped an unreadable inbox item of a task");
-                unreadable.insert(task);
+                unreadable.push(UnreadableTask { task, reason: format!("item {id} of its inbox: {error}") });
             }
         }
     }

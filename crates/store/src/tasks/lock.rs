@@ -7,6 +7,7 @@ use redial_records::{InboxItem, Reach, ReadConversation, TaskRecord, TaskTransit
 use uuid::Uuid;
 
 use super::{
+    UnreadableTask,
     commit::{self, Commit},
     inbox,
     messages::{self, ConversationCall, Room, Wanted},
@@ -24,7 +25,7 @@ pub struct LockedTasks {
     transaction: Transaction,
     now: Time,
     records: Vec<TaskRecord>,
-    unreadable: Vec<TaskId>,
+    unreadable: Vec<UnreadableTask>,
     tasks: HashMap<TaskId, Locked>,
     unplanned: Unplanned,
     /// Bytes of conversations that were read.
@@ -68,7 +69,7 @@ impl Store {
 }
 
 impl LockedTasks {
-    fn new(transaction: Transaction, now: Time, unreadable: Vec<TaskId>) -> Self {
+    fn new(transaction: Transaction, now: Time, unreadable: Vec<UnreadableTask>) -> Self {
         let (records, tasks) = (Vec::new(), HashMap::new());
         Self { transaction, now, records, unreadable, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
     }
@@ -120,7 +121,7 @@ impl LockedTasks {
     }
 
     /// Takes the tasks with a row or an inbox that this version cannot read. They stay due.
-    pub fn take_unreadable(&mut self) -> Vec<TaskId> {
+    pub fn take_unreadable(&mut self) -> Vec<UnreadableTask> {
         std::mem::take(&mut self.unreadable)
     }
 

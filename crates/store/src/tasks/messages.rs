@@ -1,7 +1,8 @@
 //! Messages of conversations, read and written.
 
-use redial_proto::{ErrorClass, Message, StoredMessage, TaskId};
+use redial_proto::{ErrorClass, Message, MessageCall, StoredMessage, TaskId};
 use redial_records::{Cut, Reach, ReadConversation, ReadMessage, Time};
+use serde::de::IgnoredAny;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -22,6 +23,18 @@ pub(crate) struct RawMessage {
     pub(crate) class: Option<String>,
     pub(crate) by_redial: bool,
     pub(crate) provider: Option<String>,
+}
+
+impl RawMessage {
+    /// The message as it is shown: without what a newer version wrote into it. `None` if even its role is unknown.
+    pub(crate) fn shown(mut self) -> Option<StoredMessage> {
+        self.class = self.class.filter(|class| class.parse::<ErrorClass>().is_ok());
+        self.calls = self.calls.filter(|calls| serde_json::from_str::<Vec<MessageCall>>(calls).is_ok());
+        self.provider = self.provider.filter(|provider| serde_json::from_str::<IgnoredAny>(provider).is_ok());
+        let (task, seq) = (TaskId(self.task), self.seq);
+        let left_out = |reason: &String| tracing::debug!(%task, seq, reason, "Left out a message that cannot be shown");
+        self.try_into().inspect_err(left_out).ok()
+    }
 }
 
 impl TryFrom<RawMessage> for StoredMessage {

@@ -1,6 +1,6 @@
 //! Where a task began: what is needed, beside its steps and calls, to decide it again.
 
-use redial_proto::{AgentSpec, Language, StoredMessage, TaskId};
+use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, tolerant};
 
 use super::messages::RawMessage;
 use crate::{Store, StoreError};
@@ -37,7 +37,7 @@ impl Store {
         let bad = |error: String| StoreError::BadData(format!("task {task}: {error}"));
         Ok(Some(TaskOrigin {
             language: row.language.parse().map_err(bad)?,
-            spec: serde_json::from_str(&row.spec).map_err(|error| bad(error.to_string()))?,
+            spec: tolerant::from_str(&row.spec).map_err(|error| bad(error.to_string()))?,
             earlier: self.earlier_messages(task, &row.tenant, &row.conversation).await?,
             tenant: row.tenant,
         }))

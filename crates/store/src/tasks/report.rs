@@ -64,14 +64,11 @@ impl Store {
     /// See [`crate::TenantStore::task`].
     pub(crate) async fn task_view(&self, tenant: &Tenant, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         let found = self.task_views(&[task]).await?.pop();
-        found.filter(|(of, ..)| of == tenant.as_str()).map(|(.., view)| view).transpose()
+        Ok(found.filter(|(of, _)| of == tenant.as_str()).map(|(_, view)| view))
     }
 
-    /// These tasks as far as they are on record, each with its tenant. One that cannot be read costs the others nothing.
-    pub async fn task_views(
-        &self,
-        tasks: &[TaskId],
-    ) -> Result<Vec<(String, TaskId, Result<TaskView, StoreError>)>, StoreError> {
+    /// These tasks as far as they are on record, each with its tenant.
+    pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         let rows = self
             .run_again(|| async {
@@ -80,7 +77,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        Ok(rows.into_iter().map(|row| (row.tenant.clone(), TaskId(row.id), TaskView::try_from(row))).collect())
+        Ok(rows.into_iter().map(|row| (row.tenant.clone(), TaskView::from(row))).collect())
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {
@@ -99,7 +96,7 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter().map(|row| step(task.0, row.step, row.at, &row.input, &row.decisions)).collect()
+        Ok(rows.into_iter().map(|row| step(row.step, row.at, &row.input, &row.decisions)).collect())
     }
 
     /// How many of the steps may fit, by the lengths of the texts that they wrote, which cost little to ask for: a hundred of
@@ -160,7 +157,7 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
+        Ok(rows.into_iter().filter_map(RawMessage::shown).collect())
     }
 }
 
@@ -172,14 +169,13 @@ fn room(view: &TaskView, max_bytes: usize) -> usize {
 /// The brackets and names around the parts of a report.
 const ENVELOPE: usize = 64;
 
-fn step(task: Uuid, n: i32, at: Time, input: &str, decisions: &str) -> Result<TaskStep, StoreError> {
-    let bad = |error: serde_json::Error| StoreError::BadData(format!("task {task}, step {n}: {error}"));
-    Ok(TaskStep {
-        step: uint(n),
-        at,
-        input: serde_json::from_str(input).map_err(bad)?,
-        decisions: serde_json::from_str(decisions).map_err(bad)?,
-    })
+/// A step as it is shown: what a newer version wrote of it is `unknown`, and the rest is as it is.
+fn step(n: i32, at: Time, input: &str, decisions: &str) -> TaskStep {
+    let decisions = serde_json::from_str(decisions).unwrap_or_else(|_| {
+        let each: Vec<Value> = serde_json::from_str(decisions).unwrap_or_default();
+        each.into_iter().map(|one| serde_json::from_value(one).unwrap_or(TaskDecision::Unknown)).collect()
+    });
+    TaskStep { step: uint(n), at, input: serde_json::from_str(input).unwrap_or(TaskInput::Unknown), decisions }
 }
 
 fn written_by(steps: &[TaskStep]) -> BTreeSet<u32> {

@@ -81,14 +81,15 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        rows.into_iter()
+        Ok(rows
+            .into_iter()
             .map(|row| {
-                let state = row.state.parse().map_err(StoreError::BadData)?;
+                let state = TaskState::shown(&row.state);
                 let (id, conversation, content) = (TaskId(row.id), row.conversation, row.content);
                 let existing = SubmittedTask::Existing { id, conversation, state, content };
-                Ok((usize::try_from(row.n).unwrap_or(usize::MAX), existing))
+                (usize::try_from(row.n).unwrap_or(usize::MAX), existing)
             })
-            .collect()
+            .collect())
     }
 }
 

@@ -1,9 +1,9 @@
 //! A task as users see it.
 
-use redial_proto::{TaskId, TaskView, Usage};
+use redial_proto::{TaskCode, TaskId, TaskState, TaskView, Usage};
 use uuid::Uuid;
 
-use crate::{StoreError, Time, uint};
+use crate::{Time, uint};
 
 /// What every query of this shape returns.
 pub(crate) struct RawView {
@@ -34,20 +34,17 @@ pub(crate) struct RawView {
     pub(crate) metadata: Option<String>,
 }
 
-impl TryFrom<RawView> for TaskView {
-    type Error = StoreError;
-
-    fn try_from(raw: RawView) -> Result<Self, StoreError> {
+impl From<RawView> for TaskView {
+    fn from(raw: RawView) -> Self {
         let cost_micros = cost(&raw);
-        let bad = |error: String| StoreError::BadData(format!("task {}: {error}", raw.id));
-        Ok(Self {
+        Self {
             task: TaskId(raw.id),
             conversation: raw.conversation,
             agent: raw.agent,
             model: raw.model,
             input: raw.input,
-            state: raw.state.parse().map_err(bad)?,
-            code: raw.code.map(|code| code.parse()).transpose().map_err(bad)?,
+            state: TaskState::shown(&raw.state),
+            code: raw.code.as_deref().map(TaskCode::shown),
             message: raw.message,
             answer: raw.answer,
             turns: uint(raw.turns),
@@ -67,7 +64,7 @@ impl TryFrom<RawView> for TaskView {
             submitted_by: raw.submitted_by,
             started_at: raw.started_at,
             finished_at: raw.finished_at,
-        })
+        }
     }
 }
 

@@ -95,18 +95,14 @@ struct Row {
     content: Uuid,
 }
 
-impl TryFrom<Row> for WebhookView {
-    type Error = StoreError;
-
-    fn try_from(row: Row) -> Result<Self, StoreError> {
-        let bad = |error: String| StoreError::BadData(format!("webhook {}: {error}", row.id));
-        let events: Result<Vec<WebhookEvent>, String> = row.events.iter().map(|event| event.parse()).collect();
-        let reason: Option<Result<DisabledReason, String>> = row.reason.as_ref().map(|reason| reason.parse());
-        Ok(Self {
+/// As it is shown: without events and reasons of a newer version, which this one cannot name.
+impl From<Row> for WebhookView {
+    fn from(row: Row) -> Self {
+        Self {
             webhook: row.id,
-            events: events.map_err(bad)?,
-            state: row.state.parse().map_err(bad)?,
-            reason: reason.transpose().map_err(bad)?,
+            events: row.events.iter().filter_map(|event| event.parse().ok()).collect(),
+            state: WebhookState::shown(&row.state),
+            reason: row.reason.and_then(|reason| reason.parse().ok()),
             url: row.url,
             tools: row.tools,
             agents: row.agents,
@@ -115,16 +111,14 @@ impl TryFrom<Row> for WebhookView {
             created_at: row.created_at,
             created_by: row.created_by,
             changed_at: row.changed_at,
-        })
+        }
     }
 }
 
-impl TryFrom<Row> for WebhookOnRecord {
-    type Error = StoreError;
-
-    fn try_from(row: Row) -> Result<Self, StoreError> {
+impl From<Row> for WebhookOnRecord {
+    fn from(row: Row) -> Self {
         let (key, content) = (row.key_id.clone(), row.content);
-        Ok(Self { view: row.try_into()?, key, content })
+        Self { view: row.into(), key, content }
     }
 }
 
@@ -154,7 +148,7 @@ impl TenantStore<'_> {
                 Ok(db.done(rows))
             })
             .await?;
-        rows.into_iter().map(WebhookOnRecord::try_from).collect()
+        Ok(rows.into_iter().map(WebhookOnRecord::from).collect())
     }
 
     /// Writes a webhook. Safe to repeat.
@@ -218,7 +212,7 @@ impl TenantStore<'_> {
                 Ok(db.done(row))
             })
             .await?;
-        row.map(WebhookView::try_from).transpose()
+        Ok(row.map(WebhookView::from))
     }
 
     /// Gives a webhook its next secret, derived from the key of this id, if `version` is its current one.
@@ -242,7 +236,7 @@ impl TenantStore<'_> {
             })
             .await?;
         match row {
-            Some(row) => Ok(Rotated::Now(row.try_into()?)),
+            Some(row) => Ok(Rotated::Now(row.into())),
             None => Ok(self.webhook(id).await?.map_or(Rotated::NotFound, Rotated::Other)),
         }
     }

@@ -35,6 +35,9 @@ pub(crate) fn course(decision: &TaskDecision) -> Option<(&'static str, String)> 
             let message = message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
             (state.as_str(), format!("{}{message}", show::words(code.as_str())))
         }
+        TaskDecision::Unknown => {
+            ("unknown", "A newer version of Redial decided something that this one does not know.".to_owned())
+        }
         TaskDecision::Message { .. }
         | TaskDecision::Turn { .. }
         | TaskDecision::Run { .. }

@@ -49,6 +49,13 @@ pub(crate) fn verdict(story: &Story, items: &[CallItem], agent: Option<&AgentSpe
             ..Verdict::default()
         },
         (TaskState::Failed, code) => failed(story, code, agent),
+        (TaskState::Other, _) => Verdict {
+            tone: "odd",
+            heading: "Its state is unknown here".to_owned(),
+            because: "A newer version of Redial wrote it.".to_owned(),
+            remedy: "Open the console of a gateway of that version.".to_owned(),
+            ..Verdict::default()
+        },
     }
 }
 

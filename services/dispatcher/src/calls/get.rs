@@ -15,5 +15,5 @@ pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, A
     let _memory = context.bodies.memory(bytes).await;
     let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
     let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
-    call_view(record, request.language).map_err(|error| store_failed(&error))
+    Ok(call_view(record, request.language))
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::Utc;
 use redial_backoff::Backoff;
 use redial_engine::call::{CallEvent, succeeded};
 use redial_loops::Loops;
@@ -22,13 +23,15 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::decode::{Entry, Reported, decode};
+use self::decode::{Decoded, Entry, Reported, ResultMessage, decode};
 use crate::{context::Context, effects, pieces, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
 /// Batches stored at once.
 const CONCURRENT_BATCHES: usize = 3;
+/// A message that only a newer version can read is delivered again after this, perhaps to a dispatcher of that version.
+const LEFT: Duration = Duration::from_secs(5);
 /// Waits before a batch that could not be stored is tried again.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
@@ -76,31 +79,28 @@ async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut deliv
 }
 
 async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
-    let Some(reports) = until_all_stored(context, shutdown, &batch).await else {
+    let Some(decoded) = until_all_stored(context, shutdown, &batch).await else {
         for delivery in &batch {
             delivery.nak(Duration::ZERO).await;
         }
         return;
     };
-    for delivery in &batch {
-        delivery.ack().await;
+    decoded.tell_left(&batch);
+    for (message, delivery) in batch.iter().enumerate() {
+        if decoded.is_left(message) { delivery.nak(LEFT).await } else { delivery.ack().await }
     }
-    notify_workers(context, &reports).await;
+    notify_workers(context, &decoded.reports).await;
 }
 
-/// Stores what a batch of messages holds, and returns the reports. Waits for the database as long as it takes: a message
+/// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
-async fn until_all_stored(
-    context: &Context,
-    shutdown: &CancellationToken,
-    batch: &[Delivery],
-) -> Option<Vec<Reported>> {
-    let messages = batch.iter().map(|delivery| (delivery.subject(), &*delivery.payload));
-    let mut decoded = decode(messages, context.config.max_payload);
+async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
+    let now = Utc::now();
+    let mut decoded = decode(batch.iter().map(ResultMessage::from), now, context.config.max_payload);
     metrics().batch_size("ingest", decoded.reports.len());
     let unreadable = until_stored(shutdown, || store(context, &decoded.reports)).await?;
     for (entry, call) in unreadable {
-        decoded.reject_unreadable(entry, &call);
+        decoded.unreadable_call(entry, &call, ResultMessage::from(&batch[entry.message]), now);
     }
     let dead_letters = Mutex::new(decoded.dead_letters(batch));
     for letter in dead_letters.lock().await.iter() {
@@ -109,7 +109,7 @@ async fn until_all_stored(
     }
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
     until_stored(shutdown, keep).await?;
-    Some(decoded.reports)
+    Some(decoded)
 }
 
 /// Repeats what the database did not take; `None` if the shutdown came first.

@@ -8,7 +8,8 @@ use redial_engine::{
 };
 use redial_proto::{CallId, CallState};
 use redial_records::{CallFacts, Change, Transition};
-use redial_store::{LockedCalls, StoreError};
+use redial_store::{DueCalls, LockedCalls, StoreError};
+use redial_telemetry::set_aside;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -49,8 +50,11 @@ async fn wait(context: &Context, pause: Duration) {
 async fn sweep(context: &Context, shutdown: &CancellationToken) -> Result<Duration, StoreError> {
     for _ in 0..MAX_BATCHES {
         let began = Instant::now();
-        let locked = context.store.lock_due_calls(BATCH).await?;
+        let DueCalls { locked, unreadable } = context.store.lock_due_calls(BATCH).await?;
         answered(context, began);
+        if let Some(first) = unreadable.first() {
+            set_aside("calls", unreadable.len(), &first.call, &first.reason);
+        }
         let Some(locked) = locked else { break };
         let due = locked.calls().len();
         let transitions = plan(context, &locked);

@@ -6,6 +6,7 @@ use std::{
 };
 
 use redial_store::{StoreError, Tombstone};
+use redial_telemetry::set_aside;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -31,11 +32,14 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 
 async fn finish(context: &Context, shutdown: &CancellationToken) -> Result<(), StoreError> {
     let idle_ms = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
-    for tombstone in context.store.take_idle_erasures(idle_ms, AT_ONCE).await? {
+    for (erasure, tombstone) in context.store.take_idle_erasures(idle_ms, AT_ONCE).await? {
         if shutdown.is_cancelled() {
             return Ok(());
         }
-        go_on(context, tombstone).await?;
+        match tombstone {
+            Ok(tombstone) => go_on(context, tombstone).await?,
+            Err(why) => set_aside("erasures", 1, &erasure, &why),
+        }
     }
     Ok(())
 }

@@ -18,8 +18,8 @@ use redial_engine::{
 };
 use redial_proto::{CallId, SubmitStatus, TaskId};
 use redial_records::{Effect, Reach, TaskStatus, TaskTransition};
-use redial_store::{LockedTasks, Store, StoreError};
-use redial_telemetry::metrics;
+use redial_store::{LockedTasks, Store, StoreError, UnreadableTask};
+use redial_telemetry::{metrics, set_aside};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -122,13 +122,12 @@ impl Advancer {
             metrics().batch_size("advance", batch.len());
             match advance_together(&self.context, &batch, wait).await {
                 Ok(behind) => {
-                    batch.retain(|task| !behind.left.contains(task) && !behind.unreadable.contains(task));
+                    let unreadable: HashSet<TaskId> = behind.unreadable.iter().map(|one| one.task).collect();
+                    batch.retain(|task| !behind.left.contains(task) && !unreadable.contains(task));
                     for task in batch {
                         self.failing.succeeded(task);
                     }
-                    for task in behind.unreadable {
-                        self.failed(task, &"it cannot be read");
-                    }
+                    self.set_aside(&behind.unreadable);
                     for task in behind.left {
                         self.context.wake_set.wake(task);
                     }
@@ -136,9 +135,16 @@ impl Advancer {
                 // Fewer tasks at once would not help.
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => {
-                    if let [task] = batch[..] {
-                        self.failed(task, &error);
-                        continue;
+                    match batch[..] {
+                        [task] if error.is_unreadable() => {
+                            self.set_aside(&[UnreadableTask { task, reason: error.to_string() }]);
+                            continue;
+                        }
+                        [task] => {
+                            self.failed(task, &error);
+                            continue;
+                        }
+                        _ => {}
                     }
                     tracing::warn!(%error, tasks = batch.len(), "Failed to advance tasks together; dividing them");
                     let rest = batch.split_off(batch.len() / 2);
@@ -147,6 +153,16 @@ impl Advancer {
             }
         }
         Ok(())
+    }
+
+    /// Leaves tasks that this version cannot read alone for a while, as if they had failed: one of a newer version takes them.
+    fn set_aside(&self, unreadable: &[UnreadableTask]) {
+        for one in unreadable {
+            self.failing.failed(one.task, Instant::now());
+        }
+        if let Some(first) = unreadable.first() {
+            set_aside("tasks", unreadable.len(), &first.task, &first.reason);
+        }
     }
 
     fn failed(&self, task: TaskId, error: &dyn fmt::Display) {
@@ -160,7 +176,7 @@ struct Behind {
     /// Tasks that the transaction had no room for.
     left: HashSet<TaskId>,
     /// Tasks that this version cannot read.
-    unreadable: Vec<TaskId>,
+    unreadable: Vec<UnreadableTask>,
 }
 
 async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Result<Behind, StoreError> {
@@ -211,6 +227,7 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
             match one {
                 Planning::Done(planned) => plans.push(*planned),
                 Planning::Paused(one) => paused.push(*one),
+                Planning::SetAside { task, why } => behind.unreadable.push(UnreadableTask { task, reason: why }),
             }
         }
         planning = Vec::with_capacity(paused.len());

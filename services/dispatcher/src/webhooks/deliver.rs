@@ -117,10 +117,10 @@ async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<
     }
     let tasks: Vec<TaskId> = ids(&tasks).into_iter().map(TaskId).collect();
     if !tasks.is_empty() {
-        for (tenant, id, view) in context.store.task_views(&tasks).await? {
-            let conversation = view.as_ref().ok().map(|view| view.conversation.clone());
-            if is_own(id.0, &tenant) {
-                subjects.insert(id.0, Subject { data: payload::of_task(id, view)?, conversation });
+        for (tenant, view) in context.store.task_views(&tasks).await? {
+            let (id, conversation) = (view.task.0, Some(view.conversation.clone()));
+            if is_own(id, &tenant) {
+                subjects.insert(id, Subject { data: payload::of_task(view)?, conversation });
             }
         }
     }

@@ -5,7 +5,6 @@ use redial_store::{StoreError, audit::CallAudit};
 use redial_views::call_view;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use uuid::Uuid;
 
 /// The most bytes of the data of an event: a delivery's arguments hold it, with what else they need.
 const MAX_DATA: usize = 192 * 1024;
@@ -53,12 +52,7 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     let id = CallId(record.line.call);
     let (key, conversation) = (record.line.key.clone(), record.line.conversation.clone());
     let task = record.task.map(|task| task.task);
-    let view = match call_view(record, Language::default()) {
-        Ok(view) => view,
-        // A row of a newer version: whoever gets the event can still ask for it.
-        Err(StoreError::BadData(_)) => return raw(&unreadable("call", id.0, &format!("/v1/calls/{id}"))),
-        Err(error) => return Err(error),
-    };
+    let view = call_view(record, Language::default());
     let rest = Rest { link: format!("/v1/calls/{id}"), cut: Vec::new() };
     let mut data = CallData { view, key, conversation, task, rest };
     let cuts: [(&str, Shorten<CallView>); 6] = [
@@ -81,14 +75,8 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
 }
 
 /// The data of an event about a task.
-pub(super) fn of_task(id: TaskId, view: Result<TaskView, StoreError>) -> Result<Box<RawValue>, StoreError> {
-    let link = format!("/v1/tasks/{id}");
-    let view = match view {
-        Ok(view) => view,
-        // As with a call.
-        Err(StoreError::BadData(_)) => return raw(&unreadable("task", id.0, &link)),
-        Err(error) => return Err(error),
-    };
+pub(super) fn of_task(view: TaskView) -> Result<Box<RawValue>, StoreError> {
+    let link = format!("/v1/tasks/{}", view.task);
     let rest = Rest { link, cut: Vec::new() };
     let mut data = TaskData { view, rest };
     let cuts: [(&str, Shorten<TaskView>); 3] = [
@@ -107,10 +95,6 @@ pub(super) fn of_task(id: TaskId, view: Result<TaskView, StoreError>) -> Result<
     raw(&data)
 }
 
-fn unreadable(kind: &str, id: Uuid, link: &str) -> serde_json::Value {
-    serde_json::json!({ kind: id, "link": link, "cut": ["*"] })
-}
-
 fn raw(data: &impl Serialize) -> Result<Box<RawValue>, StoreError> {
     to_raw_value(data).map_err(|error| StoreError::BadData(error.to_string()))
 }
@@ -118,6 +102,7 @@ fn raw(data: &impl Serialize) -> Result<Box<RawValue>, StoreError> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use uuid::Uuid;
 
     use super::*;
 
@@ -130,16 +115,7 @@ mod tests {
     }
 
     fn data(of: TaskView) -> Value {
-        serde_json::from_str(of_task(of.task, Ok(of)).unwrap().get()).unwrap()
-    }
-
-    #[test]
-    fn a_task_that_cannot_be_read_is_named() {
-        let id = TaskId(Uuid::from_u128(1));
-        let data = of_task(id, Err(StoreError::BadData("a state of a newer version".to_owned()))).unwrap();
-        let link = format!("/v1/tasks/{id}");
-        assert_eq!(serde_json::from_str::<Value>(data.get()).unwrap(), json!({"task": id, "link": link, "cut": ["*"]}));
-        assert!(of_task(id, Err(StoreError::Timeout(std::time::Duration::ZERO))).is_err(), "it is tried again");
+        serde_json::from_str(of_task(of).unwrap().get()).unwrap()
     }
 
     #[test]

@@ -123,7 +123,7 @@ const REGISTRY_AGE: Duration = Duration::from_secs(1);
 
 fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
     let caller = serve::worker_caller(request)?;
-    let claim: ClaimRequest = serve::decode(&request.payload)?;
+    let claim: ClaimRequest = serve::of_worker(request)?;
     serve::check_own(&caller, &claim.worker)?;
     if claim.jobs.len() > limits::MAX_CLAIM {
         let message = format!("jobs holds {} entries; allowed: {}", claim.jobs.len(), limits::MAX_CLAIM);

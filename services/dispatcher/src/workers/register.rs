@@ -10,7 +10,8 @@ use chrono::Datelike as _;
 use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, pinning::judge, tools::MAX_SCHEMAS, view::READ_RESULT};
 use redial_proto::{
-    ApiError, Code, Registered, Registration, WorkerCaller, limits, subjects, tool::check_name, turn, webhook,
+    ApiError, Code, ContractRange, Registered, Registration, WorkerCaller, contract::Disagreement, limits, subjects,
+    tool::check_name, turn, webhook,
 };
 use redial_queue::QueueError;
 use redial_store::{FullPool, StoreError};
@@ -27,6 +28,7 @@ pub(crate) async fn register(
     registration: Registration,
 ) -> Result<Registered, ApiError> {
     check_own(&caller, &registration.worker)?;
+    let contract = agree(&registration)?;
     check_pools(&caller, &registration)?;
     check_aside(&context, &caller, &registration).await?;
     let accept_all = context.config.accept_tools;
@@ -77,7 +79,25 @@ pub(crate) async fn register(
         tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
     }
     shorten(&mut registered.waiting);
-    Ok(Registered { consumers: registered.consumers, waiting: registered.waiting })
+    Ok(Registered { contract, consumers: registered.consumers, waiting: registered.waiting })
+}
+
+/// The version of the contract that this dispatcher and the worker both work with; an error says which of the two is too old.
+fn agree(registration: &Registration) -> Result<u32, ApiError> {
+    let (ours, theirs) = (ContractRange::OURS, registration.contract);
+    ours.agree(theirs).map_err(|disagreement| {
+        let remedy = match disagreement {
+            Disagreement::TooOld => "the worker is too old: start one of a newer version",
+            Disagreement::TooNew => "the worker is too new: replace the dispatchers first",
+        };
+        let (worker, version) = (&registration.worker, limits::shorten(&registration.version, 50));
+        tracing::warn!(%worker, version, ?theirs, ?ours, "Refused a worker whose version does not fit");
+        let message = format!(
+            "this dispatcher works with versions {} to {} of the contract, the worker (version {version:?}) with {} to {}; {remedy}",
+            ours.oldest, ours.newest, theirs.oldest, theirs.newest
+        );
+        ApiError::new(Code::IncompatibleVersion, message)
+    })
 }
 
 /// Bytes of reasons in a reply, which must fit into a message as the registration did. The others are with `redial tools`.
@@ -268,6 +288,7 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
             version: String::new(),
+            contract: ContractRange::OURS,
             host: None,
             packs: false,
             tools: (0..count).map(costly).collect(),
@@ -288,6 +309,7 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
             version: String::new(),
+            contract: ContractRange::OURS,
             host: None,
             packs: false,
             tools: vec![tool("a", "default")],

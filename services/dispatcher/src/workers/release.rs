@@ -6,6 +6,7 @@ use redial_engine::call::CallEvent;
 use redial_proto::{ApiError, Code, GrantRef, ReleaseReply, ReleaseRequest, WorkerCaller, WorkerId, limits};
 use redial_records::Transition;
 use redial_store::Loaded;
+use redial_telemetry::set_aside;
 
 use crate::{
     context::Context,
@@ -56,8 +57,8 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
 async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let Loaded { calls, unreadable } = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
-    for call in unreadable {
-        tracing::error!(call = %call.call, reason = call.reason, "Failed to release a call that cannot be read");
+    if let Some(first) = unreadable.first() {
+        set_aside("releases", unreadable.len(), &first.call, &first.reason);
     }
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
     let held = calls.iter().filter(|call| {

@@ -112,8 +112,8 @@ impl CallEvents {
         let not_found = || Problem::new(Code::CallNotFound, format!("no call {} is on record", self.call));
         let record = record.ok_or_else(not_found)?;
         let ended = record.attempts_made.iter().filter(|attempt| attempt.ended_at.is_some());
-        let ended = ended.map(attempt_view).collect::<Result<_, _>>()?;
-        Ok(Look { ended, view: call_view(record, Language::default())? })
+        let ended = ended.map(attempt_view).collect();
+        Ok(Look { ended, view: call_view(record, Language::default()) })
     }
 
     fn show(&mut self, look: Look, page: &mut Page) -> Result<Progress, Problem> {

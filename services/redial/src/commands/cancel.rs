@@ -64,6 +64,7 @@ fn of_task(id: Uuid, state: TaskState) -> String {
             format!("task {id} will be cancelled once its running calls have stopped: redial watch {id}")
         }
         TaskState::Cancelled => format!("task {id} is cancelled"),
+        TaskState::Other => format!("task {id} is in a state of a newer version of Redial"),
         TaskState::Succeeded | TaskState::Failed => format!("task {id} had already ended: {state}"),
     }
 }

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::output;
 
+/// The text of what this version cannot read.
+const UNKNOWN: &str = "a newer version of Redial recorded something that this one does not know";
+
 /// Which parts of a model's message were printed while the model wrote it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Printed {
@@ -51,6 +54,7 @@ impl TaskTimeline {
             TaskInput::CancelRequested => {
                 Entry::new("cancel", Ink::Yellow, "requested").drawn(Drawing::From(Party::User))
             }
+            TaskInput::Unknown => Entry::new("unknown", Ink::Red, UNKNOWN),
             TaskInput::CallEnded { .. } | TaskInput::Woken => return None,
         })
     }
@@ -262,6 +266,7 @@ fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
             };
             note(state.as_str(), ink, format!("{code}{message}"))
         }
+        TaskDecision::Unknown => note("unknown", Ink::Red, UNKNOWN.to_owned()),
         TaskDecision::Message { .. } | TaskDecision::Run { .. } | TaskDecision::Answered { .. } => return None,
     })
 }

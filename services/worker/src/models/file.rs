@@ -49,8 +49,9 @@ impl Handler for ModelHandler {
 
 fn request(arguments: &RawValue) -> Result<TurnRequest, Failure> {
     serde_json::from_str(arguments.get()).map_err(|error| {
-        let message = format!("the arguments are not a request to a model: {error}");
-        Failure::new(ErrorClass::Internal, message).without_effect()
+        // A newer dispatcher wrote it: the attempts after this one may reach a newer worker.
+        let message = format!("this version of the worker cannot read the request to the model: {error}");
+        Failure::new(ErrorClass::Unavailable, message).without_effect()
     })
 }
 

@@ -8,9 +8,9 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
-    CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job, JobRef,
-    PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId, ToolEffect,
-    WorkerId,
+    CONTRACT, CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job,
+    JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
+    ToolEffect, WorkerId,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
@@ -297,7 +297,7 @@ impl Responder {
                 let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
                 consumers.extend(named);
                 self.record(Received::Registration(registration));
-                request.reply(&Registered { consumers, waiting }).await;
+                request.reply(&Registered { contract: CONTRACT, consumers, waiting }).await;
             }
             ControlVerb::Claim => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();

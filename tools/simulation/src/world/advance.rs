@@ -123,6 +123,8 @@ impl World {
             let paused = match planning {
                 Planning::Done(planned) => break planned,
                 Planning::Paused(paused) => paused,
+                // The simulation has one version.
+                Planning::SetAside { why, .. } => unreachable!("a task cannot be read: {why}"),
             };
             let known = match paused.needs() {
                 Needs::Conversation(reach) => {

@@ -1,4 +1,4 @@
-//! The end of a task whose record cannot be read. That is a bug: the task fails loudly, and its conversation stays
+//! The end of a task whose record cannot be read, and whose user does not want to wait for a version that can: its conversation stays
 //! valid.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,9 @@ pub(super) fn reach() -> Reach {
 /// Ends the task. Calls of its own last assistant message that have no answer are answered now.
 pub(super) fn give_up(record: &TaskRecord, conversation: &ReadConversation, why: &str) -> TaskTransition {
     let outcome = TaskOutcome {
-        state: TaskState::Failed,
-        code: TaskCode::Internal,
-        message: Some(format!("Redial failed: {why}")),
+        state: TaskState::Cancelled,
+        code: TaskCode::Cancelled,
+        message: Some(format!("it was cancelled, and a version of Redial ended it that cannot read it: {why}")),
         answer: None,
     };
     TaskTransition {
@@ -42,7 +42,10 @@ fn missing_answers(record: &TaskRecord, conversation: &ReadConversation) -> Vec<
     };
     let open = (last.seq + 1..).zip(&last.message.calls).filter(|(seq, _)| !taken.contains(seq));
     // Whether the calls did their work is unknown, so the effect is left possible.
-    let failure = Failure::new(ErrorClass::Internal, "the task that asked for it was ended by a failure of Redial");
+    let failure = Failure::new(
+        ErrorClass::Internal,
+        "the task that asked for it was cancelled, and a version of Redial ended it that cannot read it",
+    );
     let templates = BTreeMap::new();
     let words = Words { language: record.language, templates: &templates };
     let answer = |tool: &str, id: &str| Message {

@@ -1,21 +1,58 @@
-//! Reads reports out of messages. What cannot be taken is kept with its message, as one dead letter.
+//! Reads reports out of messages. What cannot be taken is kept with its message, as one dead letter; a message that a newer version can
+//! take is left to it.
 
 use std::collections::{BTreeMap, HashSet};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     ApiError, Code, ErrorClass, Failure, GrantRef, Outcome, Report, ReportBatch, WorkerId, limits,
     subjects::results_identity,
 };
 use redial_queue::Delivery;
 use redial_store::{DeadLetter, Rejections, UnreadableCall};
+use redial_telemetry::set_aside;
 
 use crate::error;
+
+/// How long a message may be left to a dispatcher of a newer version, counted from when it was sent. Afterwards what this version cannot
+/// read of it is wrong like anything else: nobody else has read it, and it must not stay on the stream without an end.
+const MAY_BE_LEFT: TimeDelta = TimeDelta::hours(1);
 
 /// What a batch of messages holds.
 pub(super) struct Decoded {
     pub(super) reports: Vec<Reported>,
     /// What is wrong, by the position of its message in the batch.
-    pub(super) rejected: BTreeMap<usize, Rejections>,
+    rejected: BTreeMap<usize, Rejections>,
+    /// What only a newer version can read, by the position of its message. The rest of these messages is stored; a newer version
+    /// finds it on record.
+    left: BTreeMap<usize, String>,
+}
+
+/// A message of the result stream.
+#[derive(Clone, Copy)]
+pub(super) struct ResultMessage<'a> {
+    pub(super) subject: &'a str,
+    pub(super) payload: &'a [u8],
+    /// Its sender is of a newer version.
+    pub(super) is_newer: bool,
+    pub(super) sent_at: DateTime<Utc>,
+}
+
+impl<'a> From<&'a Delivery> for ResultMessage<'a> {
+    fn from(delivery: &'a Delivery) -> Self {
+        Self {
+            subject: delivery.subject(),
+            payload: &delivery.payload,
+            is_newer: delivery.is_newer(),
+            sent_at: delivery.stored_at,
+        }
+    }
+}
+
+impl ResultMessage<'_> {
+    fn may_be_left(&self, now: DateTime<Utc>) -> bool {
+        now - self.sent_at < MAY_BE_LEFT
+    }
 }
 
 /// One report, ready to be stored.
@@ -29,21 +66,26 @@ pub(super) struct Reported {
 }
 
 /// Where a report stands: its message in the batch, and its position in the message.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    message: usize,
+    pub(super) message: usize,
     position: usize,
 }
 
 /// Reads messages. An output of more than `most` bytes becomes an error.
-pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>, most: usize) -> Decoded {
-    let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new() };
+pub(super) fn decode<'a>(
+    messages: impl Iterator<Item = ResultMessage<'a>>,
+    now: DateTime<Utc>,
+    most: usize,
+) -> Decoded {
+    let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new(), left: BTreeMap::new() };
     let mut seen = HashSet::new();
-    for (message, (subject, payload)) in messages.enumerate() {
-        let batch: ReportBatch = match serde_json::from_slice(payload) {
+    for (message, result) in messages.enumerate() {
+        let (subject, is_left) = (result.subject, result.is_newer && result.may_be_left(now));
+        let batch: ReportBatch = match serde_json::from_slice(result.payload) {
             Ok(batch) => batch,
             Err(error) => {
-                decoded.reject(message, None, format!("not a batch of reports: {error}"));
+                decoded.unreadable(message, None, is_left, format!("not a batch of reports: {error}"));
                 continue;
             }
         };
@@ -66,7 +108,7 @@ pub(super) fn decode<'a>(messages: impl Iterator<Item = (&'a str, &'a [u8])>, mo
                     let (worker, entry) = (batch.worker.clone(), Entry { message, position });
                     decoded.reports.push(Reported { grant, worker, duration_ms, outcome, entry });
                 }
-                Err(error) => decoded.reject(message, Some(position), format!("not a report: {error}")),
+                Err(error) => decoded.unreadable(message, Some(position), is_left, format!("not a report: {error}")),
             }
         }
     }
@@ -78,19 +120,50 @@ impl Decoded {
         self.rejected.entry(message).or_default().add(position, &ApiError::new(Code::InvalidMessage, why));
     }
 
-    /// Rejects a report of a call whose row cannot be read.
-    pub(super) fn reject_unreadable(&mut self, entry: Entry, call: &UnreadableCall) {
-        let rejections = self.rejected.entry(entry.message).or_default();
-        rejections.add(Some(entry.position), &error::unreadable(call));
+    /// Leaves a message to a newer version, or rejects what this one cannot read of it.
+    fn unreadable(&mut self, message: usize, position: Option<usize>, is_left: bool, why: String) {
+        if is_left {
+            self.left.entry(message).or_insert(why);
+        } else {
+            self.reject(message, position, why);
+        }
     }
 
-    /// One dead letter for each message in which something was rejected.
+    /// A report of a call whose row cannot be read, in a message that was sent then: a newer version wrote the row.
+    pub(super) fn unreadable_call(
+        &mut self,
+        entry: Entry,
+        call: &UnreadableCall,
+        message: ResultMessage<'_>,
+        now: DateTime<Utc>,
+    ) {
+        self.reports.retain(|report| report.entry != entry);
+        if message.may_be_left(now) {
+            self.left.entry(entry.message).or_insert_with(|| format!("call {}: {}", call.call, call.reason));
+        } else {
+            self.rejected.entry(entry.message).or_default().add(Some(entry.position), &error::unreadable(call));
+        }
+    }
+
+    /// Whether this message is left to a newer version.
+    pub(super) fn is_left(&self, message: usize) -> bool {
+        self.left.contains_key(&message)
+    }
+
+    /// Tells operators what is left to a newer version.
+    pub(super) fn tell_left(&self, batch: &[Delivery]) {
+        if let Some((message, why)) = self.left.first_key_value() {
+            set_aside("reports", self.left.len(), &batch[*message].subject(), why);
+        }
+    }
+
+    /// One dead letter for each message in which something was rejected, unless a newer version will do that.
     pub(super) fn dead_letters(&self, batch: &[Delivery]) -> Vec<DeadLetter> {
         let letter = |(message, rejections): (&usize, &Rejections)| {
             let delivery = &batch[*message];
             DeadLetter::of_results(delivery.subject(), delivery.payload.to_vec(), rejections.clone())
         };
-        self.rejected.iter().map(letter).collect()
+        self.rejected.iter().filter(|(message, _)| !self.is_left(**message)).map(letter).collect()
     }
 }
 
@@ -134,9 +207,33 @@ mod tests {
             json!({"worker": "tools-000000000001", "reports": reports}).to_string()
         };
         let (most, more) = (message(256), message(257));
-        let subject = "redial.results.tools";
-        let decoded = decode([(subject, most.as_bytes()), (subject, more.as_bytes())].into_iter(), limits::MAX_PAYLOAD);
+        let decoded = decode([sent(&most, false), sent(&more, false)].into_iter(), Utc::now(), limits::MAX_PAYLOAD);
         assert_eq!(decoded.reports.len(), 256);
         assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [1]);
+    }
+
+    fn sent(payload: &str, is_newer: bool) -> ResultMessage<'_> {
+        let subject = "redial.results.tools";
+        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now() }
+    }
+
+    #[test]
+    fn what_a_newer_version_can_read_is_left_to_it_for_an_hour() {
+        let report = |class: &str| {
+            json!({
+                "call": Uuid::now_v7(), "attempt": 1, "claim": Uuid::now_v7(), "duration_ms": 1, "mood": "calm",
+                "error": {"class": class, "message": ""},
+            })
+        };
+        let odd = json!({"worker": "tools-000000000001", "reports": [report("tired"), report("auth")]}).to_string();
+        let (other, now) = (r#"{"v2":[]}"#.to_owned(), Utc::now());
+        let messages = [sent(&odd, true), sent(&other, true), sent(&odd, false)];
+        let decoded = decode(messages.into_iter(), now, limits::MAX_PAYLOAD);
+        let classes: Vec<_> = decoded.reports.iter().map(|report| report.entry.message).collect();
+        assert_eq!(classes, [0], "what can be read is taken, once");
+        assert_eq!(decoded.left.into_keys().collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [2], "of an own version it is wrong");
+        let later = decode(messages.into_iter(), now + MAY_BE_LEFT + TimeDelta::seconds(1), limits::MAX_PAYLOAD);
+        assert_eq!((later.left.len(), later.rejected.len()), (0, 3));
     }
 }

@@ -160,7 +160,7 @@ pub(super) async fn list(
     let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
     let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
     let lines = gateway.store.call_lines(&ids).await?;
-    let calls = lines.into_iter().map(item).collect::<Result<_, Problem>>()?;
+    let calls = lines.into_iter().map(item).collect();
     let next = found.last.filter(|_| !found.ended);
     let searched = SearchedPart { calls: found.looked, back_to: found.back_to, complete: found.ended };
     Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
@@ -207,15 +207,12 @@ pub(super) fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search
     })
 }
 
-pub(super) fn item(line: CallLine) -> Result<CallItem, Problem> {
-    let bad = |what: String| {
-        tracing::error!(call = %line.call, what, "Found a call that this version cannot read");
-        Problem::new(redial_proto::Code::Internal, format!("this version of Redial cannot read call {}", line.call))
-    };
-    Ok(CallItem {
+pub(super) fn item(line: CallLine) -> CallItem {
+    CallItem {
         call: CallId(line.call),
-        state: line.state.parse().map_err(bad)?,
-        class: line.class.as_deref().map(str::parse).transpose().map_err(bad)?,
+        state: CallState::shown(&line.state),
+        // One of a newer version has no name here; the message says what it is.
+        class: line.class.as_deref().and_then(|class| class.parse().ok()),
         tool: line.tool,
         message: line.message,
         attempts: u32::try_from(line.attempts).unwrap_or(0),
@@ -227,5 +224,5 @@ pub(super) fn item(line: CallLine) -> Result<CallItem, Problem> {
         key: line.key,
         last_worker: line.last_worker,
         redriven_as: line.redriven_as.map(CallId),
-    })
+    }
 }

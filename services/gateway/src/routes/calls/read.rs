@@ -1,7 +1,7 @@
 //! Reads what is on record of a call.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, CallView, Code, Language, TaskId, ToolEffect};
+use redial_proto::{CallId, CallState, CallView, Code, Language, TaskId, ToolEffect};
 use redial_store::audit::{CallAudit, LateRecord};
 use redial_views::{Ran, call_view, ran};
 use schemars::JsonSchema;
@@ -79,7 +79,7 @@ impl CallRecord {
             outcome: late.outcome.clone(),
         };
         let effect = record.effect.parse().map_err(redial_store::StoreError::BadData)?;
-        let state = line.state.parse().map_err(redial_store::StoreError::BadData)?;
+        let state = CallState::shown(&line.state);
         let attempts = u32::try_from(line.attempts).unwrap_or(0);
         Ok(Self {
             arguments: record.arguments.clone(),
@@ -96,7 +96,7 @@ impl CallRecord {
             redrive_of,
             redriven_as,
             late_reports: record.late_reports.iter().map(late).collect(),
-            view: call_view(record, language)?,
+            view: call_view(record, language),
         })
     }
 }
@@ -108,7 +108,7 @@ pub(super) async fn read(
     call: CallId,
     language: Language,
 ) -> Result<CallView, Problem> {
-    Ok(call_view(audit(gateway, who, call).await?, language)?)
+    Ok(call_view(audit(gateway, who, call).await?, language))
 }
 
 /// The same with everything on record.

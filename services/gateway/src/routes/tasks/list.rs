@@ -130,14 +130,13 @@ async fn views(
     let (mut views, mut bytes, mut last) = (Vec::new(), 0, None);
     for some in tasks.chunks(AT_ONCE) {
         let mut read = gateway.store.task_views(some).await?;
-        read.sort_by_key(|(_, task, _)| Reverse(*task));
-        for (_, task, view) in read.into_iter().filter(|(tenant, ..)| tenant == who.tenant.as_str()) {
-            let view = view?;
+        read.sort_by_key(|(_, view)| Reverse(view.task));
+        for (_, view) in read.into_iter().filter(|(tenant, _)| tenant == who.tenant.as_str()) {
             bytes += serde_json::to_vec(&view).map_or(0, |json| json.len());
             if bytes > BYTES && !views.is_empty() {
                 return Ok((views, last));
             }
-            last = Some(task);
+            last = Some(view.task);
             views.push(view);
         }
     }

@@ -1,0 +1,28 @@
+"""Which messages are of a newer version."""
+
+import unittest
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from redial._claim import is_newer
+from redial._version import CONTRACT, OLDEST_CONTRACT
+
+
+def message(said: str | None) -> Msg:
+    headers = None if said is None else {"redial-contract": said}
+    return Msg(_client=Client(), subject="redial.jobs.default.tool", data=b"{}", headers=headers)
+
+
+class Versions(unittest.TestCase):
+    def test_only_a_larger_number_is_newer(self) -> None:
+        self.assertTrue(is_newer(message(str(CONTRACT + 1))))
+        for said in (None, str(CONTRACT), "new", "-1", "", "\u0662"):
+            self.assertFalse(is_newer(message(said)), said)
+
+    def test_it_works_with_its_own_version(self) -> None:
+        self.assertLessEqual(OLDEST_CONTRACT, CONTRACT)
+
+
+if __name__ == "__main__":
+    unittest.main()
