@@ -215,7 +215,7 @@ async fn a_huge_result_is_shortened_and_read_on() {
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid() {
+async fn a_task_that_cannot_be_read_ends_when_it_is_cancelled_and_leaves_the_conversation_valid() {
     let mut stack = Stack::start().await;
     let hold = "/nowhere/at/all";
     let replies = vec![calls([("act", json!({"hold": hold})), ("act", json!({"n": 2, "fail": "auth"}))]), says("on")];
@@ -232,8 +232,9 @@ async fn a_row_that_cannot_be_read_ends_loudly_and_leaves_the_conversation_valid
     .await;
     let broken = "UPDATE tasks SET progress = '{\"turns\": \"x\"}', wake_at = clock_timestamp() WHERE id = $1";
     sqlx::query(broken).bind(id.0).execute(stack.db()).await.unwrap();
+    stack.cancel_task(id).await;
     let report = stack.task_ended(id).await;
-    assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::Internal)));
+    assert_eq!((report.task.state, report.task.code), (TaskState::Cancelled, Some(TaskCode::Cancelled)));
     let answers = "SELECT seq, class FROM messages WHERE task_id = $1 AND role = 'tool' ORDER BY seq";
     let answers: Vec<(i32, Option<String>)> = sqlx::query_as(answers).bind(id.0).fetch_all(stack.db()).await.unwrap();
     assert_eq!(answers, [(3, Some("internal".to_owned())), (4, Some("auth".to_owned()))]);

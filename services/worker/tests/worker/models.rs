@@ -147,9 +147,9 @@ async fn models_of_a_file_run_like_tools() {
     dispatcher.script().arguments = None;
     dispatcher.submit_many("models", "model-parrot", 1, 2).await;
     let error = dispatcher.report().await.error.unwrap();
-    assert_eq!((error.class, error.effect_possible), (ErrorClass::Internal, false));
+    assert_eq!((error.class, error.effect_possible), (ErrorClass::Unavailable, false));
     assert!(
-        error.message.starts_with("the arguments are not a request to a model: missing field"),
+        error.message.starts_with("this version of the worker cannot read the request to the model: missing field"),
         "{}",
         error.message
     );
