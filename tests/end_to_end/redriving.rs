@@ -112,7 +112,8 @@ async fn an_ended_call_refuses_every_change() {
     stack.cancel(ended[2]).await;
     for call in ended {
         stack.ended(call).await;
-        for change in ["state = 'ready'", "attempt = attempt + 1", "message = NULL", "worker = 'me'"] {
+        let opened = "state = 'ready', wake_at = clock_timestamp(), finished_at = NULL";
+        for change in [opened, "attempt = attempt + 1", "message = NULL", "worker = 'me'"] {
             let statement = format!("UPDATE calls SET {change} WHERE id = '{call}'");
             let refused = sqlx::query(sqlx::AssertSqlSafe(statement)).execute(stack.db()).await.unwrap_err();
             assert!(refused.to_string().contains("ended calls never change"), "{change}: {refused}");

@@ -96,11 +96,7 @@ const NONE: Mutation = Mutation {
 pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "results are ingested without the fencing token",
-        statements: &[
-            ("AND c.attempt = i.was_attempt", ""),
-            ("AND (i.was_worker IS NULL OR c.worker = i.was_worker)", ""),
-            ("AND (i.was_claim IS NULL OR c.claim_id = i.was_claim)", ""),
-        ],
+        statements: &[("AND c.attempt = i.was_attempt AND c.worker = i.was_worker AND c.claim_id = i.was_claim", "")],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
         scenario: Scenario::StaleResult,
@@ -154,7 +150,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     },
     Mutation {
         name: "a result that arrives twice is ingested twice",
-        statements: &[("AND c.state = i.was_state", "")],
+        statements: &[("AND c.state = 'running' AND c.attempt = i.was_attempt", "AND c.attempt = i.was_attempt")],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
         scenario: Scenario::ResultTwice,

@@ -24,7 +24,7 @@ WITH changed AS (
             cancel, class, message,
             audit, duration_ms, audit_class, audit_message, audit_details, retry_at, output, answered_by),
         (SELECT clock_timestamp() AS now) t
-    WHERE c.id >= $25 AND c.id = ANY (ARRAY[i.id])
+    WHERE (c.id = $25 OR c.id > $25) AND c.id = ANY (ARRAY[i.id])
         AND c.state = i.was_state
         AND c.attempt = i.was_attempt
         AND (i.was_worker IS NULL OR c.worker = i.was_worker)

@@ -16,7 +16,7 @@ SET state = 'running',
     backlog_at = NULL
 FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[], $6::text[]) AS i (id, attempt, claim_id, worker, tool),
     (SELECT clock_timestamp() AS now) t
-WHERE c.id >= $7 AND c.id = ANY (ARRAY[i.id])
+WHERE (c.id = $7 OR c.id > $7) AND c.id = ANY (ARRAY[i.id])
     AND (c.tool = i.tool) IS TRUE
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
     AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now

@@ -4,11 +4,13 @@ mod apply;
 mod backlog;
 mod claim;
 mod due;
+mod facts;
 mod give_up;
 mod late_reports;
 mod load;
 mod renew;
 mod submit;
+mod succeed;
 
 pub(crate) use backlog::{Checks, take};
 pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};

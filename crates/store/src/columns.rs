@@ -37,6 +37,12 @@ pub(crate) fn column<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> T) -> Vec
     rows.iter().map(field).collect()
 }
 
+/// The same for a field that often no row has: then nothing is sent for it, and UNNEST fills it up with NULLs.
+pub(crate) fn sparse<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> Option<T>) -> Vec<Option<T>> {
+    let column = column(rows, field);
+    if column.iter().any(Option::is_some) { column } else { Vec::new() }
+}
+
 /// The least of the ids of a statement. Postgres leaves out the partitions below it before it begins; without it, it prepares each of
 /// them for each statement (measured with 14 partitions: 0.18 ms instead of 0.13 ms to claim a call).
 pub(crate) fn lowest(ids: &[Uuid]) -> Uuid {

@@ -187,6 +187,11 @@ impl StoreError {
         matches!(self, Self::BadData(_) | Self::Sql(sqlx::Error::Decode(_)))
     }
 
+    /// True if what was to be written is on record already.
+    pub(crate) fn is_unique_violation(&self) -> bool {
+        matches!(self, Self::Sql(sqlx::Error::Database(db)) if db.is_unique_violation())
+    }
+
     /// True if Postgres cannot be reached or does not work: nothing that is asked for would succeed now.
     pub fn is_outage(&self) -> bool {
         let is_conflict = match self {

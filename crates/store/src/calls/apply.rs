@@ -1,23 +1,31 @@
 //! Writes transitions of calls, and the attempts that they end.
 
-use redial_proto::{CallId, ClaimId, Failure, TaskId, WorkerId};
+use redial_proto::{Failure, WorkerId};
 use redial_records::{Backlog, CallFacts, Change, EndedAttempt, Time, Transition};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::{
+    facts::{RawFacts, facts},
+    succeed::{Success, succeed},
+};
 use crate::{
     StoreError,
-    columns::{bigint, clean, column, int, json_list, lowest, uint},
+    columns::{bigint, clean, column, int, json_list, lowest, sparse},
     connect::Store,
 };
 
 impl Store {
     /// Writes transitions, one per call at most, in one statement; returns what those that happened left on record.
     pub async fn apply(&self, transitions: &[Transition]) -> Result<Vec<CallFacts>, StoreError> {
+        let successes: Option<Vec<Success<'_>>> = transitions.iter().map(Success::of).collect();
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let rows = apply(&mut db, transitions).await?;
+                let rows = match &successes {
+                    Some(successes) => succeed(&mut db, successes).await?,
+                    None => apply(&mut db, transitions).await?,
+                };
                 Ok(db.done(rows))
             })
             .await?;
@@ -36,29 +44,29 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
         &ids,
         &column(&rows, |row| row.transition.guard.state.as_str()) as &[&str],
         &column(&rows, |row| int(row.transition.guard.attempt)),
-        &column(&rows, |row| row.transition.guard.worker.as_ref().map(WorkerId::as_str)) as &[Option<&str>],
-        &column(&rows, |row| row.transition.guard.claim.map(|claim| claim.0)) as &[Option<Uuid>],
-        &column(&rows, |row| row.transition.guard.cancel_requested) as &[Option<bool>],
+        &sparse(&rows, |row| row.transition.guard.worker.as_ref().map(WorkerId::as_str)) as &[Option<&str>],
+        &sparse(&rows, |row| row.transition.guard.claim.map(|claim| claim.0)) as &[Option<Uuid>],
+        &sparse(&rows, |row| row.transition.guard.cancel_requested) as &[Option<bool>],
         &column(&rows, |row| row.transition.state().as_str()) as &[&str],
         &column(&rows, |row| int(row.transition.attempt())),
         &column(&rows, |row| row.transition.state().is_terminal()),
-        &column(&rows, |row| row.wake_at) as &[Option<Time>],
-        &column(&rows, |row| row.deadline_at) as &[Option<Time>],
+        &sparse(&rows, |row| row.wake_at) as &[Option<Time>],
+        &sparse(&rows, |row| row.deadline_at) as &[Option<Time>],
         &column(&rows, |row| row.backlog.is_some()),
         &column(&rows, |row| row.backlog == Some(Backlog::Retry)),
         &column(&rows, |row| row.cancel),
-        &column(&rows, |row| row.failure.map(|failure| failure.class.as_str())) as &[Option<&str>],
-        &column(&rows, |row| row.failure.map(|failure| clean(&failure.message))) as &[Option<String>],
+        &sparse(&rows, |row| row.failure.map(|failure| failure.class.as_str())) as &[Option<&str>],
+        &sparse(&rows, |row| row.failure.map(|failure| clean(&failure.message))) as &[Option<String>],
         &column(&rows, |row| row.ended.is_some()),
-        &column(&rows, |row| row.ended.and_then(|ended| ended.duration_ms).map(bigint)) as &[Option<i64>],
-        &column(&rows, |row| row.ended_failure().map(|failure| failure.class.as_str())) as &[Option<&str>],
-        &column(&rows, |row| row.ended_failure().map(|failure| clean(&failure.for_the_record())))
+        &sparse(&rows, |row| row.ended.and_then(|ended| ended.duration_ms).map(bigint)) as &[Option<i64>],
+        &sparse(&rows, |row| row.ended_failure().map(|failure| failure.class.as_str())) as &[Option<&str>],
+        &sparse(&rows, |row| row.ended_failure().map(|failure| clean(&failure.for_the_record())))
             as &[Option<String>],
-        &column(&rows, |row| row.ended_failure().and_then(|failure| json_list(&failure.details)))
+        &sparse(&rows, |row| row.ended_failure().and_then(|failure| json_list(&failure.details)))
             as &[Option<String>],
-        &column(&rows, |row| row.retry_at) as &[Option<Time>],
-        &column(&rows, Row::output) as &[Option<&str>],
-        &column(&rows, |row| row.answered_by) as &[Option<&str>],
+        &sparse(&rows, |row| row.retry_at) as &[Option<Time>],
+        &sparse(&rows, Row::output) as &[Option<&str>],
+        &sparse(&rows, |row| row.answered_by) as &[Option<&str>],
         lowest(&ids),
     )
     .fetch_all(db)
@@ -119,41 +127,4 @@ impl<'a> Row<'a> {
     fn output(&self) -> Option<&'a str> {
         self.ended?.result.as_deref().ok()
     }
-}
-
-/// What the statement returns.
-pub(super) struct RawFacts {
-    id: Uuid,
-    attempt: i32,
-    tool: String,
-    tenant: String,
-    traceparent: Option<String>,
-    notify: bool,
-    worker: Option<String>,
-    claim_id: Option<Uuid>,
-    submitted_at: Time,
-    at: Time,
-    notified_task: Option<Uuid>,
-}
-
-/// The changes are committed, so an unreadable value must not hide them: what follows from it is left out instead.
-pub(super) fn facts(rows: Vec<RawFacts>) -> Vec<CallFacts> {
-    let facts = rows.into_iter().map(|row| {
-        let call = CallId(row.id);
-        let unreadable = |reason: &String| tracing::error!(%call, reason, "Ignored the unreadable worker of a call");
-        CallFacts {
-            call,
-            attempt: uint(row.attempt),
-            tool: row.tool,
-            tenant: row.tenant,
-            traceparent: row.traceparent,
-            notify: row.notify,
-            worker: row.worker.and_then(|worker| worker.parse().inspect_err(unreadable).ok()),
-            claim: row.claim_id.map(ClaimId),
-            submitted_at: row.submitted_at,
-            at: row.at,
-            task: row.notified_task.map(TaskId),
-        }
-    });
-    facts.collect()
 }

@@ -8,7 +8,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    apply::{apply, facts},
+    apply::apply,
+    facts::facts,
     load::{Loaded, RawCall, UnreadableCall},
 };
 use crate::{

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError, Time,
-    columns::{bigint, clean, column, int, json_list},
+    columns::{bigint, clean, column, int, json_list, sparse},
     connect::Store,
 };
 
@@ -56,6 +56,18 @@ impl Store {
     /// `check_after_ms`: how long a job may stay unclaimed before the sweeper checks it.
     pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
         let rows: Vec<&NewCall> = calls.iter().collect();
+        if rows.iter().all(|call| is_bare(call)) {
+            let written = self.run_again(|| async {
+                let mut db = self.checkout().await?;
+                let written = insert_bare(&mut db, &rows, check_after_ms).await?;
+                Ok(db.done(written))
+            });
+            match written.await {
+                // One of them is on record: an earlier try of this batch wrote it.
+                Err(error) if error.is_unique_violation() => {}
+                done => return done.map(|()| vec![Submitted::Written; calls.len()]),
+            }
+        }
         let written = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -124,6 +136,42 @@ impl Store {
     }
 }
 
+/// Whether the row of a call is all that is written of it, and nothing but its id can be on record before.
+fn is_bare(call: &NewCall) -> bool {
+    call.key.is_none()
+        && call.redrive_of.is_none()
+        && call.task.is_none()
+        && call.refusal.is_none()
+        && call.pool != function::POOL
+}
+
+/// Writes bare calls, none of which may be on record.
+async fn insert_bare(db: &mut PgConnection, calls: &[&NewCall], check_after_ms: u64) -> Result<(), sqlx::Error> {
+    let insert = sqlx::query_file!(
+        "sql/submit_bare.sql",
+        bigint(check_after_ms),
+        &column(calls, |c| c.id.0),
+        &column(calls, |c| c.tool.as_str()) as &[&str],
+        &column(calls, |c| c.pool.as_str()) as &[&str],
+        &column(calls, |c| c.effect.as_str()) as &[&str],
+        &column(calls, |c| c.tenant.as_str()) as &[&str],
+        &sparse(calls, |c| c.content) as &[Option<Uuid>],
+        &sparse(calls, |c| c.conversation.as_deref()) as &[Option<&str>],
+        &column(calls, |c| c.arguments.as_str()) as &[&str],
+        &sparse(calls, |c| json_list(&c.repairs)) as &[Option<String>],
+        &column(calls, |c| bigint(c.timeout_ms)),
+        &sparse(calls, |c| c.retry.as_ref().and_then(|retry| serde_json::to_string(retry).ok())) as &[Option<String>],
+        &column(calls, |c| c.notify),
+        &sparse(calls, |c| c.traceparent.as_deref()) as &[Option<&str>],
+        &column(calls, |c| bigint(c.deadline_ms)),
+        &sparse(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
+        &sparse(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
+        &sparse(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
+    );
+    insert.execute(db).await.map(|_| ())
+}
+
 /// Writes calls and returns the ids of those that were not on record.
 pub(crate) async fn insert(
     db: &mut PgConnection,
@@ -138,28 +186,28 @@ pub(crate) async fn insert(
         &column(calls, |c| c.pool.as_str()) as &[&str],
         &column(calls, |c| c.effect.as_str()) as &[&str],
         &column(calls, |c| c.tenant.as_str()) as &[&str],
-        &column(calls, |c| c.key.as_deref()) as &[Option<&str>],
-        &column(calls, |c| c.content) as &[Option<Uuid>],
-        &column(calls, |c| c.conversation.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| c.key.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| c.content) as &[Option<Uuid>],
+        &sparse(calls, |c| c.conversation.as_deref()) as &[Option<&str>],
         &column(calls, |c| c.arguments.as_str()) as &[&str],
-        &column(calls, |c| json_list(&c.repairs)) as &[Option<String>],
+        &sparse(calls, |c| json_list(&c.repairs)) as &[Option<String>],
         &column(calls, |c| bigint(c.timeout_ms)),
-        &column(calls, |c| c.retry.as_ref().and_then(|retry| serde_json::to_string(retry).ok())) as &[Option<String>],
+        &sparse(calls, |c| c.retry.as_ref().and_then(|retry| serde_json::to_string(retry).ok())) as &[Option<String>],
         &column(calls, |c| c.notify),
-        &column(calls, |c| c.traceparent.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| c.traceparent.as_deref()) as &[Option<&str>],
         &column(calls, |c| bigint(c.deadline_ms)),
-        &column(calls, |c| c.refusal.as_ref().map(|refusal| refusal.class.as_str())) as &[Option<&str>],
-        &column(calls, |c| c.refusal.as_ref().map(|refusal| clean(&refusal.message))) as &[Option<String>],
-        &column(calls, |c| c.refusal.as_ref().and_then(|refusal| json_list(&refusal.details))) as &[Option<String>],
-        &column(calls, |c| c.redrive_of.map(|redrive| redrive.call.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.redrive_of.map(|redrive| redrive.origin.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.task.map(|task| task.task.0)) as &[Option<Uuid>],
-        &column(calls, |c| c.task.map(|task| int(task.turn))) as &[Option<i32>],
-        &column(calls, |c| c.task.map(|task| int(task.call_index))) as &[Option<i32>],
-        &column(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
-        &column(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
-        &column(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
-        &column(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| c.refusal.as_ref().map(|refusal| refusal.class.as_str())) as &[Option<&str>],
+        &sparse(calls, |c| c.refusal.as_ref().map(|refusal| clean(&refusal.message))) as &[Option<String>],
+        &sparse(calls, |c| c.refusal.as_ref().and_then(|refusal| json_list(&refusal.details))) as &[Option<String>],
+        &sparse(calls, |c| c.redrive_of.map(|redrive| redrive.call.0)) as &[Option<Uuid>],
+        &sparse(calls, |c| c.redrive_of.map(|redrive| redrive.origin.0)) as &[Option<Uuid>],
+        &sparse(calls, |c| c.task.map(|task| task.task.0)) as &[Option<Uuid>],
+        &sparse(calls, |c| c.task.map(|task| int(task.turn))) as &[Option<i32>],
+        &sparse(calls, |c| c.task.map(|task| int(task.call_index))) as &[Option<i32>],
+        &sparse(calls, |c| c.consumer.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
+        &sparse(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
+        &sparse(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
         function::POOL,
     )
     .fetch_all(db)
