@@ -148,7 +148,7 @@ async fn dispatchers_and_workers_that_are_killed_amid_large_payloads_lose_nothin
             workers[dying] = worker();
         }
     }
-    stack.drained(Duration::from_secs(120)).await;
+    stack.drained(Duration::from_mins(2)).await;
     for call in calls {
         assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
     }

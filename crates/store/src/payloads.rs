@@ -43,8 +43,8 @@ impl Store {
     pub async fn put_payload(&self, owner: &str, body: &str) -> Result<Payload, StoreError> {
         let pieces = pieces(body);
         let payload = Payload::of(pieces.len());
-        for (n, some) in (0_u32..).zip(pieces.chunks(AT_ONCE)) {
-            self.insert_pieces(owner, payload.payload, n * AT_ONCE as u32, some).await?;
+        for (first, some) in (0_u32..).step_by(AT_ONCE).zip(pieces.chunks(AT_ONCE)) {
+            self.insert_pieces(owner, payload.payload, first, some).await?;
         }
         Ok(payload)
     }
@@ -65,7 +65,8 @@ impl Store {
                 kept,
             );
             insert.execute(&mut *db).await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await
     }
@@ -126,7 +127,8 @@ impl Store {
             let mut db = self.checkout().await?;
             let dropped = sqlx::query!("DELETE FROM payloads WHERE owner = $1 AND payload = $2", owner, payload);
             dropped.execute(&mut *db).await?;
-            Ok(db.done(()))
+            db.done(());
+            Ok(())
         })
         .await
     }

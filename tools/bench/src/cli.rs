@@ -82,6 +82,8 @@ fn setting(text: &str) -> Result<(String, String), String> {
 pub(crate) enum Role {
     /// Show what writes the write-ahead log of a call: bytes by table, index and kind of record
     Wal(WalArgs),
+    /// Run many of the largest calls at once, and print how much memory the processes need
+    Payloads(PayloadsArgs),
     /// Measure the baseline with many tunings, to find the fastest; a quarter of an hour
     Tune(TuneArgs),
     /// Ask every documented question of a long history, and print the plans; exit code 1 if one scans a table
@@ -99,6 +101,18 @@ pub(crate) struct WalArgs {
     /// Show this program `redial`, such as one of an older commit, beside the one that was built here
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) against: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) servers: ServerArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct PayloadsArgs {
+    /// Calls
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) calls: u32,
+    /// MiB of arguments, and of results, of each
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(crate) mebibytes: u32,
     #[command(flatten)]
     pub(crate) servers: ServerArgs,
 }

@@ -145,6 +145,11 @@ impl Database {
         Ok(sqlx::query_scalar(live).bind(tool).bind(first.0).fetch_one(&self.pool).await?)
     }
 
+    /// Pieces of large bodies that are kept.
+    pub(crate) async fn pieces(&self) -> anyhow::Result<i64> {
+        Ok(sqlx::query_scalar("SELECT count(*) FROM payloads").fetch_one(&self.pool).await?)
+    }
+
     /// How many calls of this tool wait for a retry, in the backlog or for their time.
     pub(crate) async fn waiting_retries(&self, tool: &str) -> anyhow::Result<u64> {
         let count = "SELECT count(*) FROM calls

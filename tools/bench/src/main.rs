@@ -15,6 +15,7 @@
 //! | `unserved.rs` | measures beside calls that nobody can run |
 //! | `waiting_http.rs` | holds back the answers to HTTP calls |
 //! | `baseline.rs` | runs the baseline, and finds its fastest tuning |
+//! | `payloads.rs` | many of the largest calls at once |
 //! | `wal.rs` | shows what writes the write-ahead log |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
 //! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
@@ -32,6 +33,7 @@ mod http;
 mod load;
 mod meter;
 mod output;
+mod payloads;
 mod place;
 mod plan;
 mod plans;
@@ -63,6 +65,7 @@ fn main() -> anyhow::Result<()> {
             Some(Role::SlowWorker(args)) => slow_worker::run(&args).await,
             Some(Role::Plans(args)) => plans::run(&args).await,
             Some(Role::Tune(args)) => baseline::tune(&args).await,
+            Some(Role::Payloads(args)) => payloads::run(&args).await,
             Some(Role::Wal(args)) => wal::run(&args).await,
             None => run::run(&cli.run).await,
         }

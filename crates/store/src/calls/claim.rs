@@ -42,6 +42,10 @@ pub struct Granted {
     pub published: Option<(String, Time)>,
 }
 
+/// [`limits::MAX_INLINE`].
+const MAX_INLINE: i32 = 256 * 1024;
+const _: () = assert!(MAX_INLINE as usize == limits::MAX_INLINE, "they are one limit");
+
 impl Store {
     /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`.
     pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
@@ -66,7 +70,7 @@ impl Store {
                     lease_ms,
                     &tools as &[&str],
                     lowest(&ids),
-                    int(limits::MAX_INLINE as u32),
+                    MAX_INLINE,
                 )
                 .fetch_all(&mut *db)
                 .await?;

@@ -176,7 +176,7 @@ impl Granter {
                     match expanded {
                         Ok(expanded) => grant.arguments = Some(expanded.request),
                         Err(missing) => {
-                            tracing::error!(call = %grant.job.call, missing = missing.0, "Cannot put a turn together")
+                            tracing::error!(call = %grant.job.call, missing = missing.0, "Cannot put a turn together");
                         }
                     }
                 }

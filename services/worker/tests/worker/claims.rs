@@ -111,7 +111,7 @@ async fn a_worker_pulls_again_after_the_store_was_wiped() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     for wipe in [false, true] {
-        dispatcher.restart_nats(wipe).await;
+        Box::pin(dispatcher.restart_nats(wipe)).await;
         let job = dispatcher.submit("echo").await;
         // A report that was on its way to the killed server may be repeated first.
         within(10, async { while dispatcher.report().await.job_ref() != job {} }).await;

@@ -60,8 +60,6 @@ pub(crate) struct Script {
     pub(crate) task: Option<TaskId>,
     /// The arguments of granted calls; by default they contain the call's id.
     pub(crate) arguments: Option<serde_json::Value>,
-    /// The arguments of granted calls are fetched apart.
-    pub(crate) apart: bool,
     pub(crate) pieces: Pieces,
     jobs: HashMap<CallId, Job>,
 }
@@ -84,7 +82,6 @@ impl Default for Script {
             ingest: true,
             task: None,
             arguments: None,
-            apart: false,
             pieces: Pieces::default(),
             jobs: HashMap::new(),
         }
@@ -373,8 +370,12 @@ impl Script {
             call: job.call,
             attempt: job.attempt,
             tool: self.jobs[&job.call].tool.clone(),
-            arguments: if self.apart { to_raw_value(&()).unwrap() } else { to_raw_value(&arguments).unwrap() },
-            apart: self.apart,
+            arguments: if self.pieces.are_used {
+                to_raw_value(&()).unwrap()
+            } else {
+                to_raw_value(&arguments).unwrap()
+            },
+            apart: self.pieces.are_used,
             timeout_ms: self.timeout_ms,
             effect: self.effect,
             idempotency_key: "key".into(),

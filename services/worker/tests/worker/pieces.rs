@@ -13,6 +13,8 @@ use crate::dispatcher::{Dispatcher, Received};
 pub(crate) struct Pieces {
     /// By id and number.
     kept: HashMap<(String, u32), String>,
+    /// The arguments of granted calls are fetched apart.
+    pub(crate) are_used: bool,
     /// The arguments of the next grants that are opened.
     pub(crate) arguments: String,
     /// Opening grants fails so many times.
@@ -74,7 +76,7 @@ async fn large_arguments_and_results_travel_in_pieces() {
     let arguments = large();
     {
         let mut script = dispatcher.script();
-        script.apart = true;
+        script.pieces.are_used = true;
         (script.pieces.arguments, script.pieces.failures) = (arguments.clone(), 2);
     }
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
@@ -88,7 +90,7 @@ async fn large_arguments_and_results_travel_in_pieces() {
 #[tokio::test]
 async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().apart = true;
+    dispatcher.script().pieces.are_used = true;
     dispatcher.script().pieces.not_held = true;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;

@@ -38,7 +38,7 @@ async fn reports_are_repeated_right_after_a_reconnection() {
     let job = dispatcher.submit("echo").await;
     assert_eq!(dispatcher.report().await.job_ref(), job);
     dispatcher.script().ingest = true;
-    dispatcher.restart_nats(true).await;
+    Box::pin(dispatcher.restart_nats(true)).await;
     assert_eq!(within(4, dispatcher.report()).await.job_ref(), job);
     worker.stop().await;
 }
