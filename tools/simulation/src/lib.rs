@@ -20,6 +20,7 @@ mod plan;
 mod random;
 mod regressions;
 mod run;
+mod scale;
 mod shrink;
 mod world;
 
@@ -29,4 +30,5 @@ pub use plan::{Move, MoveKind, Plan, Setup, size_of};
 pub use random::Random;
 pub use regressions::{Regression, regressions};
 pub use run::{Failed, Run, Tally, describe, find, play};
+pub use scale::{Report, report};
 pub use shrink::shrink;

@@ -2,13 +2,15 @@
 
 use std::{io::Write, num::NonZero, process::ExitCode, thread};
 
-use clap::Parser;
-use redial_simulation::{Plan, Run, describe, play, size_of};
+use clap::{Parser, Subcommand};
+use redial_simulation::{Plan, Run, describe, play, report, size_of};
 
 /// Plays random histories of the protocol and checks the invariants.
 #[derive(Parser)]
-#[command(name = "redial-simulation")]
+#[command(name = "redial-simulation", args_conflicts_with_subcommands = true)]
 struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// How many histories to play.
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
@@ -26,8 +28,23 @@ struct Arguments {
     size: Option<u32>,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Prints what breaks first with more dispatchers, workers and calls: docs/SCALING.md.
+    Scale {
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 fn main() -> ExitCode {
-    let Arguments { histories, seed, threads, describe: only_describe, size } = Arguments::parse();
+    let Arguments { command, histories, seed, threads, describe: only_describe, size } = Arguments::parse();
+    if let Some(Command::Scale { json }) = command {
+        let report = report();
+        print(&if json { report.to_json().to_string() } else { report.to_string() });
+        return ExitCode::SUCCESS;
+    }
     if only_describe {
         let log = describe(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
         print(&log.join("\n"));
