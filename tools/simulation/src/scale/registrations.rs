@@ -52,11 +52,19 @@ struct Asked {
     dispatcher: usize,
 }
 
+/// Whoever wants a look.
+#[derive(Clone, Copy)]
+enum Reason {
+    /// A request.
+    Request(Asked),
+    /// The loop that was told of a change.
+    Told,
+}
+
 #[derive(Default)]
 struct Dispatcher {
-    /// Whoever waits for a look: a request, or (`None`) the loop that was told of a change.
-    waiting: VecDeque<Option<Asked>>,
-    looks_for: Option<Option<Asked>>,
+    waiting: VecDeque<Reason>,
+    looks_for: Option<Reason>,
     /// Requests that are not answered.
     held: u32,
 }
@@ -140,7 +148,7 @@ impl Simulation {
             self.dispatchers[next.dispatcher].held -= 1;
             self.storm.refused += 1;
         }
-        self.dispatchers[asked.dispatcher].waiting.push_back(Some(asked));
+        self.dispatchers[asked.dispatcher].waiting.push_back(Reason::Request(asked));
         self.begin(asked.dispatcher, now);
     }
 
@@ -162,7 +170,7 @@ impl Simulation {
 
     fn looked(&mut self, dispatcher: usize, now: u64) {
         self.looking -= 1;
-        if let Some(Some(asked)) = self.dispatchers[dispatcher].looks_for.take() {
+        if let Some(Reason::Request(asked)) = self.dispatchers[dispatcher].looks_for.take() {
             self.dispatchers[dispatcher].held -= 1;
             self.answer(asked, now);
             for told in 0..self.dispatchers.len() {
@@ -186,8 +194,9 @@ impl Simulation {
     /// A dispatcher's loop waits for its turn once, behind the requests that are answered at the same time.
     fn tell(&mut self, dispatcher: usize) {
         let waiting = &mut self.dispatchers[dispatcher].waiting;
-        if !waiting.iter().take(whole(given::ANSWERED.value) as usize + 1).any(Option::is_none) {
-            waiting.insert(waiting.len().min(whole(given::ANSWERED.value) as usize), None);
+        if !waiting.iter().take(whole(given::ANSWERED.value) as usize + 1).any(|reason| matches!(reason, Reason::Told))
+        {
+            waiting.insert(waiting.len().min(whole(given::ANSWERED.value) as usize), Reason::Told);
         }
     }
 }
