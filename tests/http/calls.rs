@@ -44,6 +44,32 @@ async fn a_call_is_submitted_waited_for_and_read() {
     stack.finish().await;
 }
 
+/// More of them at once than a gateway holds, in each of the forms.
+#[tokio::test]
+async fn large_calls_wait_for_their_turn() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let text = "好 x".repeat(500_000);
+    let body = |n: usize| json!({"tool": "echo", "arguments": {"n": n, "text": text}});
+    let one = async |n: usize| {
+        let view = http.post_with("/v1/calls", &body(n), &[("prefer", "wait=60")]).await.must(200);
+        assert_eq!(view["output"], body(n)["arguments"]);
+        let record = http.get(&format!("/v1/calls/{}", view["call"].as_str().unwrap())).await.must(200);
+        assert_eq!(record["arguments"], body(n)["arguments"]);
+    };
+    futures_util::future::join_all((0..4).map(one)).await;
+    let lines: String = (0..3).map(|n| body(n).to_string() + "\n").collect();
+    let request = http.request(Method::POST, "/v1/calls").header("content-type", "application/x-ndjson").body(lines);
+    let answer = Answer::of(request.send().await.unwrap()).await;
+    assert_eq!(answer.text.matches(r#""status":"accepted""#).count(), 3, "{}", answer.text);
+    let long = json!({"tool": "echo", "arguments": {"text": "x".repeat(18 << 20)}});
+    http.post("/v1/calls", &long).await.problem(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
+    stack.drained(std::time::Duration::from_mins(2)).await;
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn a_call_is_shown_with_everything_on_record() {
     let mut stack = Stack::start().await;
