@@ -96,7 +96,10 @@ const NONE: Mutation = Mutation {
 pub(crate) static MUTATIONS: [Mutation; 22] = [
     Mutation {
         name: "results are ingested without the fencing token",
-        statements: &[("AND c.attempt = i.was_attempt AND c.worker = i.was_worker AND c.claim_id = i.was_claim", "")],
+        statements: &[
+            ("AND c.attempt = i.was_attempt AND c.worker = i.was_worker AND c.claim_id = i.was_claim", ""),
+            ("SET state = 'succeeded', wake_at", "SET state = 'succeeded', attempt = i.was_attempt, wake_at"),
+        ],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
         scenario: Scenario::StaleResult,
@@ -238,7 +241,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     },
     Mutation {
         name: "a call ends and its task is not notified",
-        statements: &[("WHERE notified_task IS NOT NULL", "WHERE notified_task IS NOT NULL AND NOT ends")],
+        statements: &[("FROM changed WHERE task_id IS NOT NULL", "FROM changed WHERE false")],
         caught_by: I::EveryTaskEnds,
         scenario: Scenario::OneCall,
         ..NONE
