@@ -60,7 +60,8 @@ impl Queue {
         traceparent: Option<&str>,
     ) -> Result<R, QueueError> {
         let mut outgoing = Outgoing { payload: encode(subject, request)?, headers: self.headers(subject, traceparent) };
-        if self.check_size(subject, outgoing.payload.len()).is_err() {
+        let is_large = self.check_size(subject, outgoing.payload.len()).is_err();
+        if is_large && subjects::pieces_beside(subject).is_some() {
             let payload = self.put_pieces(subject, &outgoing.payload, Instant::now() + LARGE.max(timeout)).await?;
             outgoing.payload = Bytes::new();
             outgoing.headers.insert(subjects::PAYLOAD, payload.to_string());
