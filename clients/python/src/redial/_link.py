@@ -149,7 +149,7 @@ class Link:
         """Sends a request, and waits for the first reply."""
         client = await self.connected(limit)
         try:
-            return await client.request(subject, payload, timeout=limit, headers={**SAID, **(headers or {})})
+            return await client.request(subject, payload, timeout=limit, headers={**(SAID or {}), **(headers or {})} or None)
         except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
             raise Outage(f"{subject}: {str(error) or type(error).__name__}") from error
 
