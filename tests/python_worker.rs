@@ -254,6 +254,21 @@ async fn nothing_secret_leaves_a_worker_and_bad_results_are_errors() {
     finish(stack, worker).await;
 }
 
+#[tokio::test]
+async fn large_arguments_and_results_travel_in_pieces() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let text = format!("echo {}", "好\"\\x".repeat(400_000));
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(stack.call("tell", json!({"what": text})).await);
+    }
+    for call in calls {
+        assert_eq!(stack.output(call).await, json!(text).to_string());
+    }
+    finish(stack, worker).await;
+}
+
 /// A call that is accepted as soon as a dispatcher can be reached.
 async fn submitted(stack: &Stack, submission: &Submission) -> CallId {
     until("a call is accepted", async || {

@@ -15,7 +15,7 @@ use redial_store::{Store, Time};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    agents::Agents, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, pieces::Bodies, publish,
+    agents::Agents, bodies::Bodies, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish,
     registry::Registry, wait::retry_transient, wake_set::WakeSet,
 };
 

@@ -15,11 +15,11 @@ use tokio::sync::Semaphore;
 
 use crate::{
     actions::{Action, Done, recorded},
+    apart,
     asked::{Asked, caller},
     batcher::{self, BatchWork, Batching},
     context::Context,
     fair_queue::FairQueue,
-    pieces,
     running::Running,
     wait::until,
 };
@@ -244,7 +244,7 @@ where
             tracker.spawn(async move {
                 let _permit = permit;
                 match answered.await {
-                    Ok(reply) => pieces::reply(&context, &request, &reply).await,
+                    Ok(reply) => apart::reply(&context, &request, &reply).await,
                     Err(error) => request.reply_error(&error).await,
                 }
             });

@@ -292,8 +292,8 @@ class Pool:
 
     async def _disown(self, jobs: list[Job], claim: str) -> None:
         """Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready
-        in between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker does
-        not wait. The heartbeats prove what this misses."""
+        in between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker
+        does not wait. The heartbeats prove what this misses."""
         await until(self._core.draining, self._core.lease / 2)
         await release(self._core, [job.grant(claim) for job in jobs])
 

@@ -206,7 +206,7 @@ fn whoever_exceeds_a_limit_is_told_by_how_much() {
         Advice::OverLimit(limit) => (limit.of, limit.allowed, limit.over),
         advice => panic!("{advice:?}"),
     };
-    assert_eq!(of(&format!("{{\"a\":\"{}\"}}", "x".repeat(262_144))), (Limited::Bytes, 262_144, 8));
+    assert_eq!(of(&format!("{{\"a\":\"{}\"}}", "x".repeat(16 << 20))), (Limited::Bytes, 16 << 20, 8));
     assert_eq!(of(&format!("{{\"a\":{}1{}}}", "[".repeat(70), "]".repeat(70))), (Limited::Levels, 64, 7));
     assert_eq!(of(&format!("{{'a':[{}]}}", "'x',".repeat(1_100))), (Limited::Repairs, 1_000, 1));
     let refused =

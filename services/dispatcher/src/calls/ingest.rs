@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::decode::{Decoded, Entry, Reported, ResultMessage, decode};
-use crate::{context::Context, effects, pieces, transitions, wait::until};
+use crate::{apart, context::Context, effects, transitions, wait::until};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
@@ -65,8 +65,8 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
 /// Puts a message together and ingests it. Its worker sends it again, in new pieces, if it does not hear of it.
 async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut delivery: Delivery) {
     let apart = delivery.apart.take();
-    let Some((payload, owner)) = apart.zip(pieces::owner(delivery.subject())) else { return delivery.term().await };
-    match pieces::assembled(context, &owner, payload).await {
+    let Some((payload, owner)) = apart.zip(apart::owner(delivery.subject())) else { return delivery.term().await };
+    match apart::assembled(context, &owner, payload).await {
         Ok((body, _memory)) => {
             delivery.payload = body;
             ingest_messages(context, shutdown, vec![delivery]).await;
