@@ -88,5 +88,6 @@ async fn a_response_whose_task_is_set_aside_waits_until_it_is_cancelled() {
     fixture.stack.cancel_task(TaskId(task)).await;
     let response: Value = waits.await.unwrap().unwrap().json().await.unwrap();
     assert_eq!(response["status"], "cancelled", "{response}");
+    fixture.stack.drained(std::time::Duration::from_secs(30)).await;
     fixture.close().await;
 }

@@ -63,8 +63,8 @@ class Results(unittest.TestCase):
         endless: list[Any] = []
         endless.append(endless)
         for output, wanted in [
-            ("x" * (512 * 1024 - 1), "output_too_large"),
-            ("好" * 175_000, "output_too_large"),
+            ("x" * (16 * 1024 * 1024 - 1), "output_too_large"),
+            ("好" * 5_600_000, "output_too_large"),
             (nested, "output_invalid"),
             (endless, "output_invalid"),
             (float("nan"), "output_invalid"),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use redial_proto::Payload;
 
-use crate::{connect::ANSWER, pieces::payload_of, publish::traceparent_of, version};
+use crate::{apart::payload_of, connect::ANSWER, publish::traceparent_of, version};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {

@@ -10,7 +10,7 @@
 //! | `publish.rs` | puts messages on streams and subjects |
 //! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
 //! | `delivery.rs` | a message that was taken, and how it is answered |
-//! | `pieces.rs` | sends and fetches what does not fit into one message |
+//! | `pieces.rs`, `apart.rs` | sends and fetches what does not fit into one message |
 //! | `unreadable.rs` | finds messages that cannot be taken |
 //! | `permissions.rs` | tells who waits for an answer that the server refused what was sent |
 //! | `version.rs` | the version of the contract in headers |
@@ -18,6 +18,7 @@
 //!
 //! Which permissions each role needs is in `docs/PROTOCOL.md`; `redial nats-config` writes them.
 
+mod apart;
 mod api;
 mod config;
 mod connect;

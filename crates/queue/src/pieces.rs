@@ -1,6 +1,5 @@
 //! Bodies that do not fit into one message: sent and fetched in pieces, beside the message that they belong to.
 
-use async_nats::HeaderMap;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use redial_proto::{Payload, PieceReply, PieceRequest, limits, payload::pieces, subjects};
@@ -85,9 +84,4 @@ impl Queue {
         let reply = Box::pin(self.send_request(&beside, outgoing, timeout)).await?;
         decode_reply(&beside, &reply)
     }
-}
-
-/// The body that a message without one stands for.
-pub(crate) fn payload_of(headers: Option<&HeaderMap>) -> Option<Payload> {
-    headers?.get(subjects::PAYLOAD)?.as_str().parse().ok()
 }

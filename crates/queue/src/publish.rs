@@ -22,7 +22,7 @@ use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, connect::ANSWER, request::LARGE, version};
+use crate::{Queue, QueueError, apart::LARGE, connect::ANSWER, version};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;

@@ -12,10 +12,12 @@ use redial_proto::{
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, pieces::payload_of, publish::encode, version};
-
-/// How long the pieces of a large body may take at least.
-pub(crate) const LARGE: Duration = Duration::from_mins(2);
+use crate::{
+    Queue, QueueError,
+    apart::{LARGE, payload_of},
+    publish::encode,
+    version,
+};
 
 impl Queue {
     /// Asks the dispatchers for something as this connection's user, in the first role that may ask for it, and waits for the

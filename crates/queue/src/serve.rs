@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     Queue, QueueError,
-    pieces::payload_of,
+    apart::payload_of,
     publish::{encode, traceparent_of},
     version,
 };
