@@ -24,7 +24,7 @@ pub use self::read::{READ_RESULT, read_result, read_result_offer};
 
 /// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
 ///
-/// Messages older than the newest 32 MiB, as they are stored, are left out. Nothing else is changed that fits, but for tool
+/// Messages older than the newest 512 KiB, or twice what the view can show if that is more, as they are stored, are left out. Nothing else is changed that fits, but for tool
 /// results over [`Limits::result_bytes`]. If the whole is too long, old tool results are cut to their beginnings, oldest
 /// first; then the oldest messages are left out, each assistant message together with its results, which a note at the
 /// start says; then what remains is shortened, tool results first. The system message, the user's newest message and the

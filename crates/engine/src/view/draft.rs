@@ -132,7 +132,7 @@ impl Draft {
     }
 
     fn leave_out_what_is_out_of_reach(&mut self, read: &ReadConversation, pruned: &BTreeSet<String>) {
-        let start = reach::start(&read.messages, pruned);
+        let start = reach::start(&read.messages, pruned, self.limits);
         let Some(first) = read.messages.get(start).map(|first| first.stored.seq).filter(|_| start > 0) else { return };
         let kept = self.always_kept();
         let (kept, left_out): (Vec<_>, Vec<_>) = std::mem::take(&mut self.groups)

@@ -1,13 +1,13 @@
 //! How far back a view reaches, and so what has to be read of a conversation for it.
 //!
-//! A view takes the newest [`STORED`] bytes of a conversation into account, as they are stored; that is the one rule of
+//! A view takes the newest bytes of a conversation into account, twice what it can show and 512 KiB at least, as they are stored; that is the one rule of
 //! views here, and [`start`] states it. [`reach`] lets a reader stop earlier, where what is older cannot be shown for lack
 //! of room. It must not count more for a message than a view has to spend on it, so that the view of what was read is the
 //! view of the whole.
 
 use std::collections::BTreeSet;
 
-use redial_proto::{Message, Role, StoredMessage, limits};
+use redial_proto::{Message, Role, StoredMessage};
 use redial_records::{Cut, Reach, ReadConversation, ReadMessage};
 
 use super::{
@@ -15,9 +15,8 @@ use super::{
     size::json_length,
 };
 
-/// Bytes of a conversation, as they are stored, that a view takes into account. A request holds half of that; the other
-/// half is for results that are shortened. With it, a turn of a conversation of any length costs the same.
-const STORED: u64 = 2 * limits::MAX_PAYLOAD as u64;
+/// Bytes of a conversation, as they are stored, that any view takes into account.
+const LEAST_STORED: u64 = 512 * 1024;
 /// No text has more bytes for each token of its estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 /// No message takes less in a view, in bytes, besides its texts.
@@ -26,8 +25,8 @@ const LEAST_MESSAGE: u32 = 28;
 /// How much of a conversation has to be read for its view.
 pub fn reach(pruned: &BTreeSet<String>, limits: Limits) -> Reach {
     Reach {
-        shown_bytes: (limits.bytes as u64).min(u64::from(limits.context_tokens) * BYTES_PER_TOKEN),
-        stored_bytes: STORED,
+        shown_bytes: shown(limits),
+        stored_bytes: stored(limits),
         message_bytes: LEAST_MESSAGE,
         result_bytes: limits.result_bytes,
         old_result_bytes: limits.result_bytes.min(OLD_RESULT),
@@ -35,13 +34,25 @@ pub fn reach(pruned: &BTreeSet<String>, limits: Limits) -> Reach {
     }
 }
 
+/// Bytes of texts that a view can show.
+fn shown(limits: Limits) -> u64 {
+    (limits.bytes as u64).min(u64::from(limits.context_tokens) * BYTES_PER_TOKEN)
+}
+
+/// Bytes of a conversation, as they are stored, that a view takes into account: it shows half of that at most; the other half is for
+/// results that are shortened. With it, a turn of a conversation of any length costs the same.
+fn stored(limits: Limits) -> u64 {
+    LEAST_STORED.max(2 * shown(limits))
+}
+
 /// The position of the first message that a view takes into account.
-pub(super) fn start(messages: &[ReadMessage], pruned: &BTreeSet<String>) -> usize {
+pub(super) fn start(messages: &[ReadMessage], pruned: &BTreeSet<String>, limits: Limits) -> usize {
+    let most = stored(limits);
     let (mut stored, mut end) = (0, End::default());
     for (position, read) in messages.iter().enumerate().rev() {
         let message = &read.stored.message;
         stored += stored_bytes(read);
-        if end.is_reached && stored > STORED {
+        if end.is_reached && stored > most {
             return position + 1;
         }
         end.pass(message, message.call_id.as_ref().is_some_and(|id| pruned.contains(id)));

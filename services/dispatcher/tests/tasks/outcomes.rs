@@ -171,17 +171,16 @@ async fn a_model_that_fails_hands_over_to_its_fallback() {
 }
 
 #[tokio::test]
-async fn descriptions_that_leave_no_room_end_the_task_clearly() {
+async fn long_descriptions_leave_room_for_the_conversation() {
     let mut stack = Stack::start().await;
-    let model = Model::playing("small", vec![says("never asked")]);
+    let model = Model::playing("small", vec![says("I read them.")]);
     let wordy =
         |n: u32| scripted_tool(&format!("wordy_{n}"), ToolEffect::Read, &stack.ledger).describe("word ".repeat(10_000));
     let tools: Vec<_> = (0..6).map(wordy).collect();
     stack.work(tools).await;
     stack.play_models(vec![model.tool()]).await;
     let report = stack.task_ended(stack.task(&task("Hello", agent("small", &["wordy_*"]))).await).await;
-    assert_eq!(report.task.code, Some(TaskCode::ModelFailed));
-    assert!(report.task.message.as_ref().unwrap().contains("offer fewer tools"), "{:?}", report.task.message);
+    assert_eq!(report.task.answer.as_deref(), Some("I read them."));
     stack.finish().await;
 }
 

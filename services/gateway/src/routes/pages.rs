@@ -25,6 +25,7 @@ pages![
     "call_not_found",
     "forbidden",
     "idempotency_conflict",
+    "incompatible_version",
     "internal",
     "invalid_agent",
     "invalid_arguments",
