@@ -2,8 +2,10 @@
 
 use std::{borrow::Cow, fs, path::Path};
 
+use chrono::{DateTime, SecondsFormat, Utc};
 use redial_store::admin;
 use redial_testkit::Servers;
+use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, migrate::Migrator};
@@ -62,6 +64,26 @@ pub(crate) async fn newest_migration(pool: &PgPool) -> i64 {
     sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(pool).await.unwrap()
 }
 
+/// Times that are the beginnings of hours or days of statistics.
+const OF_STATISTICS: [&str; 3] = ["hour", "rolled_until", "days_until"];
+
+/// Rows whose times are moved, so that the latest submission is now: what was open goes on as if it had been interrupted a moment ago,
+/// however old the samples are.
+fn up_to_now(rows: &str) -> String {
+    let fields = Regex::new(r#""(\w+)":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00))""#).unwrap();
+    let time = |text: &str| DateTime::parse_from_rfc3339(text).unwrap().to_utc();
+    let submitted = fields.captures_iter(rows).filter(|field| &field[1] == "submitted_at");
+    let age = Utc::now() - submitted.map(|field| time(&field[2])).max().unwrap();
+    let moved = |field: &Captures<'_>| {
+        let (name, was) = (&field[1], &field[2]);
+        if OF_STATISTICS.contains(&name) {
+            return field[0].to_owned();
+        }
+        format!("\"{name}\":\"{}\"", (time(was) + age).to_rfc3339_opts(SecondsFormat::Micros, true))
+    };
+    fields.replace_all(rows, moved).into_owned()
+}
+
 /// Makes the database of a version, with its rows.
 pub(crate) async fn restore(servers: &Servers, folder: &Path) {
     admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
@@ -77,7 +99,8 @@ pub(crate) async fn restore(servers: &Servers, folder: &Path) {
     for table in columns.keys() {
         sqlx::query(AssertSqlSafe(format!("DELETE FROM \"{table}\""))).execute(&mut db).await.unwrap();
     }
-    for line in fs::read_to_string(folder.join("records.jsonl")).unwrap().lines() {
+    let rows = fs::read_to_string(folder.join("records.jsonl")).unwrap();
+    for line in up_to_now(&rows).lines() {
         let Line { table, row } = serde_json::from_str(line).unwrap();
         let names = &columns[&table];
         let insert = format!(

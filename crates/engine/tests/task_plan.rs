@@ -18,6 +18,7 @@ use redial_proto::{
 };
 use redial_records::{
     Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition,
+    TurnArguments, TurnTools,
 };
 
 const NOW: Time = DateTime::UNIX_EPOCH;
@@ -56,11 +57,13 @@ struct Fixture {
     tools: Tools,
     record: TaskRecord,
     messages: Vec<StoredMessage>,
+    /// What was offered in turns.
+    offers: Vec<TurnTools>,
 }
 
 impl Fixture {
     fn new(names: &[&str]) -> Self {
-        Self { tools: tools(names), record: new_task(), messages: Vec::new() }
+        Self { tools: tools(names), record: new_task(), messages: Vec::new(), offers: Vec::new() }
     }
 
     fn plan(&self) -> TaskTransition {
@@ -72,7 +75,7 @@ impl Fixture {
     fn planned(&self) -> Planned {
         let mut new_id = CallId::generate;
         let mut context = PlanContext::new(&self.tools, &mut new_id);
-        let mut planning = plan(self.record.clone(), &mut context);
+        let mut planning = plan(self.read(), &mut context);
         loop {
             let paused = match planning {
                 Planning::Done(planned) => return *planned,
@@ -88,6 +91,17 @@ impl Fixture {
         }
     }
 
+    /// The record as a store gives it to a plan: with turns that have ended, but without their messages.
+    fn read(&self) -> TaskRecord {
+        let mut record = self.record.clone();
+        for item in &mut record.inbox {
+            if let InboxItem::Ended(EndedCall { arguments: Some(arguments), .. }) = item {
+                *arguments = without_messages(arguments, &self.offers);
+            }
+        }
+        record
+    }
+
     fn results(&self, calls: &[String]) -> HashMap<String, String> {
         let messages = self.messages.iter().map(|stored| &stored.message);
         let answer = |message: &Message| Some((message.call_id.clone()?, message.content.clone()));
@@ -97,7 +111,7 @@ impl Fixture {
     /// What the plan needs first.
     fn needs(&self) -> Option<Needs> {
         let mut new_id = CallId::generate;
-        match plan(self.record.clone(), &mut PlanContext::new(&self.tools, &mut new_id)) {
+        match plan(self.read(), &mut PlanContext::new(&self.tools, &mut new_id)) {
             Planning::Done(_) => None,
             Planning::Paused(paused) => Some(paused.needs().clone()),
             Planning::SetAside { why, .. } => panic!("set aside: {why}"),
@@ -111,6 +125,7 @@ impl Fixture {
         let stored = |(seq, message): &(u32, Message)| StoredMessage { seq: *seq, task, at, message: message.clone() };
         self.messages.extend(transition.messages.iter().map(stored));
         self.messages.sort_by_key(|message| message.seq);
+        self.offers.extend(transition.offers.iter().cloned());
         self.record = TaskRecord {
             state: transition.status.state(),
             progress: Some(transition.progress.clone()),
@@ -122,6 +137,24 @@ impl Fixture {
         };
         transition
     }
+}
+
+/// A request to a model without its messages, from the arguments of its call on record.
+fn without_messages(arguments: &str, offers: &[TurnTools]) -> String {
+    match TurnArguments::read(arguments.to_owned()) {
+        TurnArguments::Whole(request) => request,
+        TurnArguments::Referring(turn) => {
+            let offered = offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
+            turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap()
+        }
+    }
+}
+
+/// The tools that the model is offered in the turn that begins.
+fn offered(transition: &TaskTransition) -> Vec<String> {
+    let request = without_messages(&transition.calls[0].arguments, &transition.offers);
+    let request: TurnRequest = serde_json::from_str(&request).unwrap();
+    request.tools.into_iter().map(|tool| tool.name).collect()
 }
 
 fn wake_at(transition: &TaskTransition) -> Option<Time> {
@@ -188,8 +221,7 @@ fn a_start_asks_the_model_with_the_tools_in_order() {
     assert_eq!((call.conversation.as_deref(), call.traceparent.as_deref()), (Some("c"), Some("trace")));
     let of = call.task.unwrap();
     assert_eq!((of.task, of.turn, of.call_index), (fixture.record.id, 1, 0));
-    let request: TurnRequest = serde_json::from_str(&call.arguments).unwrap();
-    assert_eq!(request.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["act", "look"]);
+    assert_eq!(offered(&transition), ["act", "look"]);
     let told: Vec<(u32, TaskState)> = notices(&transition).map(|notice| (notice.step, notice.state)).collect();
     assert_eq!((published(&transition), told), (vec![call.id], vec![(1, TaskState::Running)]));
 }
@@ -298,8 +330,7 @@ fn reading_on_needs_one_result() {
     let long = format!("{:?}", "x".repeat(40_000));
     fixture.advance(|asked| vec![ended(&asked.calls[0], CallState::Succeeded, Some(long))]);
     let turn = fixture.advance(|_| Vec::new());
-    let request: TurnRequest = serde_json::from_str(&turn.calls[0].arguments).unwrap();
-    assert!(request.tools.iter().any(|tool| tool.name == "read_result"), "{:?}", request.tools);
+    assert!(offered(&turn).iter().any(|name| name == "read_result"), "{:?}", offered(&turn));
     let id = fixture.messages.iter().find_map(|stored| stored.message.call_id.clone()).unwrap();
     let arguments = format!("{{\"call_id\":{id:?},\"offset\":10}}");
     let calls = vec![ReplyCall { name: "read_result".to_owned(), arguments }];
@@ -316,8 +347,7 @@ fn reading_on_stays_possible_in_later_tasks_whatever_is_read_of_the_conversation
     let offers = |carried: Option<String>| {
         let mut fixture = Fixture::new(&["look", "model-small"]);
         fixture.record.start = Some(StartInfo { next_seq: 9, system: None, carried });
-        let request: TurnRequest = serde_json::from_str(&fixture.plan().calls[0].arguments).unwrap();
-        request.tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>()
+        offered(&fixture.plan())
     };
     let mut fixture = Fixture::new(&["look", "model-small"]);
     fixture.advance(|start| vec![asks_for(&start.calls[0], &["look"])]);

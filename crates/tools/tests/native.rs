@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::{Delta, ErrorClass, Failure, ToolEffect};
+use redial_proto::{Delta, ErrorClass, Failure, ToolEffect, limits::MAX_PAYLOAD};
 use redial_tools::{
     Context, Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, check_compatible, check_reserved,
 };
@@ -204,7 +204,10 @@ fn reserved_names_and_pools_are_refused() {
 async fn the_size_of_outputs_is_limited() {
     let tool = Tool::new("large", large);
     assert!(run(&tool, r#"{"bytes":1000}"#).await.is_ok());
-    assert_eq!(failure(&tool, r#"{"bytes":600000}"#).await.class, ErrorClass::OutputTooLarge);
+    // With its quotes, it is two bytes longer.
+    assert!(run(&tool, &json!({"bytes": MAX_PAYLOAD - 2}).to_string()).await.is_ok());
+    let failure = failure(&tool, &json!({"bytes": MAX_PAYLOAD - 1}).to_string()).await;
+    assert_eq!(failure.class, ErrorClass::OutputTooLarge);
 }
 
 #[tokio::test]
@@ -213,8 +216,9 @@ async fn the_output_of_every_handler_is_checked_and_quoted_without_parts_of_secr
     let echo = Tool::echo().secret(secret);
     let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
     assert_eq!(failure(&echo, &deep).await.class, ErrorClass::OutputInvalid);
-    for shift in 470..510 {
-        let large = format!("\"{}{secret}{}\"", ".".repeat(shift), ".".repeat(600_000));
+    // The preview, of 500 bytes, ends before, within and after the secret.
+    for shift in 488..=500 {
+        let large = format!("\"{}{secret}{}\"", ".".repeat(shift), ".".repeat(MAX_PAYLOAD));
         let failure = failure(&echo, &large).await;
         assert_eq!(failure.class, ErrorClass::OutputTooLarge);
         assert!(!failure.message.contains("can"), "{}", failure.message);

@@ -9,7 +9,7 @@ use redial_engine::{
 };
 use redial_proto::{CallId, CallState, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect};
 use redial_records::{
-    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition,
+    Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition, TurnArguments,
 };
 use uuid::Uuid;
 
@@ -242,6 +242,9 @@ impl World {
         self.tables.inbox.retain(|item| !decision.received.contains(&item.id));
         for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {
             self.write_call(call);
+            if call.task.is_some_and(|of| of.call_index == 0) {
+                self.tables.requests.push((call.id, without_messages(&call.arguments, transition)));
+            }
         }
         if transition.starts && self.has_other_running(task) {
             self.report_violation(Invariant::OneTaskAtATime, || format!("task {task} starts while another one runs"));
@@ -271,9 +274,6 @@ impl World {
         let new = CallRow::new(self.tool_of(task_call), effect, 3, 3_600_000);
         let number = self.tables.calls.len() as CallNo;
         self.tables.calls.push(CallRow { task: Some(task_call), id: call.id, ..new });
-        if call_index == 0 {
-            self.tables.requests.push((call.id, call.arguments.clone()));
-        }
         self.insert(number, call.consumer.as_deref().map(consumer_no));
         if call.is_of_client() {
             self.ask_client(number, call.deadline_ms);
@@ -329,5 +329,16 @@ impl World {
 
     fn written_call(&self, id: CallId) -> Option<CallNo> {
         self.tables.calls.iter().position(|row| row.id == id).map(|call| call as CallNo)
+    }
+}
+
+/// `leave_out_messages` of the store: a request to a model without its messages, as an end of its call is read.
+fn without_messages(arguments: &str, transition: &TaskTransition) -> String {
+    match TurnArguments::read(arguments.to_owned()) {
+        TurnArguments::Whole(request) => request,
+        TurnArguments::Referring(turn) => {
+            let offered = transition.offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
+            turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap_or_else(|_| arguments.to_owned())
+        }
     }
 }

@@ -203,7 +203,7 @@ pub(crate) struct Tables {
     pub(crate) inbox: Vec<InboxRow>,
     pub(crate) items: u32,
     pub(crate) messages: Vec<StoredMessage>,
-    /// The requests to models, as JSON.
+    /// The requests to models without their messages, as JSON.
     pub(crate) requests: Vec<(CallId, String)>,
     /// Steps, each with its task.
     pub(crate) steps: Vec<(u8, TaskStep)>,
