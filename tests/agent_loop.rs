@@ -19,6 +19,8 @@ mod faults;
 mod fixture;
 #[path = "agent_loop/functions.rs"]
 mod functions;
+#[path = "agent_loop/large.rs"]
+mod large;
 #[path = "agent_loop/limits.rs"]
 mod limits;
 #[path = "agent_loop/offering.rs"]

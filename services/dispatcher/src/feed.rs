@@ -88,7 +88,7 @@ impl Rounds {
         // Tools about which conclusions are due, even if nothing was observed.
         let mut due = Vec::new();
         if workers {
-            look_at_workers(context, slow).await?;
+            look_at_workers(context, slow, Instant::now()).await?;
             let declared = context.access.at(std::time::Instant::now()).await.value;
             context.feeder.expect_several_tenants(declared.is_some_and(|access| access.tenants.len() > 1));
             context.feeder.step_back();
@@ -138,12 +138,17 @@ fn is_due(at: &mut Option<Instant>, interval: Duration) -> bool {
 }
 
 /// Learns which consumers have live workers. What was published for workers that are gone goes back to the backlog if
-/// others can take it now.
-pub(crate) async fn look_at_workers(context: &Context, slow: bool) -> Result<(), DispatcherError> {
+/// others can take it now. `since`: when what is to be learned was on record; one look is enough for all that waited for it.
+pub(crate) async fn look_at_workers(context: &Context, slow: bool, since: Instant) -> Result<(), DispatcherError> {
     // One at a time: what was read earlier must not replace what was read later.
-    let looking = context.feeder.looking.lock().await;
+    let mut looking = context.feeder.looking.lock().await;
+    if looking.is_some_and(|last| last >= since) && !slow {
+        return Ok(());
+    }
+    let began = Instant::now();
     let consumers = context.store.working_consumers().await?;
     let gone = context.feeder.set_consumers(consumers, !context.grace().is_zero());
+    *looking = Some(began);
     if slow || !gone.is_empty() {
         match context.store.tools_last_seen().await {
             Ok(last_seen) => context.feeder.set_last_seen(last_seen),

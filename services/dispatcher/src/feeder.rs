@@ -38,8 +38,8 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_
 pub(crate) struct Feeder {
     known: Mutex<Known>,
     work: Notify,
-    /// Held while the workers are read and taken note of.
-    pub(crate) looking: tokio::sync::Mutex<()>,
+    /// Held while the workers are read and taken note of: when that began the last time.
+    pub(crate) looking: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
 
 #[derive(Default)]

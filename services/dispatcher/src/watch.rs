@@ -8,7 +8,7 @@ use redial_engine::{outage::Observation, publish::MAX_CHECK_MS};
 use redial_queue::QueueError;
 use redial_store::Time;
 use redial_telemetry::metrics;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, error::DispatcherError, feed::look_at_workers, partitions, unreadable, wait::until};
@@ -22,7 +22,7 @@ pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
     share_replicas(context).await?;
     context.queue.update_streams().await;
     context.queue.ensure_streams().await?;
-    look_at_workers(context, true).await?;
+    look_at_workers(context, true, Instant::now()).await?;
     // The sweeper must not end calls for an outage that is over.
     context.feeder.set_health(context.store.unwell_tools().await?);
     match ensure_consumers(context).await {

@@ -76,14 +76,11 @@ async fn send(state: &WorkerState, registration: &Registration) -> Result<Regist
     }
 }
 
-/// Registers again whenever a dispatcher requests it, and after every reconnection.
+/// Registers again whenever the answer to a heartbeat asks for it. One is sent after every reconnection; were all workers to register
+/// then, they would keep the dispatchers busy for minutes after a restart of nats-server.
 pub(crate) async fn keep_registered(state: Arc<WorkerState>) {
-    let mut connections = state.queue.connections();
     loop {
-        tokio::select! {
-            () = state.register_now.notified() => {}
-            Ok(()) = connections.changed() => {}
-        }
+        state.register_now.notified().await;
         match register(&state).await {
             Ok(()) => tracing::debug!("Registered the worker again"),
             Err(error) => tracing::error!(%error, "Failed to register the worker again"),

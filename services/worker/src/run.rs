@@ -39,7 +39,8 @@ fn span(grant: &Grant) -> Span {
 
 async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
     let grant = if grant.apart {
-        let Ok(fetched) = fetch::arguments(&state, granted, grant).await else {
+        // Boxed, like what watchers get: a worker may have ten thousand of these futures, and few need that.
+        let Ok(fetched) = Box::pin(fetch::arguments(&state, granted, grant)).await else {
             return give_back(&state, granted, permit);
         };
         fetched
@@ -89,7 +90,7 @@ async fn execute(state: &WorkerState, grant: Grant, memory: OutputMemory) -> Too
     let end = if let Some(task) = watched {
         let of = (task, grant.attempt);
         let (watchers, publisher) = DeltaPublisher::new(&state.queue, &grant.tenant, of, tool.secrets().clone());
-        publisher.publish_during(run(Context { watchers, ..context })).await
+        Box::pin(publisher.publish_during(run(Context { watchers, ..context }))).await
     } else {
         run(context).await
     };

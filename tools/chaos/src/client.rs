@@ -31,10 +31,13 @@ const ANSWER: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Clients of a tenant that submit calls side by side.
 const CLIENTS: usize = 2;
-/// Calls in one message.
+/// Calls in one message, unless so many are to be submitted that it takes more.
 const BATCH: usize = 8;
-/// Clients submit more only while fewer calls and tasks than this are open.
+/// Messages of all clients per second, by which the number of calls in a message is chosen.
+const MESSAGES: f64 = 20.0;
+/// Clients submit more only while fewer calls and tasks than this are open, or than what is submitted in [`LIVE_FOR`].
 const MAX_LIVE: u64 = 300;
+const LIVE_FOR: Duration = Duration::from_secs(3);
 
 /// Between two questions about what a tenant has submitted.
 const READS: Duration = Duration::from_millis(200);
@@ -140,13 +143,32 @@ fn some<T: Copy>(all: &[T]) -> Option<T> {
 struct Pace {
     began: Instant,
     over: Duration,
+    /// Calls per second.
+    rate: f64,
     skip_pauses: AtomicBool,
+}
+
+impl Pace {
+    fn batch(&self) -> usize {
+        BATCH.max(whole(self.rate / MESSAGES) as usize)
+    }
+
+    fn most_live(&self) -> u64 {
+        MAX_LIVE.max(whole(self.rate * LIVE_FOR.as_secs_f64()).into())
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate of at most 10,000,000 calls")]
+fn whole(number: f64) -> u32 {
+    number as u32
 }
 
 impl Clients {
     /// Clients that will have submitted everything after this time, or soon after [`Clients::skip_pauses`].
     pub(crate) fn new(customers: Vec<Customer>, over: Duration) -> Arc<Self> {
-        let pace = Pace { began: Instant::now(), over, skip_pauses: AtomicBool::new(false) };
+        let calls: u32 = customers.iter().map(|one| u32::try_from(one.planned.0).unwrap_or(u32::MAX)).sum();
+        let rate = f64::from(calls) / over.as_secs_f64();
+        let pace = Pace { began: Instant::now(), over, rate, skip_pauses: AtomicBool::new(false) };
         Arc::new(Self { customers, log: Mutex::default(), pace, live: AtomicU64::new(0) })
     }
 
@@ -227,7 +249,7 @@ impl Clients {
         loop {
             let batch: Vec<PlannedCall> = {
                 let mut calls = lock(&customer.calls);
-                let most = calls.len().min(BATCH);
+                let most = calls.len().min(self.pace.batch());
                 if most == 0 {
                     return;
                 }
@@ -282,7 +304,7 @@ impl Clients {
     }
 
     fn may_submit(&self, all: usize, left: usize) -> bool {
-        let room = self.live.load(Ordering::Relaxed) < MAX_LIVE;
+        let room = self.live.load(Ordering::Relaxed) < self.pace.most_live();
         #[expect(clippy::cast_precision_loss, reason = "for a pace, near enough")]
         let (all, submitted) = (all as f64, (all - left) as f64);
         let due = all * self.pace.began.elapsed().as_secs_f64() / self.pace.over.as_secs_f64();

@@ -98,7 +98,22 @@ async fn acknowledged(args: &RunArgs, clients: &Clients, submitting: &mut JoinSe
             }
         }
     };
-    let _too_late = tokio::time::timeout(DRAIN, all).await;
+    // As long as it goes on.
+    let stuck = async {
+        let mut before = clients.acknowledged();
+        loop {
+            tokio::time::sleep(DRAIN).await;
+            let now = clients.acknowledged();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        () = stuck => {}
+    }
     let wanted = usize::try_from(args.calls).and_then(|calls| Ok((calls, usize::try_from(args.tasks)?)));
     let (calls, tasks) = clients.acknowledged();
     if wanted != Ok((calls, tasks)) {

@@ -79,7 +79,6 @@ class Core:
     def _reconnected(self) -> None:
         """What was sent on the old connection may be lost, and so may be what dispatchers said."""
         self.heartbeat_now.set()
-        self.register_now.set()
         self.resend_now.set()
 
     def set_lease(self, milliseconds: int) -> None:

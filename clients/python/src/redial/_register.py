@@ -50,7 +50,7 @@ class Registration:
                 change.set()
 
     async def keep(self) -> None:
-        """Registers again when a dispatcher asks for it, and after each reconnection."""
+        """Registers again when the answer to a heartbeat asks for it; one is sent after each reconnection."""
         while True:
             await self._core.register_now.wait()
             self._core.register_now.clear()

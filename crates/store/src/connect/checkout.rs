@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{PgConnection, Postgres, pool::PoolConnection};
+use sqlx::{Connection as _, PgConnection, Postgres, pool::PoolConnection};
 use tokio::time::timeout;
 
 /// A connection that takes longer to return to the pool is closed.
@@ -70,9 +70,11 @@ impl Connection {
     }
 
     /// Gives the connection back, and returns the work's result. The pool asks the server once more then, and would
-    /// wait for the answer as long as the network stays silent; so that happens in a task of its own.
+    /// wait for the answer as long as the network stays silent; so that happens in a task of its own. The connection
+    /// would keep the memory of the largest body that it ever carried.
     pub(crate) fn done<T>(mut self, result: T) -> T {
         if let Some(mut connection) = self.0.take() {
+            connection.shrink_buffers();
             tokio::spawn(async move {
                 let _silent = timeout(RETURN, connection.return_to_pool()).await;
             });

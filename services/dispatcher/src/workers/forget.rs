@@ -2,6 +2,7 @@
 
 use redial_proto::{ApiError, Code, ForgetTool, ForgetToolReply, subjects};
 use redial_store::Forgotten;
+use tokio::time::Instant;
 
 use crate::{
     actions::Done,
@@ -13,7 +14,7 @@ use crate::{
 pub(crate) async fn forget(asked: Asked, request: ForgetTool) -> Result<Done<ForgetToolReply>, ApiError> {
     let context = asked.of_operators()?;
     let tool = request.tool;
-    if let Err(error) = look_at_workers(context, false).await {
+    if let Err(error) = look_at_workers(context, false, Instant::now()).await {
         tracing::warn!(%error, "Failed to look at the workers");
         return Err(ApiError::new(
             Code::Unavailable,

@@ -15,7 +15,10 @@ use redial_proto::{
 };
 use redial_queue::QueueError;
 use redial_store::{FullPool, StoreError};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 
 use crate::{
     aside::aside, context::Context, error::store_failed, feed::look_at_workers, running::Running, serve::check_own,
@@ -34,6 +37,7 @@ pub(crate) async fn register(
     let accept_all = context.config.accept_tools;
     let judge = |on_record: &_, spec: &_| judge(on_record, spec, &caller.identity, accept_all);
     let registered = context.store.register(&registration, context.config.live_ms(), judge).await;
+    let on_record = Instant::now();
     let mut registered = registered.map_err(|error| match error {
         StoreError::FullPool(pool) => full_pool(&pool),
         StoreError::TooManyTools(most) => {
@@ -70,7 +74,7 @@ pub(crate) async fn register(
     if !registered.changed_tools.is_empty() {
         context.registry.refresh(&context.store).await.map_err(|error| store_failed(&error))?;
     }
-    if let Err(error) = look_at_workers(&context, false).await {
+    if let Err(error) = look_at_workers(&context, false, on_record).await {
         tracing::debug!(%error, "Failed to look at the workers; the feeder does within a second");
     }
     context.feeder.recheck();
@@ -245,7 +249,7 @@ pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueErr
             if !told {
                 continue;
             }
-            if let Err(error) = look_at_workers(&context, false).await {
+            if let Err(error) = look_at_workers(&context, false, Instant::now()).await {
                 tracing::debug!(%error, "Failed to look at the workers; the feeder does within a second");
             }
             context.feeder.recheck();

@@ -230,12 +230,6 @@ pub(super) const REQUESTS: Input = declared(
     "services/dispatcher/src/fair_queue.rs",
     "const MAX_REQUESTS: usize = 4_096;",
 );
-pub(super) const ANSWERED: Input = declared(
-    "requests of a verb that are answered at the same time",
-    64.0,
-    "services/dispatcher/src/serve.rs",
-    "const AT_ONCE: usize = 64;",
-);
 pub(super) const JUDGED: Input =
     assumed("a registration holds the lock of its identity, s", 0.003, "six statements on one connection");
 
@@ -286,7 +280,7 @@ const ALL: [Input; 45] = [
     VERSION,
     DUMPED,
 ];
-const MORE: [Input; 8] = [TABLES_PART, CYCLE, BACKEND, JUDGED, MOVED, LOCK_TIMEOUT, REQUESTS, ANSWERED];
+const MORE: [Input; 7] = [TABLES_PART, CYCLE, BACKEND, JUDGED, MOVED, LOCK_TIMEOUT, REQUESTS];
 
 /// All of them.
 pub(super) fn table() -> Table {
