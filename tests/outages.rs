@@ -281,7 +281,7 @@ async fn a_silent_network_costs_no_connection() {
     let (proxy, url) = FaultProxy::before(servers.database_url()).await;
     let store =
         Store::connect(&StoreConfig { url, connections: CONNECTIONS, purpose: Purpose::Dispatch }).await.unwrap();
-    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake()));
+    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake(Duration::from_secs(1))));
     assert!(looks().await.iter().all(Result::is_ok));
     // These connections stay silent; new ones work.
     proxy.lose(Side::Server);

@@ -2,8 +2,9 @@
 //!
 //! While somebody holds an old snapshot, such as a `pg_dump` for an hour, Postgres removes no dead entry of an index. They pile up at
 //! the low end of an index of due times, and every look for what is due would walk over all of them. So a look begins where the one
-//! before found nothing any more, less a margin for transactions that were about to commit then. From time to time one begins at the
-//! lowest entry: what a slower transaction wrote, or a standby that was promoted, is found late and not never.
+//! before found nothing any more, less a margin for transactions that were about to commit then: a short one, because each call that ended
+//! within it is walked over, and each tenth second or so one for the slowest transactions. From time to time a look begins at the
+//! lowest entry: what an even slower transaction wrote, or a standby that was promoted, is found late and not never.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -15,6 +16,10 @@ use redial_records::Time;
 
 /// A transaction that takes longer than this is ended by its time limits.
 const MARGIN: TimeDelta = TimeDelta::seconds(10);
+/// Most transactions take less.
+const SHORT: TimeDelta = TimeDelta::seconds(1);
+/// Between two looks for calls that find what slower ones wrote.
+const WIDE: TimeDelta = TimeDelta::seconds(10);
 /// Between two marks for an index whose entries are in the order of a sequence: at least the same time.
 const TURN: Duration = Duration::from_secs(10);
 /// Between two looks from the lowest entry on.
@@ -37,13 +42,15 @@ impl LowWater {
     }
 }
 
-/// Marks in the two parts of `calls_wake`. `None`: from the lowest entry on.
+/// Marks in the two parts of `calls_wake`: below them the last look found nothing. `None`: from the lowest entry on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallMarks {
     /// Of calls that do not wait in the backlog.
     pub(crate) others: Option<Time>,
     /// Of calls that do.
     pub(crate) backlog: Option<Time>,
+    /// When the last look with the wide margin, and the last one from the lowest entry on, began.
+    wide: Option<Instant>,
     whole: Option<Instant>,
 }
 
@@ -53,14 +60,20 @@ impl CallMarks {
         if self.whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE) {
             *self = Self::default();
         }
-        *self
+        let margin = if self.is_wide(at) { MARGIN + WIDE } else { SHORT };
+        Self { others: self.others.map(|mark| mark - margin), backlog: self.backlog.map(|mark| mark - margin), ..*self }
     }
 
-    /// The lowest entries of both parts, at this time of the database, by a look that began with `self` at that moment.
+    /// The lowest entries of both parts, as far as they are not far from being due, at this time of the database, by a look that began
+    /// with `self` at that moment.
     pub(crate) fn found(&mut self, others: Option<Time>, backlog: Option<Time>, now: Time, at: Instant) {
-        let mark = |lowest: Option<Time>| Some(lowest.map_or(now, |lowest| lowest.min(now)) - MARGIN);
-        let whole = self.whole.or(Some(at));
-        *self = Self { others: mark(others), backlog: mark(backlog), whole };
+        let mark = |lowest: Option<Time>| Some(lowest.map_or(now, |lowest| lowest.min(now)));
+        let wide = if self.is_wide(at) { Some(at) } else { self.wide };
+        *self = Self { others: mark(others), backlog: mark(backlog), wide, whole: self.whole.or(Some(at)) };
+    }
+
+    fn is_wide(&self, at: Instant) -> bool {
+        self.wide.is_none_or(|wide| at.duration_since(wide) >= WIDE.to_std().unwrap_or_default())
     }
 }
 
@@ -105,16 +118,34 @@ mod tests {
     }
 
     #[test]
-    fn a_look_begins_where_nothing_was_left_less_the_margin() {
+    fn a_look_begins_where_nothing_was_left_less_a_margin() {
         let (mut marks, start) = (CallMarks::default(), Instant::now());
-        assert!(marks.begin(start).others.is_none());
-        marks.found(Some(time(500)), None, time(1_000), start);
-        let begun = marks.begin(start + Duration::from_secs(1));
-        assert_eq!((begun.others, begun.backlog), (Some(time(490)), Some(time(990))));
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert!(marks.begin(at(0)).others.is_none());
+        marks.found(Some(time(500)), None, time(1_000), at(0));
+        let begun = marks.begin(at(1));
+        assert_eq!((begun.others, begun.backlog), (Some(time(499)), Some(time(999))));
         // What is due later says nothing about what will be written until then.
-        marks.found(Some(time(9_000)), Some(time(20)), time(1_001), start);
-        let begun = marks.begin(start + Duration::from_secs(2));
-        assert_eq!((begun.others, begun.backlog), (Some(time(991)), Some(time(10))));
+        marks.found(Some(time(9_000)), Some(time(20)), time(1_001), at(1));
+        let begun = marks.begin(at(2));
+        assert_eq!((begun.others, begun.backlog), (Some(time(1_000)), Some(time(19))));
+    }
+
+    /// What was written ten seconds before it was committed, and that was right after a look, is found by one of these.
+    #[test]
+    fn each_ten_seconds_a_look_begins_early_enough_for_the_slowest_transactions() {
+        let (mut marks, start) = (CallMarks::default(), Instant::now());
+        let at = |seconds: i64| start + Duration::from_secs(seconds.unsigned_abs());
+        marks.begin(at(0));
+        let mut wide = Vec::new();
+        for second in 0..40 {
+            let begun = marks.begin(at(second)).others;
+            if let Some(margin) = begun.map(|begun| time(second - 1) - begun).filter(|margin| *margin != SHORT) {
+                wide.push((second, margin.num_seconds()));
+            }
+            marks.found(None, None, time(second), at(second));
+        }
+        assert_eq!(wide, [(10, 20), (20, 20), (30, 20)]);
     }
 
     #[test]

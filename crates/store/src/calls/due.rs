@@ -1,6 +1,6 @@
 //! Calls that are due: locked, and changed in the same transaction.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use redial_records::{CallFacts, CallRecord, Time, Transition};
@@ -57,15 +57,15 @@ impl Store {
         locked.await.inspect_err(|_| *self.low_water.calls() = CallMarks::default())
     }
 
-    /// How long until the next call is due; negative if one is due already, `None` if nothing waits.
-    pub async fn next_wake(&self) -> Result<Option<TimeDelta>, StoreError> {
+    /// How long until the next call is due; negative if one is due already, `None` if none is within this time.
+    pub async fn next_wake(&self, within: Duration) -> Result<Option<TimeDelta>, StoreError> {
         let began = Instant::now();
         let marks = self.low_water.calls().begin(began);
         let row = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let row =
-                    sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog).fetch_one(&mut *db).await?;
+                let row = sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog, within.as_secs_f64());
+                let row = row.fetch_one(&mut *db).await?;
                 Ok(db.done(row))
             })
             .await?;

@@ -4,6 +4,7 @@
 
 mod advancing;
 mod calls;
+mod due;
 mod erasing;
 mod fixture;
 mod functions;

@@ -67,10 +67,9 @@ async fn sweep(context: &Context, shutdown: &CancellationToken) -> Result<Durati
             break;
         }
     }
-    let asked = Instant::now();
-    let next = context.store.next_wake().await?;
+    let (asked, longest) = (Instant::now(), context.check_interval());
+    let next = context.store.next_wake(longest).await?;
     answered(context, asked);
-    let longest = context.check_interval();
     Ok(next.map_or(longest, |wait| wait.to_std().unwrap_or(SHORTEST_PAUSE)).min(longest))
 }
 
