@@ -127,30 +127,14 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
         }
     }
     if failures > 0 {
-        disown(state, permits.keys().map(|&JobRef { call, attempt }| GrantRef { call, attempt, claim }).collect());
+        let refused = permits.keys().map(|&JobRef { call, attempt }| GrantRef { call, attempt, claim });
+        state.disowned.add(refused, state.lease());
     }
     drop(permits);
     for message in messages {
         message.claimed().await;
     }
     release(state, too_late).await;
-}
-
-/// Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready in
-/// between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker does not
-/// wait. The heartbeats prove what this misses.
-fn disown(state: &Arc<WorkerState>, refused: Vec<GrantRef>) {
-    if refused.is_empty() {
-        return;
-    }
-    let state = Arc::clone(state);
-    state.control_tasks.clone().spawn("disown claims", async move {
-        tokio::select! {
-            () = tokio::time::sleep(state.lease() / 2) => {}
-            () = state.draining.cancelled() => {}
-        }
-        release(&state, refused).await;
-    });
 }
 
 fn may_start(state: &WorkerState, expires_at: Instant) -> bool {
@@ -162,7 +146,8 @@ async fn give_up(state: &Arc<WorkerState>, pulled: Pulled, claim: ClaimId) {
     let (Pulled { jobs, returned }, hand_back) = (pulled, state.draining.is_cancelled());
     tracing::warn!(%claim, jobs = jobs.len(), "Gave up a claim");
     let grants = jobs.iter().map(|job| GrantRef { call: job.job.call, attempt: job.job.attempt, claim });
-    let grants = grants.collect();
+    let grants: Vec<GrantRef> = grants.collect();
+    state.disowned.add(grants.iter().copied(), state.lease());
     let of_returned = returned.into_iter().map(|(_, message)| message);
     // Returns the permits before the release, which may take long.
     let messages: Vec<_> = jobs.into_iter().map(|job| job.message).chain(of_returned).collect();

@@ -6,7 +6,10 @@ use redial_loops::Loops;
 use redial_proto::{Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use tokio_util::sync::CancellationToken;
 
-use crate::{release::release_stopped, state::WorkerState};
+use crate::{
+    release::{release_disowned, release_stopped},
+    state::WorkerState,
+};
 
 /// How long the last reports may take to be on record.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -26,6 +29,7 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
         pulls.wait().await;
         state.control_tasks.close();
         state.control_tasks.wait().await;
+        release_disowned(state).await;
         state.attempts.idle().await;
     };
     let in_time = tokio::time::timeout(grace, kill.run_until_cancelled(finished)).await;

@@ -36,6 +36,7 @@ mod claim;
 mod config;
 mod control;
 mod deltas;
+mod disown;
 mod drain;
 mod error;
 mod fetch;

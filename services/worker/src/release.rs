@@ -38,6 +38,19 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
     release(state, grants).await;
 }
 
+/// Releases what was claimed and not granted twice in a lease, so that no late grant of it ends before it is released.
+pub(crate) async fn keep_disowned(state: &WorkerState) {
+    loop {
+        tokio::time::sleep(state.lease() / 2).await;
+        release_disowned(state).await;
+    }
+}
+
+/// Releases it once more.
+pub(crate) async fn release_disowned(state: &WorkerState) {
+    release(state, state.disowned.current(Instant::now())).await;
+}
+
 /// Releases attempts; repeats the request until a dispatcher replies.
 pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
     for batch in grants.chunks(MAX_CLAIM) {
@@ -46,7 +59,9 @@ pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
         loop {
             match state.request::<_, ReleaseReply>(ControlVerb::Release, &request, failures).await {
                 Ok(reply) => {
-                    tracing::info!(requested = batch.len(), released = reply.released, "Released attempts");
+                    if reply.released > 0 {
+                        tracing::info!(requested = batch.len(), released = reply.released, "Released attempts");
+                    }
                     break;
                 }
                 Err(error) => {

@@ -22,7 +22,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{attempts::ActiveAttempts, report::ReportSender};
+use crate::{attempts::ActiveAttempts, disown::Disowned, report::ReportSender};
 
 /// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
@@ -53,6 +53,7 @@ pub(crate) struct WorkerState {
     pub(crate) outputs: Arc<Semaphore>,
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
+    pub(crate) disowned: Disowned,
     /// Tasks that claim jobs or release attempts.
     pub(crate) control_tasks: Loops,
     /// Tasks that run tools.
@@ -84,6 +85,7 @@ impl WorkerState {
             reports,
             outputs: Arc::new(Semaphore::new(LARGE_OUTPUTS)),
             draining: CancellationToken::new(),
+            disowned: Disowned::default(),
             control_tasks: Loops::default(),
             tool_tasks: TaskTracker::new(),
             heartbeat_now: Notify::new(),

@@ -22,6 +22,7 @@ use crate::{
     heartbeat, models,
     pool::{Limits, pools},
     pull, register,
+    release::keep_disowned,
     report::{ReportSender, Reporter},
     state::{Named, WorkerState},
 };
@@ -253,11 +254,15 @@ impl Worker {
 }
 
 /// Starts the loops that report, send heartbeats, and keep the worker registered. Dropping them aborts them.
-fn spawn_background(state: &Arc<WorkerState>, loops: &Loops, reporter: Reporter) -> [AbortOnDropHandle<()>; 4] {
+fn spawn_background(state: &Arc<WorkerState>, loops: &Loops, reporter: Reporter) -> [AbortOnDropHandle<()>; 5] {
     [
         aborted(loops.spawn("send reports", reporter.run())),
         aborted(loops.spawn("send heartbeats", heartbeat::run(Arc::clone(state)))),
         aborted(loops.spawn("stop expired attempts", heartbeat::stop_expired(Arc::clone(state)))),
+        aborted(loops.spawn("release what was not granted", {
+            let state = Arc::clone(state);
+            async move { keep_disowned(&state).await }
+        })),
         aborted(loops.spawn("keep the worker registered", register::keep_registered(Arc::clone(state)))),
     ]
 }

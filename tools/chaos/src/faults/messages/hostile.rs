@@ -14,6 +14,12 @@ pub(super) fn requests() -> Vec<String> {
     of_user.chain(of_worker).collect()
 }
 
+/// Whether a payload is a message there after all: whoever asks for a list needs to say nothing.
+pub(super) fn is_valid(subject: &str, payload: &[u8]) -> bool {
+    let lists = [Verb::ToolList, Verb::AgentList].map(Verb::name);
+    payload == b"{}" && lists.iter().any(|list| subject.ends_with(list))
+}
+
 /// Where they may publish without an answer, and whether a row of `dead_letters` keeps what is rejected there.
 pub(super) fn publications() -> [(String, bool); 4] {
     let deltas = "redial.events.default.tasks.00000000-0000-0000-0000-000000000000.delta";
