@@ -207,7 +207,8 @@ async def release(core: Core, grants: list[dict[str, Any]]) -> None:
     while grants:
         try:
             reply = await core.request("release", {"worker": core.id, "jobs": grants}, failures)
-            log.info("Released attempts requested=%d released=%s", len(grants), reply.get("released"))
+            if reply.get("released"):
+                log.info("Released attempts requested=%d released=%s", len(grants), reply["released"])
             return
         except Exception as error:
             failures += 1

@@ -26,6 +26,8 @@ from redial.tool import Tool
 GIVE_UP = 20.0
 """Seconds after which a claim that nobody answers is given up. NATS delivers its jobs again 30 s after the first time."""
 
+DISOWNED = 8
+"""How often what was not granted is released, each time after half a lease."""
 
 LARGE = 8
 """Calls of a pool with large arguments at a time: they are in memory until their functions end."""
@@ -289,13 +291,18 @@ class Pool:
                 await answer(self._core.link, job.message, b"-NAK")
         log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))
         await release(self._core, [job.grant(claim) for job in jobs])
+        self._spawn(self._disown(jobs, claim))
 
     async def _disown(self, jobs: list[Job], claim: str) -> None:
         """Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready
-        in between. Half a lease later, when most copies have been answered and such a grant has not ended yet; a draining worker
-        does not wait. The heartbeats prove what this misses."""
-        await until(self._core.draining, self._core.lease / 2)
-        await release(self._core, [job.grant(claim) for job in jobs])
+        in between, or the copy waited in a dispatcher for the end of an outage. Each half of a lease for four leases, so that no
+        such grant ends before it is released; a draining worker does not wait. The heartbeats prove what this misses, but not of a
+        tool that is unsafe."""
+        for _ in range(DISOWNED):
+            await until(self._core.draining, self._core.lease / 2)
+            await release(self._core, [job.grant(claim) for job in jobs])
+            if self._core.draining.is_set():
+                return
 
 
 async def answer(link: Link, message: Msg, word: bytes) -> None:
