@@ -9,6 +9,8 @@ use tokio::time::Instant;
 
 use crate::{attempts::StoppedAttempt, pause, state::WorkerState};
 
+/// How often the worker looks whether it is time to release what it was not granted.
+const LOOK: Duration = Duration::from_millis(250);
 /// How long the processes of a stopped tool may take to end.
 const STOP: Duration = Duration::from_secs(2);
 /// The worker stops trying after this long; the attempt then counts as lost. After an outage the dispatchers wait for a
@@ -40,9 +42,15 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
 
 /// Releases what was claimed and not granted twice in a lease, so that no late grant of it ends before it is released.
 pub(crate) async fn keep_disowned(state: &WorkerState) {
+    let mut released_at = Instant::now();
     loop {
-        tokio::time::sleep(state.lease() / 2).await;
-        release_disowned(state).await;
+        let half = state.lease() / 2;
+        // The lease may become shorter meanwhile.
+        tokio::time::sleep(half.min(LOOK)).await;
+        if released_at.elapsed() >= half {
+            released_at = Instant::now();
+            release_disowned(state).await;
+        }
     }
 }
 

@@ -76,9 +76,9 @@ async fn an_unanswered_claim_is_repeated_in_copies_with_the_same_id() {
     assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))), "it ran twice");
 }
 
-/// A copy of the first request may be granted later, when the call is ready again.
+/// A copy of the first request may be granted later, when the call is ready again, or after an outage: once is not enough.
 #[tokio::test]
-async fn what_a_repeated_claim_was_not_granted_is_released() {
+async fn what_a_repeated_claim_was_not_granted_is_released_again_and_again() {
     let mut dispatcher = Dispatcher::start().await;
     let refused = dispatcher.submit("echo").await;
     dispatcher.script().refused.insert(refused);
@@ -86,9 +86,11 @@ async fn what_a_repeated_claim_was_not_granted_is_released() {
     dispatcher.script().lease_ms = 1_000;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let claim = dispatcher.claim().await.claim;
-    let released =
-        dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
-    assert_eq!(released.await.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
+    for _ in 0..3 {
+        let released =
+            dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
+        assert_eq!(released.await.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
+    }
     worker.stop().await;
 }
 
