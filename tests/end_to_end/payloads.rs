@@ -105,7 +105,9 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     assert!(error.message.contains("not all 2 pieces"), "{error}");
     // What nobody drops expires.
     sqlx::query("UPDATE payloads SET expires_at = now() - interval '1 s'").execute(stack.db()).await.unwrap();
-    assert_eq!(stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap(), 1);
+    // The dispatcher does that once a minute, perhaps just now.
+    let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
+    assert!(deleted <= 1, "{deleted}");
     assert_eq!(kept(&stack).await, 0);
     stack.finish().await;
 }
