@@ -2,8 +2,8 @@
 //!
 //! While somebody holds an old snapshot, such as a `pg_dump` for an hour, Postgres removes no dead entry of an index. They pile up at
 //! the low end of an index of due times, and every look for what is due would walk over all of them. So a look begins where the one
-//! before found nothing any more, less a margin for transactions that were about to commit then: a short one, because each call that ended
-//! within it is walked over, and each tenth second or so one for the slowest transactions. From time to time a look begins at the
+//! before found nothing any more, less a margin for transactions that were about to commit then: a short one, because every call that ended
+//! within it is walked over, and about every ten seconds a long one, for the slowest transactions. From time to time a look begins at the
 //! lowest entry: what an even slower transaction wrote, or a standby that was promoted, is found late and not never.
 
 use std::{

@@ -11,7 +11,7 @@ use std::{
 use redial_proto::GrantRef;
 use tokio::time::Instant;
 
-/// In leases: copies of a claim are answered sooner.
+/// In leases: nearly all copies of a claim are answered sooner.
 const FOR: u32 = 4;
 
 /// What the worker claimed, and will not run.
