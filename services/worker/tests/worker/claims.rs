@@ -61,6 +61,31 @@ async fn a_job_that_is_not_granted_does_not_run() {
     worker.stop().await;
 }
 
+/// After a restart of nats-server thousands of workers connect again at the same moment.
+#[tokio::test]
+async fn a_worker_that_connects_again_sends_a_heartbeat_and_registers_only_if_it_is_asked_to() {
+    let mut dispatcher = Dispatcher::start().await;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    for request_registration in [false, true] {
+        dispatcher.script().request_registration = request_registration;
+        Box::pin(dispatcher.restart_nats(false)).await;
+        let job = dispatcher.submit("echo").await;
+        let (mut heartbeats, mut registrations, mut reported) = (0, 0, false);
+        let seen = dispatcher.next(|received| {
+            match received {
+                Received::Heartbeat(_) => heartbeats += 1,
+                Received::Registration(_) => registrations += 1,
+                Received::Report(report) => reported |= report.job_ref() == job,
+                _ => {}
+            }
+            // A registration that nobody asked for would come before the report.
+            (reported && heartbeats > 0 && (registrations > 0) == request_registration).then_some(())
+        });
+        seen.await;
+    }
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn an_unanswered_claim_is_repeated_in_copies_with_the_same_id() {
     let mut dispatcher = Dispatcher::start().await;
