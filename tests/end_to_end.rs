@@ -49,6 +49,8 @@ mod reports;
 mod retention;
 #[path = "end_to_end/retries.rs"]
 mod retries;
+#[path = "end_to_end/returned.rs"]
+mod returned;
 #[path = "end_to_end/schemas.rs"]
 mod schemas;
 #[path = "end_to_end/sets_of_tools.rs"]

@@ -14,6 +14,8 @@ pub const MAX_INLINE: usize = 256 * 1024;
 pub const MAX_BODY: usize = 2 * MAX_PAYLOAD + 8 * 1024 * 1024;
 /// One piece of a body. As a JSON string in a message it takes less than twice as much.
 pub const MAX_PIECE: usize = 400 * 1024;
+/// Pieces of one body: on average they have 64 KiB at least.
+pub const MAX_PIECES: u32 = 640;
 /// What a model answers in one turn.
 pub const MAX_REPLY: usize = 512 * 1024;
 /// One NATS message that Redial sends. nats-server's own default `max_payload` is 1 MiB, headers included.

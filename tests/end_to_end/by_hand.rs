@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use redial_proto::{
     ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ContractRange, ControlMessage, Failure, Grant,
     GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
-    ReportBatch, ToolSpec, WorkerId, WorkerIdentity,
+    ReportBatch, ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Delivery, Queue, QueueError, Subscription};
@@ -115,12 +115,21 @@ impl Hand {
     }
 
     async fn claim_jobs(&self, claim: ClaimId, jobs: &[JobRef]) -> Vec<Grant> {
+        self.ask_for(claim, jobs, Vec::new()).await
+    }
+
+    /// Claims the first attempts of these calls, and gives jobs back.
+    pub(crate) async fn claim_and_return(&self, calls: &[CallId], returned: Vec<ReturnedPack>) -> Vec<Grant> {
+        let jobs: Vec<JobRef> = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
+        self.ask_for(ClaimId::generate(), &jobs, returned).await
+    }
+
+    async fn ask_for(&self, claim: ClaimId, jobs: &[JobRef], returned: Vec<ReturnedPack>) -> Vec<Grant> {
         let mut asked = Vec::with_capacity(jobs.len());
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let request =
-            ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads: true, returned: Vec::new() };
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads: true, returned };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallState, Code, Payload, PieceReply, PieceRequest, Submission, SubmitResult, limits, subjects::Verb,
+    CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission, SubmitResult,
+    limits, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
@@ -109,6 +110,58 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
     assert!(deleted <= 1, "{deleted}");
     assert_eq!(kept(&stack).await, 0);
+    stack.finish().await;
+}
+
+/// Whatever piece it is, and whoever put it.
+#[tokio::test]
+async fn a_user_has_so_many_pieces() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let alice = stack.user("acme", "alice").await;
+    let fill = async |pieces: i32| {
+        let insert = "INSERT INTO payloads (owner, payload, piece, text, expires_at)
+            SELECT 'user acme.alice', $1, n, 'x', now() + interval '10 min' FROM generate_series(1, $2) n";
+        sqlx::query(insert).bind(Payload::of(1).payload).bind(pieces).execute(stack.db()).await.unwrap();
+    };
+    let large = Submission::new("echo", arguments(json!({"text": "x".repeat(1_200_000)})));
+    let call = alice.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
+    stack.ended(call).await;
+    fill(4_998).await;
+    let (begun, next) = (Payload { pieces: 3, ..Payload::of(1) }, Payload { pieces: 3, ..Payload::of(1) });
+    piece(&alice, &put(begun, 1, "x")).await.unwrap();
+    piece(&alice, &put(begun, 2, "x")).await.unwrap();
+    assert_eq!(piece(&alice, &put(next, 1, "x")).await, Err(Code::Unavailable));
+    let view =
+        alice.ask::<_, CallView>(Verb::CallGet, &GetRequest { call, language: Language::default() }, ANSWER).await;
+    assert!(
+        matches!(view, Err(QueueError::Api(error)) if error.code == Code::Unavailable),
+        "an answer has pieces, too"
+    );
+    // What was begun may be completed, up to an end.
+    piece(&alice, &put(begun, 0, "x")).await.unwrap();
+    fill(5_000).await;
+    assert_eq!(piece(&alice, &put(begun, 0, "x")).await, Err(Code::Unavailable));
+    let of_alice = "SELECT count(*) FROM payloads WHERE owner = 'user acme.alice'";
+    assert_eq!(sqlx::query_scalar::<_, i64>(of_alice).fetch_one(stack.db()).await.unwrap(), 10_001);
+    // Nobody else waits for that.
+    let bob = stack.user("acme", "bob").await;
+    bob.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pieces_that_come_later_change_no_body() {
+    let stack = Stack::start().await;
+    let store = stack.store(Purpose::Dispatch).await;
+    let payload = Payload::of(1);
+    assert!(store.put_piece("user a.b", payload.payload, 0, "body").await.unwrap());
+    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
+    assert!(store.put_piece("user a.b", payload.payload, 1, "more").await.unwrap());
+    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
+    assert_eq!(store.payload("user a.b", payload).await.unwrap().as_deref(), Some("body"));
+    let three = Payload { pieces: 3, ..payload };
+    assert_eq!(store.payload("user a.b", three).await.unwrap(), None, "not all of them are there");
     stack.finish().await;
 }
 

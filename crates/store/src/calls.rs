@@ -9,6 +9,7 @@ mod give_up;
 mod late_reports;
 mod load;
 mod renew;
+mod returned;
 mod submit;
 mod succeed;
 
@@ -18,5 +19,6 @@ pub use claim::Granted;
 pub use due::{DueCalls, LockedCalls};
 pub use late_reports::LateReport;
 pub use load::{Loaded, UnreadableCall};
+pub use returned::ReturnedJob;
 pub use submit::Submitted;
 pub(crate) use submit::insert;

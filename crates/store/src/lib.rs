@@ -38,8 +38,8 @@ mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
-    DueCalls, Fed, Feed, Gap, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, Submitted,
-    UnreadableCall,
+    DueCalls, Fed, Feed, Gap, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, ReturnedJob,
+    Submitted, UnreadableCall,
 };
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};

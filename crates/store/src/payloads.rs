@@ -14,59 +14,59 @@ use crate::{
 
 /// How long a piece is kept at most.
 const KEPT: Duration = Duration::from_mins(10);
-/// Pieces of one owner: about 2 GB.
-const MAX_PIECES: i64 = 5_000;
+/// While an owner has fewer pieces than this, about 2 GB, it may begin another body.
+const MAX_BEFORE_NEXT: i64 = 5_000;
+/// The most pieces of an owner: bodies that were begun may be completed.
+const MAX_PIECES: i64 = 10_000;
 /// Pieces that one statement writes.
 const AT_ONCE: usize = 8;
 
 impl Store {
     /// Keeps a piece. `false` if its owner has too many already.
     pub async fn put_piece(&self, owner: &str, payload: Uuid, piece: u32, text: &str) -> Result<bool, StoreError> {
-        if piece == 0 {
-            let kept = self
-                .run_again(|| async {
-                    let mut db = self.checkout().await?;
-                    let kept =
-                        sqlx::query_scalar!(r#"SELECT count(*) AS "kept!" FROM payloads WHERE owner = $1"#, owner);
-                    let kept = kept.fetch_one(&mut *db).await?;
-                    Ok(db.done(kept))
-                })
-                .await?;
-            if kept >= MAX_PIECES {
-                return Ok(false);
-            }
-        }
-        self.insert_pieces(owner, payload, piece, &[text]).await.map(|()| true)
+        self.insert_pieces(owner, payload, piece, &[text]).await
     }
 
-    /// Puts a body into pieces.
-    pub async fn put_payload(&self, owner: &str, body: &str) -> Result<Payload, StoreError> {
+    /// Puts a body into pieces. `None` if its owner has too many already.
+    pub async fn put_payload(&self, owner: &str, body: &str) -> Result<Option<Payload>, StoreError> {
         let pieces = pieces(body);
         let payload = Payload::of(pieces.len());
         for (first, some) in (0_u32..).step_by(AT_ONCE).zip(pieces.chunks(AT_ONCE)) {
-            self.insert_pieces(owner, payload.payload, first, some).await?;
+            if !self.insert_pieces(owner, payload.payload, first, some).await? {
+                self.drop_payload(owner, payload.payload).await?;
+                return Ok(None);
+            }
         }
-        Ok(payload)
+        Ok(Some(payload))
     }
 
-    async fn insert_pieces(&self, owner: &str, payload: Uuid, first: u32, texts: &[&str]) -> Result<(), StoreError> {
+    /// `false`, and nothing written, if their owner has too many already.
+    async fn insert_pieces(&self, owner: &str, payload: Uuid, first: u32, texts: &[&str]) -> Result<bool, StoreError> {
         let kept = KEPT.as_secs_f64();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let insert = sqlx::query!(
-                "INSERT INTO payloads (owner, payload, piece, text, expires_at)
-                 SELECT $1, $2, $3 + i.n::int - 1, i.text, clock_timestamp() + $5::float8 * interval '1 s'
-                 FROM UNNEST($4::text[]) WITH ORDINALITY AS i (text, n)
-                 ON CONFLICT DO NOTHING",
+            let insert = sqlx::query_scalar!(
+                r#"WITH room AS (
+                       SELECT count(*) < CASE WHEN bool_or(payload = $2) THEN $7::bigint ELSE $6::bigint END AS is_left
+                       FROM payloads WHERE owner = $1
+                   ), written AS (
+                       INSERT INTO payloads (owner, payload, piece, text, expires_at)
+                       SELECT $1, $2, $3 + i.n::int - 1, i.text, clock_timestamp() + $5::float8 * interval '1 s'
+                       FROM room, UNNEST($4::text[]) WITH ORDINALITY AS i (text, n)
+                       WHERE room.is_left
+                       ON CONFLICT DO NOTHING
+                   )
+                   SELECT is_left AS "is_left!" FROM room"#,
                 owner,
                 payload,
                 int(first),
                 texts as &[&str],
                 kept,
+                MAX_BEFORE_NEXT,
+                MAX_PIECES,
             );
-            insert.execute(&mut *db).await?;
-            db.done(());
-            Ok(())
+            let is_left = insert.fetch_one(&mut *db).await?;
+            Ok(db.done(is_left))
         })
         .await
     }
@@ -87,16 +87,17 @@ impl Store {
         .await
     }
 
-    /// How many bytes a body has; `None` if some of its pieces are not there.
+    /// How many bytes a body has; `None` if some of its pieces are not there. That does not change: a piece that is there stays as it is.
     pub async fn payload_bytes(&self, owner: &str, payload: Payload) -> Result<Option<usize>, StoreError> {
         let (pieces, bytes) = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let sizes = sqlx::query!(
                     r#"SELECT count(*) AS "pieces!", COALESCE(sum(octet_length(text)), 0)::bigint AS "bytes!"
-                       FROM payloads WHERE owner = $1 AND payload = $2"#,
+                       FROM payloads WHERE owner = $1 AND payload = $2 AND piece < $3"#,
                     owner,
                     payload.payload,
+                    int(payload.pieces),
                 );
                 let sizes = sizes.fetch_one(&mut *db).await?;
                 Ok(db.done((sizes.pieces, sizes.bytes)))
@@ -106,17 +107,19 @@ impl Store {
         Ok((unsigned(pieces) == u64::from(payload.pieces) && pieces > 0).then_some(bytes))
     }
 
-    /// A body, put together; `None` if it is not there any more.
+    /// A body, put together; `None` if some of its pieces are not there any more.
     pub async fn payload(&self, owner: &str, payload: Payload) -> Result<Option<String>, StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let body = sqlx::query_scalar!(
-                "SELECT string_agg(text, '' ORDER BY piece) FROM payloads WHERE owner = $1 AND payload = $2",
+                "SELECT string_agg(text, '' ORDER BY piece) FROM payloads WHERE owner = $1 AND payload = $2 AND piece < $3
+                 HAVING count(*) = $3",
                 owner,
                 payload.payload,
+                int(payload.pieces),
             );
-            let body = body.fetch_one(&mut *db).await?;
-            Ok(db.done(body))
+            let body = body.fetch_optional(&mut *db).await?;
+            Ok(db.done(body.flatten()))
         })
         .await
     }

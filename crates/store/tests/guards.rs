@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_engine::call::{grants, renews};
 use redial_proto::{CallId, CallState, ClaimId, JobRef, WorkerId};
 use redial_records::{CallRecord, Claim};
-use redial_store::{Purpose, Store, StoreConfig, admin};
+use redial_store::{Purpose, ReturnedJob, Store, StoreConfig, admin};
 use redial_testkit::Servers;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 const ROWS: usize = 4_000;
 /// Few values, so that they often meet.
 const CLAIMS: u128 = 3;
+const CONSUMERS: [&str; 2] = ["default", "other"];
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
 fn claim_id(random: &mut StdRng) -> ClaimId {
@@ -35,10 +36,11 @@ async fn insert(db: &PgPool, random: &mut StdRng) -> CallId {
     let worker = random.random_bool(0.8).then(|| worker(random).as_str().to_owned());
     sqlx::query(
         "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
-                            published_at, attempt, state, worker, claim_id, wake_at, finished_at, lease_until)
+                            published_at, attempt, state, worker, claim_id, wake_at, finished_at, lease_until, consumer,
+                            backlog_at)
          SELECT $1, now(), now() + $2 * interval '1 h', 1000, false, 'look', 'default', 'read', 'default', '{}',
-                now(), $3, $4, $5, $6, CASE WHEN $7 THEN NULL ELSE now() END, CASE WHEN $7 THEN now() END,
-                CASE WHEN $4 = 'running' THEN now() END",
+                now() - $8 * interval '1 h', $3, $4, $5, $6, CASE WHEN $7 THEN NULL ELSE now() END, CASE WHEN $7 THEN now() END,
+                CASE WHEN $4 = 'running' THEN now() END, $9, CASE WHEN $10 AND $4 = 'ready' THEN now() END",
     )
     .bind(id.0)
     .bind(if random.random_bool(0.8) { 1 } else { -1 })
@@ -47,6 +49,9 @@ async fn insert(db: &PgPool, random: &mut StdRng) -> CallId {
     .bind(worker)
     .bind(claim)
     .bind(state.is_terminal())
+    .bind(random.random_range(0..2))
+    .bind(CONSUMERS[random.random_range(0..CONSUMERS.len())])
+    .bind(random.random_bool(0.2))
     .execute(db)
     .await
     .unwrap();
@@ -118,4 +123,31 @@ async fn leases_are_renewed_as_the_engine_says() {
         renewed_in_all += renewed.len();
     }
     assert!(renewed_in_all > ROWS / 100, "only {renewed_in_all} leases were renewed");
+}
+
+#[tokio::test]
+async fn only_ready_jobs_of_the_consumer_are_published_again() {
+    let mut random = StdRng::seed_from_u64(3);
+    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let returned: Vec<ReturnedJob<'_>> = calls
+        .iter()
+        .map(|call| ReturnedJob {
+            job: JobRef { call: call.id, attempt: random.random_range(0..4) },
+            tool: if random.random_ratio(1, 8) { "another" } else { &call.tool },
+            consumer: CONSUMERS[random.random_range(0..CONSUMERS.len())],
+            at_once: random.random(),
+        })
+        .collect();
+    let ready = store.returned_jobs(&returned).await.unwrap();
+    for (call, back) in calls.iter().zip(&returned) {
+        // Those that are not of now are an hour old.
+        let is_old = call.published_at.is_some_and(|at| call.read_at - at > chrono::TimeDelta::minutes(30));
+        let expected = call.state == CallState::Ready
+            && call.attempt + 1 == back.job.attempt
+            && (call.tool.as_str(), call.consumer.as_deref()) == (back.tool, Some(back.consumer))
+            && call.backlog.is_none()
+            && (back.at_once || is_old);
+        assert_eq!(ready.contains(&back.job), expected, "{back:?} for {call:?}");
+    }
+    assert!(ready.len() > ROWS / 100, "{} of {ROWS} are ready", ready.len());
 }

@@ -28,6 +28,7 @@ mod feed;
 mod feeder;
 mod intake;
 mod lag;
+mod left;
 mod lists;
 mod new_calls;
 mod partitions;
@@ -191,6 +192,7 @@ fn start_loops(running: &Running) {
     for _ in 0..2 {
         running.spawn("put bodies together", pieces::run);
     }
+    running.spawn("delete pieces that have expired", pieces::expire);
     running.spawn("add partitions", partitions::run);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);

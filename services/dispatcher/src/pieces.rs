@@ -3,16 +3,17 @@
 //! Any dispatcher takes any piece, because they are in Postgres. What one of them holds of whole bodies is bounded, for all senders
 //! together: bodies wait for their turn in pieces.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use redial_proto::{
     ApiError, Code, Payload, PieceReply, PieceRequest, WorkerCaller,
-    limits::{MAX_BODY, MAX_PAYLOAD, MAX_PIECE},
+    limits::{MAX_PAYLOAD, MAX_PIECE, MAX_PIECES},
 };
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    apart::{assembled, owner},
+    apart::{self, assembled, owner},
     asked::Asked,
     context::Context,
     error::store_failed,
@@ -22,6 +23,10 @@ use crate::{
 
 /// The most bytes of a request with a piece: as a JSON string it takes up to twice as much.
 pub(crate) const MOST_BYTES: usize = 2 * MAX_PIECE + 4096;
+/// Between two looks for pieces that have expired, and pieces that one statement deletes.
+const LOOK: Duration = Duration::from_secs(20);
+const DELETED: u32 = 500;
+
 /// Puts bodies together, until the shutdown.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     while let Some(Some((mut request, waiting))) = until(&shutdown, context.bodies.next()).await {
@@ -29,12 +34,14 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
         let Some((payload, owner)) = apart.zip(owner(request.subject())) else { continue };
         match assembled(&context, &owner, payload).await {
             Ok((body, memory)) => {
+                // Whoever gets no answer sends all of it again.
+                apart::forget(&context, &owner, payload).await;
                 (request.payload, request.held) = (body, Some(memory));
                 if let Err(refused) = serve::add(&waiting, request) {
                     serve::refuse(&refused).await;
                 }
             }
-            Err(error) => request.reply_error(&error).await,
+            Err(error) => request.reply_error(&error.error(payload)).await,
         }
     }
     for (request, _) in context.bodies.close().await {
@@ -42,9 +49,29 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
+/// Deletes pieces that have expired, until the shutdown.
+pub(crate) async fn expire(context: Arc<Context>, shutdown: CancellationToken) {
+    while until(&shutdown, sleep(LOOK)).await.is_some() {
+        loop {
+            match context.store.delete_expired_pieces(DELETED).await {
+                Ok(deleted) if deleted == u64::from(DELETED) && !shutdown.is_cancelled() => {}
+                Ok(0) => break,
+                Ok(pieces) => {
+                    tracing::info!(pieces, "Deleted pieces of bodies that had expired");
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "Failed to delete pieces of bodies that have expired");
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// Answers a user.
 pub(crate) async fn of_user(asked: Asked, request: PieceRequest) -> Result<PieceReply, ApiError> {
-    let owner = format!("user {}.{}", asked.caller.tenant, asked.caller.user);
+    let owner = apart::of_user(&asked.caller);
     piece(asked.for_pieces(), &owner, request).await
 }
 
@@ -54,7 +81,7 @@ pub(crate) async fn of_worker(
     caller: WorkerCaller,
     request: PieceRequest,
 ) -> Result<PieceReply, ApiError> {
-    let owner = format!("worker {}", caller.identity);
+    let owner = apart::of_worker(&caller.identity);
     let PieceRequest::Open { worker, grant } = request else { return piece(&context, &owner, request).await };
     check_own(&caller, &worker)?;
     let failed = |error| store_failed(&error);
@@ -63,7 +90,7 @@ pub(crate) async fn of_worker(
         let message = format!("the worker does not hold attempt {} of call {}", grant.attempt, grant.call);
         ApiError::new(Code::WrongState, message)
     })?;
-    let opened = context.store.put_payload(&owner, &arguments).await.map_err(failed)?;
+    let opened = apart::in_pieces(&context, &owner, &arguments).await?;
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })
 }
 
@@ -74,8 +101,7 @@ async fn piece(context: &Context, owner: &str, request: PieceRequest) -> Result<
         PieceRequest::Put { payload, piece, text } => {
             check(payload, piece, &text)?;
             if !store.put_piece(owner, payload.payload, piece, &text).await.map_err(failed)? {
-                let message = "too many pieces of this sender wait; try again";
-                return Err(ApiError::new(Code::Unavailable, message));
+                return Err(apart::too_many_pieces());
             }
         }
         PieceRequest::Get { payload, piece } => {
@@ -91,10 +117,12 @@ async fn piece(context: &Context, owner: &str, request: PieceRequest) -> Result<
 }
 
 fn check(payload: Payload, piece: u32, text: &str) -> Result<(), ApiError> {
-    let most = u32::try_from(MAX_BODY).unwrap_or(u32::MAX) / 1024;
     let wrong = |message: String| Err(ApiError::new(Code::InvalidValue, message));
-    if !(1..=most).contains(&payload.pieces) || piece >= payload.pieces {
-        return wrong(format!("piece {piece} of {}; allowed: 0 to pieces - 1, and 1 to {most} pieces", payload.pieces));
+    if !(1..=MAX_PIECES).contains(&payload.pieces) || piece >= payload.pieces {
+        return wrong(format!(
+            "piece {piece} of {}; allowed: 0 to pieces - 1, and 1 to {MAX_PIECES} pieces",
+            payload.pieces
+        ));
     }
     if text.is_empty() || text.len() > MAX_PIECE {
         return wrong(format!("text has {} bytes; allowed: 1 to {MAX_PIECE}", text.len()));

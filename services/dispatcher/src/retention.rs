@@ -73,7 +73,6 @@ async fn clean(context: &Context, shutdown: &CancellationToken) -> Result<(), St
     repeat("redrives", shutdown, || store.delete_old_redrives(kept, ROWS)).await;
     repeat("tokens", shutdown, || store.delete_ended_tokens(now - ENDED_TOKENS, ROWS)).await;
     repeat("tombstones", shutdown, || store.delete_empty_tombstones(now, ROWS)).await;
-    repeat("pieces", shutdown, || store.delete_expired_pieces(ROWS)).await;
     repeat("statistics", shutdown, || store.delete_old_stats(now, ROWS)).await;
     Ok(())
 }

@@ -6,3 +6,4 @@ pub(crate) mod forget;
 pub(crate) mod heartbeat;
 pub(crate) mod register;
 pub(crate) mod release;
+mod returned;

@@ -110,7 +110,7 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
     let mut messages = Vec::with_capacity(pulled.jobs.len());
     for (_, message) in pulled.returned {
         // Without an answer to the first request it is not known whether they were published again.
-        if failures > 0 { message.hand_back().await } else { messages.push(message) }
+        if failures > 0 { message.unclaimed().await } else { messages.push(message) }
     }
     for job in pulled.jobs {
         permits.insert(job.job_ref(), job.permit);

@@ -4,16 +4,17 @@ use redial_proto::{ApiError, CallView, GetRequest};
 use redial_views::call_view;
 
 use crate::{
+    apart::Held,
     asked::Asked,
     error::{call_not_found, store_failed},
 };
 
-pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<CallView, ApiError> {
+pub(crate) async fn get(asked: Asked, request: GetRequest) -> Result<Held<CallView>, ApiError> {
     // What is large waits for memory.
     let context = asked.for_pieces();
     let bytes = context.store.record_bytes(request.call).await.map_err(|error| store_failed(&error))?;
-    let _memory = context.bodies.memory(bytes).await;
+    let memory = context.bodies.memory(bytes).await;
     let records = asked.store().records_of(&[request.call]).await.map_err(|error| store_failed(&error))?;
     let record = records.into_iter().next().ok_or_else(|| call_not_found(request.call))?;
-    Ok(call_view(record, request.language))
+    Ok(Held::new(call_view(record, request.language), memory))
 }

@@ -24,14 +24,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::decode::{Decoded, Entry, Reported, ResultMessage, decode};
-use crate::{apart, context::Context, effects, transitions, wait::until};
+use crate::{
+    apart::{self, NotTogether},
+    context::Context,
+    effects, transitions,
+    wait::until,
+};
 
 /// Messages taken at once; each holds up to 256 reports.
 const BATCH: usize = 64;
 /// Batches stored at once.
 const CONCURRENT_BATCHES: usize = 3;
-/// A message that only a newer version can read is delivered again after this, perhaps to a dispatcher of that version.
-const LEFT: Duration = Duration::from_secs(5);
 /// Waits before a batch that could not be stored is tried again.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
@@ -62,45 +65,59 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Deli
     }
 }
 
-/// Puts a message together and ingests it. Its worker sends it again, in new pieces, if it does not hear of it.
+/// Puts a message together and ingests it, then drops its pieces: should this process die before, another one gets the message and
+/// needs them. If they are not there, its worker sends it again, in new ones, because it does not hear of it.
 async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut delivery: Delivery) {
     let apart = delivery.apart.take();
     let Some((payload, owner)) = apart.zip(apart::owner(delivery.subject())) else { return delivery.term().await };
-    match apart::assembled(context, &owner, payload).await {
-        Ok((body, _memory)) => {
-            delivery.payload = body;
-            ingest_messages(context, shutdown, vec![delivery]).await;
+    let together = || async {
+        match apart::assembled(context, &owner, payload).await {
+            Err(NotTogether::Store(error)) => Err(error),
+            other => Ok(other),
         }
-        Err(error) => {
+    };
+    match until_stored(shutdown, together).await {
+        Some(Ok((body, _memory))) => {
+            delivery.payload = body;
+            if ingest_messages(context, shutdown, vec![delivery]).await {
+                apart::forget(context, &owner, payload).await;
+            }
+        }
+        Some(Err(error)) => {
+            let error = error.error(payload);
             tracing::debug!(%error, "Dropped reports in pieces; their worker sends them again");
             delivery.ack().await;
         }
+        None => delivery.nak(Duration::ZERO).await,
     }
 }
 
-async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
+/// Whether all of them are done with: stored, or kept as dead letters.
+async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) -> bool {
     let Some(decoded) = until_all_stored(context, shutdown, &batch).await else {
         for delivery in &batch {
             delivery.nak(Duration::ZERO).await;
         }
-        return;
+        return false;
     };
     decoded.tell_left(&batch);
     for (message, delivery) in batch.iter().enumerate() {
-        if decoded.is_left(message) { delivery.nak(LEFT).await } else { delivery.ack().await }
+        if decoded.is_left(message) { context.left.leave(delivery).await } else { delivery.ack().await }
     }
     notify_workers(context, &decoded.reports).await;
+    decoded.left_none()
 }
 
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
 async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
     let now = Utc::now();
-    let mut decoded = decode(batch.iter().map(ResultMessage::from), now, context.config.max_payload);
+    let mut decoded =
+        decode(batch.iter().map(|delivery| message_of(context, delivery)), now, context.config.max_payload);
     metrics().batch_size("ingest", decoded.reports.len());
     let unreadable = until_stored(shutdown, || store(context, &decoded.reports)).await?;
     for (entry, call) in unreadable {
-        decoded.unreadable_call(entry, &call, ResultMessage::from(&batch[entry.message]), now);
+        decoded.unreadable_call(entry, &call, message_of(context, &batch[entry.message]), now);
     }
     let dead_letters = Mutex::new(decoded.dead_letters(batch));
     for letter in dead_letters.lock().await.iter() {
@@ -110,6 +127,16 @@ async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
     until_stored(shutdown, keep).await?;
     Some(decoded)
+}
+
+fn message_of<'a>(context: &Context, delivery: &'a Delivery) -> ResultMessage<'a> {
+    ResultMessage {
+        subject: delivery.subject(),
+        payload: &delivery.payload,
+        is_newer: delivery.is_newer(),
+        sent_at: delivery.stored_at,
+        may_be_left: delivery.delivered > 1 || context.left.has_room(delivery.subject()),
+    }
 }
 
 /// Repeats what the database did not take; `None` if the shutdown came first.

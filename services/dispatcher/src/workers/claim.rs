@@ -2,10 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
 use redial_proto::{
-    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, ReturnedPack, WorkerCaller,
-    WorkerId, limits,
+    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerCaller, WorkerId,
+    limits,
     subjects::{self, ControlVerb},
     turn::model_name,
 };
@@ -15,7 +14,7 @@ use redial_store::{AskedTurn, Granted};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
-use super::release;
+use super::{release, returned};
 use crate::{
     batcher::{BatchWork, Batching},
     context::Context,
@@ -51,7 +50,8 @@ impl BatchWork<Request> for Granter {
         let (mut claims, mut given_back) = (Vec::new(), Vec::new());
         let mut asked = Vec::with_capacity(read_requests.len());
         for (request, caller, ClaimRequest { claim, worker, jobs, returned, payloads }) in read_requests {
-            given_back.extend(returned.into_iter().filter(|back| may_return(&self.0, &served, &caller, back)));
+            let of_caller = returned.into_iter().filter(|back| returned::may_return(&self.0, &served, &caller, back));
+            given_back.extend(of_caller.map(|back| (claim, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
             if let Some(ClaimJob { call, tool, .. }) = refused.first() {
                 let (tool, pools, jobs) = (limits::shorten(tool, 100), caller.pools(), refused.len());
@@ -64,9 +64,10 @@ impl BatchWork<Request> for Granter {
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
             Ok(mut granted) => {
+                let grants = returned::grants_of(&granted);
                 self.put_turns_together(&mut granted).await;
                 self.answer(asked, granted).await;
-                publish_again(&self.0, &given_back).await;
+                returned::publish(&self.0, given_back, grants).await;
             }
             // What the workers gave back stays on the stream: they acknowledge nothing.
             Err(error) => {
@@ -86,25 +87,6 @@ struct AskedClaim {
     worker: WorkerId,
     /// The worker fetches large arguments apart.
     payloads: bool,
-}
-
-/// Publishes what workers gave back. What cannot be published is found by the sweep.
-async fn publish_again(context: &Context, given_back: &[ReturnedPack]) {
-    let published = join_all(given_back.iter().map(|back| context.queue.publish_returned(back))).await;
-    let jobs: usize = given_back.iter().map(|back| back.pack.jobs.len()).sum();
-    if jobs > 0 {
-        metrics().jobs_returned(jobs as u64);
-    }
-    if let Some(error) = published.into_iter().find_map(Result::err) {
-        tracing::warn!(%error, "Failed to publish jobs again that a worker gave back; the sweep finds them");
-    }
-}
-
-/// Whether a worker may have pulled these jobs. They are hints, and claims decide; but a worker must not fill the queues of others.
-fn may_return(context: &Context, served: &Served, caller: &WorkerCaller, back: &ReturnedPack) -> bool {
-    let ReturnedPack { consumer, pack } = back;
-    let may_serve = served.pool_of(&pack.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool));
-    may_serve && (1..=limits::MAX_PACK).contains(&pack.jobs.len()) && context.feeder.has(consumer, &pack.tool)
 }
 
 /// Whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not claimed waits, and is

@@ -36,22 +36,13 @@ pub(super) struct ResultMessage<'a> {
     /// Its sender is of a newer version.
     pub(super) is_newer: bool,
     pub(super) sent_at: DateTime<Utc>,
-}
-
-impl<'a> From<&'a Delivery> for ResultMessage<'a> {
-    fn from(delivery: &'a Delivery) -> Self {
-        Self {
-            subject: delivery.subject(),
-            payload: &delivery.payload,
-            is_newer: delivery.is_newer(),
-            sent_at: delivery.stored_at,
-        }
-    }
+    /// Not too many messages of its sender are left already.
+    pub(super) may_be_left: bool,
 }
 
 impl ResultMessage<'_> {
     fn may_be_left(&self, now: DateTime<Utc>) -> bool {
-        now - self.sent_at < MAY_BE_LEFT
+        self.may_be_left && now - self.sent_at < MAY_BE_LEFT
     }
 }
 
@@ -145,6 +136,11 @@ impl Decoded {
         }
     }
 
+    /// Whether no message is left to a newer version.
+    pub(super) fn left_none(&self) -> bool {
+        self.left.is_empty()
+    }
+
     /// Whether this message is left to a newer version.
     pub(super) fn is_left(&self, message: usize) -> bool {
         self.left.contains_key(&message)
@@ -214,7 +210,7 @@ mod tests {
 
     fn sent(payload: &str, is_newer: bool) -> ResultMessage<'_> {
         let subject = "redial.results.tools";
-        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now() }
+        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now(), may_be_left: true }
     }
 
     #[test]
