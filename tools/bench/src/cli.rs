@@ -146,7 +146,7 @@ pub(crate) struct PlansArgs {
 pub(crate) struct SlowWorkerArgs {
     #[arg(long)]
     pub(crate) slots: u32,
-    #[arg(long, env = crate::place::NATS_URL)]
+    #[arg(long, env = crate::environment::NATS_URL)]
     pub(crate) nats_url: String,
 }
 
