@@ -1,7 +1,7 @@
 //! Messages and records as earlier versions wrote them, read by this one.
 //!
-//! `tests/samples` has a folder for each released version. `UPDATE_SAMPLES=1 cargo test --workspace --test samples` writes that of
-//! this version; afterwards it is never changed (docs/UPGRADING.md).
+//! `tests/samples` has a folder for each released series, such as 0.1. `UPDATE_SAMPLES=1 cargo test --workspace --test samples` writes
+//! that of this series; once its first version is released, it is never changed (docs/UPGRADING.md).
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/samples");
 
-/// What a version was.
+/// What the version was that wrote the samples of a series.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     /// Its number.
@@ -34,14 +34,14 @@ pub(crate) struct Version {
     pub(crate) migration: i64,
 }
 
-/// The folder of this version.
+/// The folder of this series.
 pub(crate) fn own_folder() -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
     let (series, _) = version.rsplit_once('.').unwrap();
     Path::new(FOLDER).join(format!("v{series}"))
 }
 
-/// The folders of all versions, the oldest first.
+/// The folders of all series, the oldest first.
 pub(crate) fn folders() -> Vec<PathBuf> {
     let entries = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.join("version.json").exists()).collect();

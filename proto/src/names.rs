@@ -5,8 +5,8 @@
 use serde::{Deserialize as _, Deserializer};
 use strum::VariantNames;
 
-/// Finds the one of these variants, the first ones of the enum, that has this name. The error says what the text is not (`kind`, with its article) and lists the
-/// names that are allowed.
+/// Finds the one of these variants, the first ones of the enum, that has this name. The error says what the text is not (`kind`,
+/// with its article) and lists the names that are allowed.
 pub fn parse<T: VariantNames + Copy>(all: &[T], text: &str, kind: &str) -> Result<T, String> {
     let names = &<T as VariantNames>::VARIANTS[..all.len()];
     let matching = |(variant, name): (&T, &&str)| (*name == text).then_some(*variant);

@@ -21,7 +21,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// A body of so many bytes that is about to be put.
+    /// A new payload of this many pieces, which are about to be put.
     pub fn of(pieces: usize) -> Self {
         Self { payload: Uuid::now_v7(), pieces: u32::try_from(pieces).unwrap_or(u32::MAX) }
     }

@@ -15,21 +15,57 @@ use uuid::Uuid;
 
 use crate::{folders, own_folder, updates};
 
-/// A message as this version writes it, and how it reads one.
+/// Fields of samples that this version does not read any more, each as `<message>/<path>`.
+const UNREAD: [&str; 0] = [];
+
+/// A message as this version writes it, and how it reads one: what it would write of it.
 struct Sample {
     name: &'static str,
     written: String,
-    read: fn(&str) -> Result<(), serde_json::Error>,
+    read: fn(&str) -> Result<Value, serde_json::Error>,
 }
 
 fn sample<T: Serialize + DeserializeOwned>(name: &'static str, message: &T) -> Sample {
-    let read = |json: &str| serde_json::from_str::<T>(json).map(drop);
+    let read = |json: &str| as_written(&serde_json::from_str::<T>(json)?);
     Sample { name, written: serde_json::to_string_pretty(message).unwrap() + "\n", read }
 }
 
 /// A message with parts that users fill in, read as the dispatchers read it.
 fn with_parts_of_users<T: Serialize + DeserializeOwned>(name: &'static str, message: &T) -> Sample {
-    Sample { read: |json| tolerant::from_str::<T>(json).map(drop), ..sample(name, message) }
+    Sample { read: |json| as_written(&tolerant::from_str::<T>(json)?), ..sample(name, message) }
+}
+
+fn as_written<T: Serialize>(message: &T) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(&serde_json::to_string(message)?)
+}
+
+impl Sample {
+    /// Reads a message; panics if anything of it is lost.
+    fn check(&self, json: &str, of: &str) {
+        let read = (self.read)(json).unwrap_or_else(|error| panic!("{of} cannot be read any more: {error}"));
+        let lost = lost(&serde_json::from_str(json).unwrap(), &read, self.name);
+        let lost: Vec<_> = lost.iter().filter(|path| !UNREAD.contains(&path.as_str())).collect();
+        assert!(lost.is_empty(), "{of} is read without {lost:?}");
+    }
+}
+
+/// The paths of fields whose values are not in what was read. New ones may be there.
+fn lost(sample: &Value, read: &Value, path: &str) -> Vec<String> {
+    match (sample, read) {
+        (Value::Object(fields), Value::Object(read)) => {
+            let of_field = |(name, value)| {
+                let path = format!("{path}/{name}");
+                read.get(name).map_or_else(|| vec![path.clone()], |read| lost(value, read, &path))
+            };
+            fields.iter().flat_map(of_field).collect()
+        }
+        (Value::Array(items), Value::Array(read)) if items.len() == read.len() => {
+            let pairs = items.iter().zip(read).enumerate();
+            pairs.flat_map(|(n, (item, read))| lost(item, read, &format!("{path}/{n}"))).collect()
+        }
+        _ if sample == read => Vec::new(),
+        _ => vec![path.to_owned()],
+    }
 }
 
 const CALL: CallId = CallId(Uuid::from_u128(0x01a2_0236_ac46_7781_a3d0_49c0_fb4d_6170));
@@ -246,9 +282,7 @@ fn messages_of_every_version_are_read() {
             let (name, json) = (path.file_stem().unwrap().to_str().unwrap(), fs::read_to_string(&path).unwrap());
             let sample = samples.iter().find(|sample| sample.name == name);
             let sample = sample.unwrap_or_else(|| panic!("{} is of no kind that this version reads", path.display()));
-            if let Err(error) = (sample.read)(&json) {
-                panic!("{} cannot be read any more: {error}", path.display());
-            }
+            sample.check(&json, &path.display().to_string());
         }
     }
     let of_first = folders()[0].join("messages");
@@ -281,8 +315,16 @@ fn fields_that_a_newer_version_adds_are_ignored_in_every_message() {
         with_new_fields(&mut message);
         let json = message.to_string();
         assert!(json.contains("of_a_newer_version"));
-        if let Err(error) = (sample.read)(&json) {
-            panic!("{}: {error}", sample.name);
-        }
+        let read = (sample.read)(&json).unwrap_or_else(|error| panic!("{}: {error}", sample.name));
+        let lost = lost(&serde_json::from_str(&sample.written).unwrap(), &read, sample.name);
+        assert!(lost.is_empty(), "{lost:?}");
     }
+}
+
+#[test]
+fn a_field_that_is_dropped_renamed_or_changed_is_lost() {
+    let sample = json!({"job": {"call": 1, "tool": "t"}, "jobs": [{"bytes": 7}, {"bytes": null}]});
+    let renamed = json!({"job": {"call": 2, "name": "t"}, "jobs": [{"bytes": 7, "new": 1}, {}]});
+    assert_eq!(lost(&sample, &renamed, "pack"), ["pack/job/call", "pack/job/tool", "pack/jobs/1/bytes"]);
+    assert_eq!(lost(&sample, &sample, "pack"), Vec::<String>::new());
 }

@@ -6,7 +6,7 @@ use async_nats::HeaderMap;
 use redial_proto::{Payload, subjects};
 
 /// How long the pieces of a large body may take at least.
-pub(crate) const LARGE: Duration = Duration::from_mins(2);
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The body that a message without one stands for.
 pub(crate) fn payload_of(headers: Option<&HeaderMap>) -> Option<Payload> {

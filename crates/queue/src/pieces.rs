@@ -80,7 +80,7 @@ impl Queue {
         let outgoing = encode(&beside, request)?.into();
         let longest = if matches!(request, PieceRequest::Open { .. }) { OPEN_TIMEOUT } else { PIECE_TIMEOUT };
         let timeout = deadline.saturating_duration_since(Instant::now()).min(longest);
-        // Boxed: it is part of what it may be part of.
+        // Boxed: the future would contain itself.
         let reply = Box::pin(self.send_request(&beside, outgoing, timeout)).await?;
         decode_reply(&beside, &reply)
     }

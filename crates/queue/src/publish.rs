@@ -22,7 +22,7 @@ use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, apart::LARGE, connect::ANSWER, version};
+use crate::{Queue, QueueError, apart::BODY_TIMEOUT, connect::ANSWER, version};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
@@ -110,7 +110,7 @@ impl Queue {
         if self.check_size(subject, body.len()).is_ok() {
             return self.put_bytes(subject, body, None).await;
         }
-        let payload = self.put_pieces(request, &body, Instant::now() + LARGE).await?;
+        let payload = self.put_pieces(request, &body, Instant::now() + BODY_TIMEOUT).await?;
         self.put_message(
             subject,
             Bytes::new(),

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::{
     Queue, QueueError,
-    apart::{LARGE, payload_of},
+    apart::{BODY_TIMEOUT, payload_of},
     publish::encode,
     version,
 };
@@ -64,13 +64,14 @@ impl Queue {
         let mut outgoing = Outgoing { payload: encode(subject, request)?, headers: self.headers(subject, traceparent) };
         let is_large = self.check_size(subject, outgoing.payload.len()).is_err();
         if is_large && subjects::pieces_beside(subject).is_some() {
-            let payload = self.put_pieces(subject, &outgoing.payload, Instant::now() + LARGE.max(timeout)).await?;
+            let payload =
+                self.put_pieces(subject, &outgoing.payload, Instant::now() + BODY_TIMEOUT.max(timeout)).await?;
             outgoing.payload = Bytes::new();
             outgoing.headers.insert(subjects::PAYLOAD, payload.to_string());
         }
         let reply = self.send_request(subject, outgoing, timeout).await?;
         let Some(payload) = payload_of(reply.headers.as_ref()) else { return decode_reply(subject, &reply) };
-        let body = self.fetch_payload(subject, payload, LARGE.max(timeout)).await?;
+        let body = self.fetch_payload(subject, payload, BODY_TIMEOUT.max(timeout)).await?;
         decode_reply(subject, &Message { payload: body, ..reply })
     }
 

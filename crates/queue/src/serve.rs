@@ -135,7 +135,7 @@ impl Request {
             Err(error) => error.into_api(),
             Ok(()) => return,
         };
-        tracing::error!(subject = %self.subject, %error, "A reply is too large");
+        tracing::error!(subject = %self.subject, %error, "Refused to send a reply that is too large");
         Box::pin(self.reply_error(&error)).await;
     }
 

@@ -24,7 +24,7 @@ impl PostgresPrograms {
             return Ok(file);
         }
         let looked = self.postgres.parent().map(|folder| folder.display().to_string()).unwrap_or_default();
-        let remedy = "Install the client programs of the same version (Debian, Ubuntu: postgresql-client)".to_owned();
+        let remedy = "Install all programs of this version (Debian, Ubuntu: postgresql, postgresql-client)".to_owned();
         Err(ServerError::MissingProgram { program: name, looked, remedy })
     }
 }
@@ -83,14 +83,9 @@ pub(crate) fn postgres() -> Result<PostgresPrograms, ServerError> {
     })
 }
 
-/// Finds another program of the same Postgres, such as `pg_waldump`.
+/// Finds Postgres, and another program of the same installation, such as `pg_waldump`. The error says where it was searched.
 pub fn postgres_program(name: &'static str) -> Result<PathBuf, ServerError> {
-    let file = postgres()?.postgres.with_file_name(name);
-    first_file(vec![file]).map_err(|looked| ServerError::MissingProgram {
-        program: name,
-        looked: looked.iter().map(|file| file.display().to_string()).collect::<String>(),
-        remedy: "Install the package postgresql, whose programs are complete".to_owned(),
-    })
+    postgres()?.beside(name)
 }
 
 /// Finds nats-server; the error says where it was searched.

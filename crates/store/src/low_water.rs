@@ -20,7 +20,7 @@ const MARGIN: TimeDelta = TimeDelta::seconds(10);
 const SHORT: TimeDelta = TimeDelta::seconds(1);
 /// Between two looks for calls that find what slower ones wrote.
 const WIDE: TimeDelta = TimeDelta::seconds(10);
-/// Between two marks for an index whose entries are in the order of a sequence: at least the same time.
+/// Between two marks of tasks. That of the inbox is at least as old: an item with a lower number may be committed later.
 const TURN: Duration = Duration::from_secs(10);
 /// Between two looks from the lowest entry on.
 const WHOLE: Duration = Duration::from_mins(5);

@@ -3,11 +3,11 @@
 //! Any number of dispatchers run side by side; none holds state that another needs. Each verb has its file, by what it
 //! is about: `calls`, `tasks`, `workers`. Every decision is the engine's: a verb reads records, lets the engine plan,
 //! writes the transition, and hands its effects to `effects`, which alone carries them out. `intake` takes submissions
-//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `bodies`, `apart` and `pieces` carry what does not fit into one message, `partitions`
-//! makes tables for what will be written, `retention` prunes what ended long ago, `roll_up` keeps the statistics, `lag` exports
-//! what waits, `redrives` runs ended calls again by a filter, `lists` says
-//! what a tenant may use, `conversations` erases, `tokens` are for programs that come over HTTP, `webhooks` delivers what
-//! ended.
+//! without a reply, `watch` notices streams that were lost, `unreadable` sets aside what NATS cannot deliver, `bodies`,
+//! `apart` and `pieces` carry what does not fit into one message, `partitions` makes tables for what will be written,
+//! `retention` prunes what ended long ago, `roll_up` keeps the statistics, `lag` exports what waits, `redrives` runs ended
+//! calls again by a filter, `lists` says what a tenant may use, `conversations` erases, `tokens` are for programs that come
+//! over HTTP, `webhooks` delivers what ended.
 
 mod actions;
 mod agents;

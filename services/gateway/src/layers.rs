@@ -29,7 +29,7 @@ use crate::{
 /// The header with the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 /// Bytes of an answer that is not gone as soon as it is written.
-const LARGE: u64 = 64 * 1024;
+const UNSENT_BYTES: u64 = 64 * 1024;
 
 /// The roles of an endpoint, of which a token needs one.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
             let response = next.run(request).await;
             match (response.body().size_hint().exact(), who.token.clone()) {
                 (None, Some(token)) => end_with(response, gateway, who, token),
-                (Some(bytes), _) if bytes > LARGE => {
+                (Some(bytes), _) if bytes > UNSENT_BYTES => {
                     keep_turn(response, bytes, (who.limits.take_turn(), who.limits.take_large()))
                 }
                 _ => response,
@@ -100,7 +100,7 @@ pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: 
     };
     let response = next.run(request).await;
     match response.body().size_hint().exact() {
-        Some(bytes) if bytes > LARGE => keep_turn(response, bytes, permit),
+        Some(bytes) if bytes > UNSENT_BYTES => keep_turn(response, bytes, permit),
         _ => response,
     }
 }

@@ -34,7 +34,7 @@ const PAGES: usize = 16;
 const REQUESTS: usize = 64;
 
 /// Bodies and answers of one token at a time that have more than [`LARGE_BYTES`].
-const LARGE: usize = 2;
+const LARGE_OF_TOKEN: usize = 2;
 /// The same of all tokens together.
 pub(crate) const LARGE_OF_ALL: usize = 6;
 /// Larger bodies and answers wait for their turn.
@@ -56,7 +56,7 @@ impl Limits {
             streams: Arc::new(Semaphore::new(streams as usize)),
             most_streams: streams,
             long_reads: Arc::new(Semaphore::new(LONG_READS)),
-            large: Arc::new(Semaphore::new(LARGE)),
+            large: Arc::new(Semaphore::new(LARGE_OF_TOKEN)),
             requests: Arc::new(Semaphore::new(REQUESTS)),
             pages: Arc::new(Semaphore::new(PAGES)),
         }

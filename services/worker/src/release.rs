@@ -40,7 +40,7 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
     release(state, grants).await;
 }
 
-/// Releases what was claimed and not granted twice in a lease, so that no late grant of it ends before it is released.
+/// Twice in a lease, releases what was claimed and not granted, so that no late grant of it ends before it is released.
 pub(crate) async fn keep_disowned(state: &WorkerState) {
     let mut released_at = Instant::now();
     loop {
@@ -54,7 +54,7 @@ pub(crate) async fn keep_disowned(state: &WorkerState) {
     }
 }
 
-/// Releases it once more.
+/// Releases what was claimed and not granted.
 pub(crate) async fn release_disowned(state: &WorkerState) {
     release(state, state.disowned.current(Instant::now())).await;
 }

@@ -60,12 +60,13 @@ struct BorrowedBatch<'a> {
 }
 
 impl ReportSender {
-    pub(crate) fn new(queue: Queue, worker: WorkerId, beside: String) -> (Self, Reporter) {
+    pub(crate) fn new(queue: Queue, worker: WorkerId, pieces_subject: String) -> (Self, Reporter) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let pending = Arc::new(PendingCounts::default());
         let connections = queue.connections();
         let resend = ResendQueue::default();
-        let reporter = Reporter { queue, worker, beside, receiver, connections, resend, pending: Arc::clone(&pending) };
+        let reporter =
+            Reporter { queue, worker, pieces_subject, receiver, connections, resend, pending: Arc::clone(&pending) };
         (Self { sender, pending }, reporter)
     }
 
@@ -151,8 +152,8 @@ impl PendingCounts {
 pub(crate) struct Reporter {
     queue: Queue,
     worker: WorkerId,
-    /// A subject of its requests: large reports travel in pieces beside it.
-    beside: String,
+    /// The subject of its requests for pieces, in which large reports travel.
+    pieces_subject: String,
     receiver: mpsc::UnboundedReceiver<Command>,
     connections: watch::Receiver<u64>,
     resend: ResendQueue,
@@ -213,7 +214,7 @@ impl Reporter {
         metrics().batch_size("report", reports.len());
         let subject = subjects::results(&self.worker.identity());
         let batch_of = BorrowedBatch { worker: &self.worker, reports };
-        let sent = self.queue.put_large(&subject, &self.beside, &batch_of).await;
+        let sent = self.queue.put_large(&subject, &self.pieces_subject, &batch_of).await;
         if let Err(error) = &sent {
             tracing::warn!(reports = batch.len(), %error, "Failed to send reports");
         }

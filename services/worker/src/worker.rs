@@ -162,8 +162,8 @@ impl Worker {
         let limits = Limits { slots: self.config.slots, command_slots: self.config.command_slots };
         let (pools, slots) = pools(&self.tools, limits);
         let named = Named { id: self.id, pools: self.config.pools_token()?, host: self.config.host };
-        let beside = subjects::control(&named.id.identity(), &named.pools, ControlVerb::Piece);
-        let (reports, reporter) = ReportSender::new(queue.clone(), named.id.clone(), beside);
+        let pieces_subject = subjects::control(&named.id.identity(), &named.pools, ControlVerb::Piece);
+        let (reports, reporter) = ReportSender::new(queue.clone(), named.id.clone(), pieces_subject);
         let state = Arc::new(WorkerState::new(queue, named, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {

@@ -9,16 +9,16 @@ use redial_servers::Supervised;
 
 use crate::{
     database::Database,
+    environment::Environment,
     fleet::{Fleet, Program},
     load::{Load, WORKER},
-    place::Place,
     servers::Servers,
 };
 
 const NAME: &str = "redial_before";
 
 pub(crate) struct Before {
-    place: Place,
+    environment: Environment,
     nats: Supervised,
     queue: Queue,
     pub(crate) database: Database,
@@ -29,15 +29,15 @@ impl Before {
         let redial = std::fs::canonicalize(program).with_context(|| format!("--against {}", program.display()))?;
         let (nats, queue) = servers.another_nats("nats-before").await?;
         let (nats_url, database_url) = (nats.url().to_owned(), servers.create(NAME).await?);
-        let place = Place { folder: servers.folder.clone(), nats_url, database_url, redial };
-        place.migrate().await?;
-        let database = Database::connect(&place.database_url).await?;
-        Ok(Self { place, nats, queue, database })
+        let environment = Environment { folder: servers.folder.clone(), nats_url, database_url, redial };
+        environment.migrate().await?;
+        let database = Database::connect(&environment.database_url).await?;
+        Ok(Self { environment, nats, queue, database })
     }
 
     /// One dispatcher and one worker.
     pub(crate) async fn fleet(&self) -> anyhow::Result<Fleet> {
-        let mut fleet = Fleet::start_at(self.place.clone(), 1).await?;
+        let mut fleet = Fleet::start_in(self.environment.clone(), 1).await?;
         fleet.add_workers(1, Program::Redial, &WORKER).await?;
         Ok(fleet)
     }

@@ -35,7 +35,7 @@ pub(crate) struct RunArgs {
     /// Calls in the latency measurement [default: 1000, quick: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sequential: Option<u32>,
-    /// Ended calls on record in case (e); five million need 9 GB of disk [default: 5000000, quick: 100000]
+    /// Ended calls on record in case (e); five million need 11 GB of disk [default: 5000000, quick: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1_000..=100_000_000))]
     pub(crate) history: Option<u32>,
     /// Measure this program `redial`, such as one of an older commit, beside the one that was built here
@@ -84,7 +84,7 @@ pub(crate) enum Role {
     Wal(WalArgs),
     /// Run many of the largest calls at once, and print how much memory the processes need
     Payloads(PayloadsArgs),
-    /// Measure the baseline with many tunings, to find the fastest; a quarter of an hour
+    /// Measure the baseline with many tunings, to find the fastest; 10 minutes
     Tune(TuneArgs),
     /// Ask every documented question of a long history, and print the plans; exit code 1 if one scans a table
     Plans(PlansArgs),
@@ -146,7 +146,7 @@ pub(crate) struct PlansArgs {
 pub(crate) struct SlowWorkerArgs {
     #[arg(long)]
     pub(crate) slots: u32,
-    #[arg(long, env = crate::place::NATS_URL)]
+    #[arg(long, env = crate::environment::NATS_URL)]
     pub(crate) nats_url: String,
 }
 

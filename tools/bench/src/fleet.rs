@@ -8,7 +8,7 @@ use std::{
 
 use redial_servers::{Process, Signal};
 
-use crate::{database::Database, place::Place, servers::Servers};
+use crate::{database::Database, environment::Environment, servers::Servers};
 
 /// How long a process may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ pub(crate) enum Program {
 
 /// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
 pub(crate) struct Fleet {
-    place: Place,
+    environment: Environment,
     pub(crate) dispatchers: Vec<Process>,
     pub(crate) workers: Vec<Process>,
     gateways: Vec<Process>,
@@ -33,12 +33,12 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts dispatchers.
     pub(crate) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
-        Self::start_at(servers.place(database)?, dispatchers).await
+        Self::start_in(servers.environment(database)?, dispatchers).await
     }
 
-    /// The same at any place.
-    pub(crate) async fn start_at(place: Place, dispatchers: usize) -> anyhow::Result<Self> {
-        let mut fleet = Self { place, dispatchers: Vec::new(), workers: Vec::new(), gateways: Vec::new() };
+    /// The same in any environment.
+    pub(crate) async fn start_in(environment: Environment, dispatchers: usize) -> anyhow::Result<Self> {
+        let mut fleet = Self { environment, dispatchers: Vec::new(), workers: Vec::new(), gateways: Vec::new() };
         for _ in 0..dispatchers {
             fleet.add_dispatcher().await?;
         }
@@ -94,11 +94,11 @@ impl Fleet {
     /// Starts a process and waits until it says that it is ready.
     async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
         let program = match program {
-            Program::Redial => self.place.redial.clone(),
+            Program::Redial => self.environment.redial.clone(),
             Program::Own => std::env::current_exe()?,
         };
         let log = self.log();
-        let process = self.place.spawn(&program, args, &log)?;
+        let process = self.environment.spawn(&program, args, &log)?;
         ready(&process, &log).await?;
         Ok(process)
     }
@@ -110,7 +110,7 @@ impl Fleet {
     }
 
     fn log_of(&self, n: u32) -> PathBuf {
-        self.place.folder.join(format!("process-{n}.log"))
+        self.environment.folder.join(format!("process-{n}.log"))
     }
 }
 

@@ -8,7 +8,7 @@
 //! | file | does |
 //! | --- | --- |
 //! | `case.rs`, `plan.rs` | the cases, and how much of each |
-//! | `servers.rs`, `place.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own on them |
+//! | `servers.rs`, `environment.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own on them |
 //! | `rounds.rs`, `turns.rs` | runs every case once a round; the order of what is compared |
 //! | `before.rs` | an older program, measured beside the one that was built |
 //! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
@@ -27,6 +27,7 @@ mod before;
 mod case;
 mod cli;
 mod database;
+mod environment;
 mod fleet;
 mod history;
 mod http;
@@ -34,7 +35,6 @@ mod load;
 mod meter;
 mod output;
 mod payloads;
-mod place;
 mod plan;
 mod plans;
 mod report;

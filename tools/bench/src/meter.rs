@@ -159,7 +159,7 @@ mod tests {
     fn the_role_of_a_process_is_an_argument_of_its_own() {
         for (line, part) in [
             (&b"/old/redial\0dispatcher\0"[..], Part::Dispatcher),
-            (b"/work/dispatcher/redial\0worker\0--slots\0many\0", Part::Worker),
+            (b"/srv/dispatcher/redial\0worker\0--slots\0many\0", Part::Worker),
             (b"redial\0gateway\0--listen=127.0.0.1:0\0", Part::Other),
             (b"", Part::Other),
         ] {

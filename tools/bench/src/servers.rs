@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
     database::Database,
-    place::{self, Place},
+    environment::{self, Environment},
 };
 
 /// Where they keep their data.
@@ -51,9 +51,9 @@ impl Servers {
     }
 
     /// Where a fleet on one of the databases runs.
-    pub(crate) fn place(&self, database: &Database) -> anyhow::Result<Place> {
+    pub(crate) fn environment(&self, database: &Database) -> anyhow::Result<Environment> {
         let (nats_url, database_url) = (self.nats_url().to_owned(), database.url.clone());
-        Ok(Place { folder: self.folder.clone(), nats_url, database_url, redial: place::built_here()? })
+        Ok(Environment { folder: self.folder.clone(), nats_url, database_url, redial: environment::built_here()? })
     }
 
     /// One more NATS, whose data is removed with the rest.

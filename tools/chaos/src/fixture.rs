@@ -1,17 +1,17 @@
 //! The servers and processes that faults are injected into.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod programs;
 
-use anyhow::Context as _;
+use std::{path::PathBuf, time::Duration};
+
 use chrono::{DateTime, Utc};
 use redial_proto::subjects::{INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM};
 use redial_queue::{Queue, QueueConfig};
 use redial_testkit::{Disturbance, Ear, FaultProxy, Ledger, Observer, Process, RawNats, Servers, unique_path};
 use serde_json::json;
 
+use self::programs::Programs;
+pub(crate) use self::programs::Python;
 use crate::{
     access::{self, Login, MALLORY, OF_FAULTS, ROGUE},
     cli::ToolSet,
@@ -368,40 +368,6 @@ async fn servers(disk: &Disk, redundancy: Redundancy) -> anyhow::Result<Servers>
 async fn connect(url: &str, name: &str) -> anyhow::Result<Queue> {
     let config = QueueConfig { url: url.to_owned(), name: name.to_owned(), ..QueueConfig::default() };
     Ok(Queue::connect(&config).await?)
-}
-
-/// The programs of a run. A concurrent build must not replace them.
-struct Programs {
-    redial: PathBuf,
-    own: PathBuf,
-    python: Option<Python>,
-}
-
-/// What runs workers in Python.
-pub(crate) struct Python {
-    /// An interpreter that has what the package in `clients/python` needs.
-    pub(crate) program: PathBuf,
-    /// The worker.
-    pub(crate) script: PathBuf,
-    /// So many workers of the main pool. The last one has a wrong clock, by which a ledger would be wrong: it is in Rust.
-    pub(crate) workers: usize,
-}
-
-impl Programs {
-    fn pin(python: Option<Python>) -> anyhow::Result<Self> {
-        let own = std::env::current_exe()?;
-        let redial = own.with_file_name("redial");
-        anyhow::ensure!(redial.exists(), "{} is missing; build it: cargo build -p redial", redial.display());
-        Ok(Self { redial: pinned(&redial)?, own: pinned(&own)?, python })
-    }
-}
-
-fn pinned(program: &Path) -> anyhow::Result<PathBuf> {
-    let place = unique_path("program");
-    if std::fs::hard_link(program, &place).is_err() {
-        std::fs::copy(program, &place).with_context(|| format!("{} cannot be copied", program.display()))?;
-    }
-    Ok(place)
 }
 
 fn last(process: &Process) -> String {

@@ -84,7 +84,7 @@ impl TaskRun {
             }
             TaskInput::Retrying { .. } => Event::Retrying,
             TaskInput::CancelRequested => Event::CancelRequested,
-            // What is unknown comes from a record that is repeated only, and then the decisions differ.
+            // Only a replay meets an unknown input; it then reports that the decisions differ.
             TaskInput::Woken | TaskInput::Unknown => Event::Woken,
         })
     }

@@ -91,9 +91,11 @@ impl Store {
             match expanded {
                 Ok(expanded) if expanded.is_exact => heads[n].arguments = expanded.request,
                 // As it is on record, then: what is shown is what was sent, or what is known of it.
-                Ok(_) => tracing::warn!(call = %heads[n].call, "What a model saw cannot be put together to the letter"),
+                Ok(_) => {
+                    tracing::warn!(call = %heads[n].call, "Found a turn that cannot be put together to the letter")
+                }
                 Err(missing) => {
-                    tracing::debug!(call = %heads[n].call, missing = missing.0, "What a model saw is not on record any more");
+                    tracing::debug!(call = %heads[n].call, missing = missing.0, "Found a turn whose parts are not on record any more");
                 }
             }
         }

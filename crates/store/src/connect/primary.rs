@@ -255,10 +255,11 @@ impl Shared {
         }
         pool.set_connect_options(self.options[host].clone());
         self.chosen.send_replace(Some(Chosen { host, started, since: Instant::now() }));
-        if before.is_some() {
-            tracing::warn!(primary = name(&self.options[host]), "Postgres has another primary, or it was restarted");
-        } else {
-            tracing::info!(primary = name(&self.options[host]), "Found the primary of Postgres");
+        let primary = name(&self.options[host]);
+        match before.map(|before| before.host) {
+            None => tracing::info!(primary, "Found the primary of Postgres"),
+            Some(used) if used == host => tracing::warn!(primary, "Noticed a restart of the primary of Postgres"),
+            Some(_) => tracing::warn!(primary, "Switched to another primary of Postgres"),
         }
     }
 

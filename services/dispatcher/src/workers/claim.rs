@@ -202,7 +202,7 @@ fn fit_message(granted: Vec<Granted>, payloads: bool) -> (Vec<Grant>, Vec<JobRef
         size += bytes.unwrap_or(0) + ENVELOPE;
         let job = grant.job;
         if bytes.is_none() && !payloads {
-            tracing::warn!(call = %job.call, "A worker of an earlier version cannot take the large arguments of a call; upgrade it");
+            tracing::warn!(call = %job.call, "Released a call whose large arguments its worker cannot take");
             too_many.push(job);
         } else if size > limits::MAX_MESSAGE && !grants.is_empty() {
             too_many.push(job);

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::plan::Service;
+use super::plan;
 
 /// A container.
 #[derive(Clone, Debug)]
@@ -40,12 +40,15 @@ impl Docker {
     }
 
     /// The containers of a service, also those that do not run, by name.
-    pub(super) async fn containers(&self, service: Service) -> anyhow::Result<Vec<Container>> {
+    pub(super) async fn containers(&self, service: &str) -> anyhow::Result<Vec<Container>> {
+        self.list(&["--filter", &format!("label=com.docker.compose.service={service}")]).await
+    }
+
+    /// The containers of the project that match a filter.
+    async fn list(&self, filter: &[&str]) -> anyhow::Result<Vec<Container>> {
         let project = format!("label=com.docker.compose.project={}", self.project);
-        let service = format!("label=com.docker.compose.service={}", service.name());
-        let format = "{{.Names}} {{.ID}}";
-        let args = ["ps", "--all", "--no-trunc", "--filter", &project, "--filter", &service, "--format", format];
-        let lines = self.run(&args).await?;
+        let args = ["ps", "--all", "--no-trunc", "--format", "{{.Names}} {{.ID}}", "--filter", &project];
+        let lines = self.run(&[&args, filter].concat()).await?;
         let pairs = lines.lines().filter_map(|line| line.split_once(' '));
         let mut found: Vec<Container> =
             pairs.map(|(name, id)| Container { id: id.to_owned(), name: name.to_owned() }).collect();
@@ -64,13 +67,13 @@ impl Docker {
         format!("{}_{name}", self.project)
     }
 
-    /// Containers that do not run, or that their health check finds wrong.
+    /// Containers that must run and do not, or that their health check finds wrong.
     pub(super) async fn unhealthy(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
-        for service in Service::ALL {
+        for service in plan::running() {
             let containers = self.containers(service).await?;
             if containers.is_empty() {
-                found.push(format!("no container of {}", service.name()));
+                found.push(format!("no container of {service}"));
             }
             for container in containers {
                 let state = self.inspect(&container).await?["State"].clone();
@@ -107,15 +110,13 @@ impl Docker {
         Ok(lines.filter_map(|line| of_start(&line)).collect())
     }
 
-    /// Lines of logs that tell of a panic.
+    /// Lines of logs that tell of a panic, of all containers of the project.
     pub(super) async fn panics(&self) -> anyhow::Result<Vec<String>> {
         let mut found = Vec::new();
-        for service in Service::ALL {
-            for container in self.containers(service).await? {
-                let log = self.log(&container).await?;
-                let lines = log.lines().filter(|line| line.contains("panicked"));
-                found.extend(lines.map(|line| format!("{}: {line}", container.name)));
-            }
+        for container in self.list(&[]).await? {
+            let log = self.log(&container).await?;
+            let lines = log.lines().filter(|line| line.contains("panicked"));
+            found.extend(lines.map(|line| format!("{}: {line}", container.name)));
         }
         Ok(found)
     }

@@ -77,7 +77,7 @@ impl Faults {
 
     /// Injects a fault, ends it, and waits until a call that is submitted afterwards has run.
     pub(super) async fn step(&mut self, step: &Step) -> anyhow::Result<Injected> {
-        let containers = self.docker.containers(step.service).await?;
+        let containers = self.docker.containers(step.service.name()).await?;
         let container = containers.get(step.choice % containers.len().max(1)).context("it has no container")?;
         let from = Utc::now();
         let skipped = self.inject(step, container).await?;

@@ -57,6 +57,11 @@ impl Service {
     }
 }
 
+/// The names of all services whose containers must run: those that are broken, and the one of webhooks.
+pub(super) fn running() -> impl Iterator<Item = &'static str> {
+    Service::ALL.into_iter().map(Service::name).chain(["webhooks"])
+}
+
 /// What is done to a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -169,6 +174,8 @@ pub(super) fn may_end(call: &CallFacts) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     #[test]
@@ -202,6 +209,24 @@ mod tests {
                 assert!(networks.split(", ").any(|one| one == *network), "{service:?}: {networks}");
             }
         }
+    }
+
+    #[test]
+    fn every_service_that_does_not_end_by_itself_must_run() {
+        let file = include_str!("../../../../docker-compose.yml");
+        let (_, services) = file.split_once("\nservices:\n").unwrap();
+        let (services, _) = services.split_once("\nnetworks:\n").unwrap();
+        let mut of_file = BTreeMap::new();
+        let mut name = "";
+        for line in services.lines() {
+            match line.strip_prefix("  ") {
+                Some(line) if line.starts_with(|c: char| c.is_ascii_lowercase()) => name = line.trim_end_matches(':'),
+                _ => of_file.entry(name).or_insert_with(Vec::new).push(line),
+            }
+        }
+        let ends = |line: &&str| line.starts_with("    profiles:") || *line == r#"    restart: "no""#;
+        of_file.retain(|_, lines| !lines.iter().any(ends));
+        assert_eq!(of_file.into_keys().collect::<BTreeSet<_>>(), running().collect());
     }
 
     #[test]

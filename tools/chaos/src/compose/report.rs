@@ -110,7 +110,7 @@ fn invariants(ended: &Ended, violations: &[Violation]) -> Vec<InvariantRow> {
         row("EndsAsOrdered".to_owned(), calls.chain(tasks).collect()),
         row("EverythingRecovers".to_owned(), down.collect()),
         row("SubmissionsAreUnderstood".to_owned(), ended.wrong.clone()),
-        row("NoProcessPanics".to_owned(), ended.crashes.clone()),
+        row("NoProcessCrashes".to_owned(), ended.crashes.clone()),
     ];
     of_checker.into_iter().chain(own).collect()
 }

@@ -4,8 +4,6 @@ use super::{inputs as given, table::Table};
 
 const DAY: f64 = 86_400.0;
 const TB: f64 = 1e12;
-/// Entries of 16 bytes and their heads in a page of 8 KiB, of which nine tenths are filled.
-const ENTRIES: f64 = 290.0;
 
 pub(super) fn growth() -> Table {
     let title = "(h) a history of so many calls";
@@ -31,7 +29,7 @@ pub(super) fn growth() -> Table {
                 (calls / rate / DAY).into(),
                 (calls * given::STORED.value / TB).into(),
                 (rate * given::LOG.value * DAY / TB).into(),
-                (calls.ln() / ENTRIES.ln()).ceil().into(),
+                levels(calls).into(),
                 (dump / 3_600.0).into(),
                 (rate * given::LOG.value * dump / TB).into(),
                 // A call is written three times; the first version is live until the second.
@@ -41,6 +39,11 @@ pub(super) fn growth() -> Table {
         }
     }
     table
+}
+
+/// Levels of an index with an entry for each call.
+fn levels(calls: f64) -> f64 {
+    (calls.ln() / given::ENTRIES.value.ln()).ceil()
 }
 
 /// Partitions at once, and how wide each is, in days.
@@ -56,7 +59,8 @@ fn divided(retention: Option<f64>, age: f64) -> (f64, f64) {
 fn claim(partitions: f64) -> f64 {
     let between =
         |(from, low): (f64, f64), (to, high): (f64, f64)| low + (high - low) * (partitions - from) / (to - from);
-    let (one, some, many) = ((1.0, 0.07), (14.0, given::WRITTEN_ALONE.value), (60.0, 0.26));
+    let (one, some) = ((1.0, given::WITHOUT_PARTITIONS.value), (14.0, given::WRITTEN_ALONE.value));
+    let many = (60.0, given::WITH_MANY.value);
     if partitions <= some.0 { between(one, some) } else { between(some, many) }
 }
 
@@ -83,7 +87,7 @@ pub(super) fn partitions() -> Table {
             let (partitions, width) = divided(retention, age);
             let calls = rate * width * DAY;
             // The tables of calls without those of attempts.
-            let heap = calls * given::STORED.value * given::TABLES_PART.value * 0.75 / TB;
+            let heap = calls * given::STORED.value * given::TABLES_PART.value * given::CALLS_PART.value / TB;
             table.add(vec![
                 rate.into(),
                 retention.map_or_else(|| "none".into(), Into::into),
@@ -93,7 +97,7 @@ pub(super) fn partitions() -> Table {
                 (calls / 1e6).into(),
                 heap.into(),
                 (heap / given::LARGEST.value).into(),
-                (calls.ln() / ENTRIES.ln()).ceil().into(),
+                levels(calls).into(),
                 claim(partitions).into(),
                 // It reads attempts to know since when a retry is ready.
                 (2.0 * partitions).into(),

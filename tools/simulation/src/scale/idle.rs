@@ -21,10 +21,6 @@ const fn looped(every: f64, statements: f64, messages: f64, of_workers: f64) -> 
 
 /// Below: a request of JetStream is a message in and one out, and so is its answer.
 const ASKED: f64 = 4.0;
-/// Those of calls, tasks and bodies, one for each verb, and two of pulls.
-const SUBSCRIPTIONS_OF_DISPATCHER: f64 = 35.0;
-/// Control messages, answers, and pulls of one pool.
-const SUBSCRIPTIONS_OF_WORKER: f64 = 3.0;
 
 /// What each dispatcher does again and again, with one consumer of jobs.
 fn loops() -> Vec<Loop> {
@@ -83,6 +79,11 @@ pub(super) fn idle(dispatchers: f64, workers: f64) -> Idle {
     }
 }
 
+/// Of dispatchers, and of workers that have one pool each.
+fn subscriptions(dispatchers: f64, workers: f64) -> f64 {
+    dispatchers * given::SUBSCRIPTIONS_OF_DISPATCHER.value + workers * given::SUBSCRIPTIONS_OF_WORKER.value
+}
+
 pub(super) fn table() -> Table {
     let title = "(a) nothing to do: per second, with one pool whose workers have one identity and the same tools";
     let columns = vec![
@@ -117,7 +118,7 @@ pub(super) fn table() -> Table {
                 idle.cores.into(),
                 idle.cores_of_looks.into(),
                 idle.messages.into(),
-                (dispatchers * SUBSCRIPTIONS_OF_DISPATCHER + workers * SUBSCRIPTIONS_OF_WORKER).into(),
+                subscriptions(dispatchers, workers).into(),
                 (workers - given::PULLS.value).max(0.0).into(),
                 (workers - given::LOGINS.value).max(0.0).into(),
                 // With metrics, and a backlog that is as large as what is counted.

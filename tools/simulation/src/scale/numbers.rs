@@ -1,4 +1,4 @@
-//! Numbers of both kinds, and the size of batches.
+//! Numbers of both kinds, times, and the size of batches.
 
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^53")]
 pub(super) fn float(count: u64) -> f64 {
@@ -8,6 +8,11 @@ pub(super) fn float(count: u64) -> f64 {
 #[expect(clippy::cast_sign_loss, reason = "nothing here is negative")]
 pub(super) fn whole(number: f64) -> u64 {
     number.round() as u64
+}
+
+/// Seconds as whole microseconds.
+pub(super) fn micros(seconds: f64) -> u64 {
+    whole(seconds * 1e6)
 }
 
 /// The size of a batch when so many items arrive per second, and so many batches are worked on at once. A batch takes `fixed` seconds and

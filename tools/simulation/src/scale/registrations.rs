@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     inputs as given,
-    numbers::{float, whole},
+    numbers::{float, micros, whole},
     table::Table,
 };
 use crate::Random;
@@ -204,10 +204,6 @@ impl Simulation {
             waiting.push(Reason::Told);
         }
     }
-}
-
-fn micros(seconds: f64) -> u64 {
-    whole(seconds * 1e6)
 }
 
 pub(super) fn table() -> Table {

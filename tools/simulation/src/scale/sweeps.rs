@@ -14,7 +14,7 @@ use redial_records::Time;
 
 use super::{
     inputs as given,
-    numbers::{float, whole},
+    numbers::{float, micros, whole},
     table::Table,
 };
 use crate::Random;
@@ -121,10 +121,6 @@ impl Simulation {
         });
         (now + pause, Event::Looks(sweeper))
     }
-}
-
-fn micros(seconds: f64) -> u64 {
-    whole(seconds * 1e6)
 }
 
 pub(super) fn table() -> Table {

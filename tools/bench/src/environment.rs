@@ -12,7 +12,7 @@ pub(crate) const NATS_URL: &str = "REDIAL_NATS_URL";
 
 /// What processes run on, and the program `redial` that they are.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Environment {
     /// Their working folder, for logs.
     pub(crate) folder: PathBuf,
     pub(crate) nats_url: String,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
     pub(crate) redial: PathBuf,
 }
 
-impl Place {
+impl Environment {
     /// Creates Redial's tables with its program.
     pub(crate) async fn migrate(&self) -> anyhow::Result<()> {
         let log = self.folder.join("migrate.log");
