@@ -109,6 +109,12 @@ impl Hand {
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
+    /// Sends the last heartbeat of a worker that has drained.
+    pub(crate) async fn say_goodbye(&self) {
+        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), after: None, slots: 0, draining: true };
+        self.queue.request::<_, HeartbeatReply>(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap();
+    }
+
     /// Claims one attempt under this claim id.
     pub(crate) async fn claim_as(&self, claim: ClaimId, call: CallId, attempt: u32) -> Vec<Grant> {
         self.claim_jobs(claim, &[JobRef { call, attempt }]).await
