@@ -53,6 +53,28 @@ struct CutMessage {
     tail: u32,
 }
 
+/// Messages that are needed to put a request together: from one sequence number to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Tells the parts of a request apart: two may need the same message.
+    pub part: u32,
+    /// The first sequence number.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+    /// Set if no more than the ends of the content are needed.
+    pub ends: Option<Ends>,
+}
+
+/// What is needed of a content that was cut. More of it does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Bytes of the beginning.
+    pub head: u32,
+    /// Bytes of the end.
+    pub tail: u32,
+}
+
 /// The tools that a model was offered, as they are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnTools {
@@ -142,11 +164,14 @@ impl TurnOnRecord {
         rest[..rest.find(',')?].parse().ok()
     }
 
-    /// The messages that are needed to put it together: ranges of sequence numbers, both ends included.
-    pub fn ranges(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.view.iter().filter_map(|seen| match seen {
-            Seen::Messages(from, until) => Some((*from, *until)),
-            Seen::Cut(CutMessage { seq, .. }) => Some((*seq, *seq)),
+    /// The messages that are needed to put it together.
+    pub fn parts(&self) -> impl Iterator<Item = Part> {
+        (0..).zip(&self.view).filter_map(|(part, seen)| match seen {
+            Seen::Messages(first, last) => Some(Part { part, first: *first, last: *last, ends: None }),
+            Seen::Cut(cut) => {
+                let ends = Ends { head: cut.head, tail: cut.tail };
+                Some(Part { part, first: cut.seq, last: cut.seq, ends: Some(ends) })
+            }
             Seen::Other(_) => None,
         })
     }
@@ -162,22 +187,25 @@ impl TurnOnRecord {
         serde_json::to_string(&request).map_err(|error| Missing(error.to_string()))
     }
 
-    /// Puts the request together.
-    pub fn expand(&self, messages: &HashMap<u32, Message>, tools: Option<&str>) -> Result<Expanded, Missing> {
-        let find = |seq: u32| messages.get(&seq).ok_or_else(|| Missing(format!("message {seq}")));
+    /// Puts the request together. `messages` are those of [`TurnOnRecord::parts`], by part and sequence number.
+    pub fn expand(
+        &self,
+        mut messages: HashMap<(u32, u32), ReadMessage>,
+        tools: Option<&str>,
+    ) -> Result<Expanded, Missing> {
+        let mut find = |part, seq| messages.remove(&(part, seq)).ok_or_else(|| Missing(format!("message {seq}")));
         let mut view = Vec::new();
-        for seen in &self.view {
+        for (part, seen) in (0..).zip(&self.view) {
             match seen {
                 Seen::Messages(from, until) => {
                     for seq in *from..=*until {
-                        view.push(find(seq)?.clone());
+                        view.push(find(part, seq)?.stored.message);
                     }
                 }
                 Seen::Cut(cut) => {
-                    let whole = find(cut.seq)?;
-                    let content =
-                        cut.of(&whole.content).ok_or_else(|| Missing(format!("a part of message {}", cut.seq)))?;
-                    view.push(Message { content, ..whole.clone() });
+                    let read = find(part, cut.seq)?;
+                    let content = cut.of(&read).ok_or_else(|| Missing(format!("a part of message {}", cut.seq)))?;
+                    view.push(Message { content, ..read.stored.message });
                 }
                 Seen::Other(message) => view.push((**message).clone()),
             }
@@ -208,9 +236,15 @@ impl TurnTools {
 }
 
 impl CutMessage {
-    fn of(&self, whole: &str) -> Option<String> {
-        let (head, tail) = (self.head as usize, whole.len().checked_sub(self.tail as usize)?);
-        Some([whole.get(..head)?, &self.text, whole.get(tail.max(head)..)?].concat())
+    /// The content as the model got it. `None` if the whole is shorter than what was left of it.
+    fn of(&self, read: &ReadMessage) -> Option<String> {
+        let (head, tail) = (self.head as usize, self.tail as usize);
+        let begin = &read.stored.message.content;
+        let end = read.cut.as_ref().map_or(begin, |cut| &cut.tail);
+        // Where they overlap, the end begins behind the beginning.
+        let overlap = head.saturating_sub(read.content_bytes().checked_sub(tail)?);
+        let from = end.len().checked_sub(tail)? + overlap;
+        Some([begin.get(..head)?, &self.text, end.get(from..)?].concat())
     }
 }
 
@@ -261,108 +295,4 @@ fn sha256(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use chrono::DateTime;
-    use redial_proto::{Language, Role, StoredMessage, TaskId, Trimmed};
-
-    use super::*;
-    use crate::Cut;
-
-    fn stored(seq: u32, role: Role, content: &str) -> StoredMessage {
-        let at = DateTime::UNIX_EPOCH;
-        StoredMessage { seq, task: TaskId::generate(), at, message: Message::text(role, content) }
-    }
-
-    fn request(messages: Vec<Message>) -> TurnRequest {
-        let tools = vec![ToolOffer {
-            name: "echo".to_owned(),
-            description: String::new(),
-            parameters: serde_json::json!({"type": "object"}),
-            version: "1".to_owned(),
-            polling: false,
-            sequential: false,
-            repairs: true,
-        }];
-        TurnRequest {
-            task: TaskId::generate(),
-            turn: 3,
-            messages,
-            tools,
-            language: Language::Zh,
-            max_tokens: Some(7),
-            temperature: None,
-            trimmed: Trimmed { tokens: 9, shortened: 1, left_out: 2 },
-        }
-    }
-
-    #[test]
-    fn what_is_put_together_is_what_was_sent() {
-        let long = format!("{}好{}", "a".repeat(5_000), "z".repeat(5_000));
-        let whole: Vec<StoredMessage> = vec![
-            stored(1, Role::System, "system"),
-            stored(2, Role::User, "question"),
-            stored(3, Role::Assistant, "answer"),
-            stored(4, Role::User, &long),
-            stored(5, Role::User, "nul \0"),
-            stored(6, Role::User, &long),
-        ];
-        let mut read = ReadConversation::whole(whole.clone());
-        // Of the last one only the beginning and the end were read.
-        let last = &mut read.messages[5];
-        last.stored.message.content = "a".repeat(400);
-        last.cut = Some(Cut { bytes: long.len(), tail: "z".repeat(300) });
-        let with =
-            |seq: usize, content: &str| Message { content: content.to_owned(), ..whole[seq - 1].message.clone() };
-        let cut = with(4, &format!("{} … {}", &long[..900], &long[long.len() - 200..]));
-        let part = with(6, &format!("{} cut {}", &long[..400], &long[long.len() - 300..]));
-        let changed = Message { by_redial: true, ..with(3, "answer") };
-        let note = Message::text(Role::User, "a note");
-        let messages = vec![
-            with(1, "system"),
-            note,
-            with(2, "question"),
-            with(3, "answer"),
-            changed,
-            cut,
-            with(4, &long[..100]),
-            with(5, "nul \0"),
-            part,
-        ];
-        let request = request(messages);
-        let text = serde_json::to_string(&request).unwrap();
-        let seqs = [1, 0, 2, 3, 3, 4, 4, 5, 6];
-        let (turn, tools) = TurnOnRecord::new(request.clone(), &seqs, &text, &read);
-        let tools = tools.unwrap();
-        let json = turn.to_json();
-        assert!(json.len() < 1_200, "{json}");
-        assert_eq!(TurnOnRecord::bytes_of(&json), Some(turn.bytes()));
-        assert_eq!(TurnOnRecord::bytes_of(&text), None);
-        let TurnArguments::Referring(again) = TurnArguments::read(json) else { panic!("it refers") };
-        assert_eq!(*again, turn);
-        assert_eq!(TurnArguments::read(text.clone()), TurnArguments::Whole(text.clone()));
-        assert_eq!(again.ranges().collect::<Vec<_>>(), [(1, 1), (2, 3), (4, 4), (4, 4), (6, 6)]);
-        let mut known: HashMap<u32, Message> = whole.into_iter().map(|one| (one.seq, one.message)).collect();
-        let expanded = again.expand(&known, Some(&tools.tools)).unwrap();
-        assert_eq!(expanded, Expanded { request: text.clone(), is_exact: true });
-        let without: TurnRequest = serde_json::from_str(&again.without_messages(Some(&tools.tools)).unwrap()).unwrap();
-        assert_eq!(without, TurnRequest { messages: Vec::new(), ..request });
-        known.get_mut(&2).unwrap().content.push('!');
-        assert!(!again.expand(&known, Some(&tools.tools)).unwrap().is_exact, "somebody changed it");
-        known.remove(&2);
-        assert_eq!(again.expand(&known, Some(&tools.tools)), Err(Missing("message 2".to_owned())));
-        assert!(again.expand(&known, None).is_err());
-    }
-
-    #[test]
-    fn a_text_that_repeats_itself_is_cut_in_the_right_place() {
-        let whole = vec![stored(1, Role::Tool, &"ab".repeat(100))];
-        let read = ReadConversation::whole(whole.clone());
-        for content in ["ab", "abab…abab", "", "ba", &"ab".repeat(99), &"ab".repeat(101)] {
-            let request = request(vec![Message { content: (*content).to_owned(), ..whole[0].message.clone() }]);
-            let text = serde_json::to_string(&request).unwrap();
-            let (turn, tools) = TurnOnRecord::new(request, &[1], &text, &read);
-            let known = HashMap::from([(1, whole[0].message.clone())]);
-            assert_eq!(turn.expand(&known, tools.as_ref().map(|tools| tools.tools.as_str())).unwrap().request, text);
-        }
-    }
-}
+mod tests;

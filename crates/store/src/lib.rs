@@ -56,7 +56,9 @@ pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, Redr
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use sessions::SessionRecord;
-pub use tasks::{AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, UnreadableTask};
+pub use tasks::{
+    AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, TurnRoom, Unexpanded, UnreadableTask,
+};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use redial_proto::{CallId, GrantRef, Payload, TaskId, WorkerId, payload::pieces, turn};
+use redial_records::turn::Missing;
 use uuid::Uuid;
 
 use crate::{
     StoreError,
     columns::{int, unsigned},
     connect::Store,
-    tasks::AskedTurn,
+    tasks::{AskedTurn, TurnRoom, Unexpanded},
 };
 
 /// How long a piece is kept at most.
@@ -151,8 +152,35 @@ impl Store {
         .await
     }
 
-    /// The arguments of an attempt that a worker holds, as it gets them; `None` if it does not hold it.
-    pub async fn arguments_of(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<String>, StoreError> {
+    /// How many bytes are read at most for the arguments of an attempt that a worker holds; `None` if it does not hold it. Of the
+    /// beginning of a message that a model was shown in part, up to four times as much is read: characters are counted there.
+    pub async fn arguments_bytes(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<usize>, StoreError> {
+        let bytes = self
+            .run_again(|| async {
+                let mut db = self.checkout().await?;
+                let bytes = sqlx::query_scalar!(
+                    r#"SELECT (CASE WHEN pool = 'models' THEN 4 * COALESCE((arguments ->> 'bytes')::bigint, octet_length(arguments::text))
+                           ELSE octet_length(arguments::text) END)::bigint AS "bytes!"
+                       FROM calls WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
+                    grant.call.0,
+                    int(grant.attempt),
+                    grant.claim.0,
+                    worker.as_str(),
+                );
+                let bytes = bytes.fetch_optional(&mut *db).await?;
+                Ok(db.done(bytes))
+            })
+            .await?;
+        Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
+    }
+
+    /// The arguments of an attempt that a worker holds, as it gets them, or what of a model's turn is not on record any more; `None` if
+    /// it does not hold it.
+    pub async fn arguments_of(
+        &self,
+        worker: &WorkerId,
+        grant: GrantRef,
+    ) -> Result<Option<Result<String, Missing>>, StoreError> {
         let GrantRef { call: CallId(call), attempt, claim } = grant;
         let found = self
             .run_again(|| async {
@@ -174,10 +202,14 @@ impl Store {
             (Some(conversation), Some(task)) if found.pool == turn::POOL => {
                 let task = TaskId(task);
                 let turn = AskedTurn { tenant: found.tenant, conversation, task, arguments: found.arguments };
-                let expanded = self.expand_turns(&[turn]).await?.pop().and_then(Result::ok);
-                Ok(expanded.map(|expanded| expanded.request))
+                let expanded = self.expand_turns(&[turn], TurnRoom::ALL).await?.pop();
+                Ok(expanded.map(|expanded| match expanded {
+                    Ok(expanded) => Ok(expanded.request),
+                    Err(Unexpanded::Missing(missing)) => Err(missing),
+                    Err(Unexpanded::NoRoom) => Err(Missing("room".to_owned())),
+                }))
             }
-            _ => Ok(Some(found.arguments)),
+            _ => Ok(Some(Ok(found.arguments))),
         }
     }
 }

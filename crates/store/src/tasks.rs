@@ -25,8 +25,8 @@ pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
 pub use row::UnreadableTask;
 pub use submit::SubmittedTask;
-pub use turns::AskedTurn;
 pub(crate) use turns::leave_out_messages;
+pub use turns::{AskedTurn, TurnRoom, Unexpanded};
 pub(crate) use view::RawView;
 
 use redial_proto::TaskId;

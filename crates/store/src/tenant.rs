@@ -54,6 +54,11 @@ impl TenantStore<'_> {
         Ok(contents)
     }
 
+    /// See [`Store::groups_in_order`]; says nothing of calls but which of them are together.
+    pub async fn groups_in_order(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
+        self.store.groups_in_order(calls).await
+    }
+
     /// Of these calls of the tenant those that are being erased.
     pub async fn being_erased(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         self.store.being_erased(calls).await

@@ -8,13 +8,10 @@ use std::collections::VecDeque;
 
 use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
 use redial_records::Effect;
-
+use redial_store::StoreError;
 use redial_views::call_view;
 
 use crate::{context::Context, transitions};
-
-/// Ended calls whose records are read at once; each may hold half a megabyte.
-const NOTIFIED: usize = 32;
 
 /// Carries out effects in their order.
 pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
@@ -35,8 +32,8 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
             Effect::WakeFeeder { part, came_back } => context.feeder.wake(part, came_back),
         }
     }
-    for ended in ended.chunks(NOTIFIED) {
-        notify_submitters(context, ended).await;
+    if !ended.is_empty() {
+        notify_submitters(context, &ended).await;
     }
 }
 
@@ -58,19 +55,21 @@ async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
     }
 }
 
-/// Publishes what is on record of calls that ended: all that a client would get if it asked.
+/// Publishes what is on record of calls that ended: all that a client would get if it asked. A few MB are read at once.
 async fn notify_submitters(context: &Context, calls: &[CallId]) {
-    let records = match context.store.records_of(calls).await {
-        Ok(records) => records,
-        Err(error) => {
-            tracing::warn!(%error, calls = calls.len(), "Failed to read calls that ended; their submitters ask again");
-            return;
-        }
-    };
-    for record in records {
-        let tenant = record.tenant.clone();
-        notify_submitter(context, &tenant, &call_view(record, Language::default())).await;
+    if let Err(error) = try_notify_submitters(context, calls).await {
+        tracing::warn!(%error, calls = calls.len(), "Failed to read calls that ended; their submitters ask again");
     }
+}
+
+async fn try_notify_submitters(context: &Context, calls: &[CallId]) -> Result<(), StoreError> {
+    for group in context.store.groups_in_order(calls).await? {
+        for record in context.store.records_of(&group).await? {
+            let tenant = record.tenant.clone();
+            notify_submitter(context, &tenant, &call_view(record, Language::default())).await;
+        }
+    }
+    Ok(())
 }
 
 async fn notify_submitter(context: &Context, tenant: &str, view: &CallView) {

@@ -7,8 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use redial_proto::{
     ApiError, Code, Payload, PieceReply, PieceRequest, WorkerCaller,
-    limits::{MAX_PAYLOAD, MAX_PIECE, MAX_PIECES},
+    limits::{MAX_PIECE, MAX_PIECES},
 };
+use redial_records::turn::Missing;
+use redial_store::StoreError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -84,11 +86,18 @@ pub(crate) async fn of_worker(
     let owner = apart::of_worker(&caller.identity);
     let PieceRequest::Open { worker, grant } = request else { return piece(&context, &owner, request).await };
     check_own(&caller, &worker)?;
-    let failed = |error| store_failed(&error);
-    let _memory = context.bodies.memory(MAX_PAYLOAD).await;
-    let arguments = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(|| {
+    // At the code `internal` the worker ends the attempt; another dispatcher may read what this one cannot.
+    let failed = |error: StoreError| ApiError { code: Code::Unavailable, ..store_failed(&error) };
+    let not_held = || {
         let message = format!("the worker does not hold attempt {} of call {}", grant.attempt, grant.call);
         ApiError::new(Code::WrongState, message)
+    };
+    let bytes = context.store.arguments_bytes(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
+    let _memory = context.bodies.memory(bytes).await;
+    let arguments = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
+    let arguments = arguments.map_err(|Missing(missing)| {
+        tracing::error!(call = %grant.call, missing, "Failed to put a turn together");
+        ApiError::new(Code::Internal, format!("what the model is asked cannot be put together: {missing}"))
     })?;
     let opened = apart::in_pieces(&context, &owner, &arguments).await?;
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })

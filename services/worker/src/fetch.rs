@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{Grant, GrantRef, PieceRequest, subjects::ControlVerb};
+use redial_proto::{Code, ErrorClass, Failure, Grant, GrantRef, PieceRequest, subjects::ControlVerb};
 use redial_queue::QueueError;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -14,8 +14,16 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// The worker gives the attempt back after so many failures; nothing was started.
 const TRIES: u32 = 5;
 
-/// The grant with its arguments. An error after some tries: the attempt is given back.
-pub(crate) async fn arguments(state: &WorkerState, granted: GrantRef, grant: Grant) -> Result<Grant, QueueError> {
+/// Why an attempt cannot begin.
+pub(crate) enum Unfetched {
+    /// Nobody answers, or it is held no more: the attempt is given back.
+    GiveBack,
+    /// There are no arguments, and there will be none: granted again, it would end here again.
+    Failed(Failure),
+}
+
+/// The grant with its arguments; they are asked for a few times.
+pub(crate) async fn arguments(state: &WorkerState, granted: GrantRef, grant: Grant) -> Result<Grant, Unfetched> {
     let mut failures = 0;
     loop {
         let error = match fetch(state, granted).await {
@@ -24,9 +32,13 @@ pub(crate) async fn arguments(state: &WorkerState, granted: GrantRef, grant: Gra
         };
         failures += 1;
         tracing::warn!(call = %granted.call, attempt = granted.attempt, failures, %error, "Failed to fetch arguments");
-        let permanent = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
-        if permanent || failures >= TRIES {
-            return Err(error);
+        match error {
+            QueueError::Api(error) if error.code == Code::Internal => {
+                return Err(Unfetched::Failed(Failure::new(ErrorClass::Internal, error.message).without_effect()));
+            }
+            QueueError::Api(error) if !error.code.is_retryable() => return Err(Unfetched::GiveBack),
+            _ if failures >= TRIES => return Err(Unfetched::GiveBack),
+            _ => {}
         }
         tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
     }

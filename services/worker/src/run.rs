@@ -8,7 +8,14 @@ use redial_tools::{Context, OutputMemory, ToolResult};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-use crate::{attempts::Lease, deltas::DeltaPublisher, fetch, pool::Permit, release::release, state::WorkerState};
+use crate::{
+    attempts::Lease,
+    deltas::DeltaPublisher,
+    fetch::{self, Unfetched},
+    pool::Permit,
+    release::release,
+    state::WorkerState,
+};
 
 /// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended. False if it is active
 /// already, or its lease has ended.
@@ -38,18 +45,19 @@ fn span(grant: &Grant) -> Span {
 }
 
 async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
-    let grant = if grant.apart {
+    let fetched = if grant.apart {
         // Boxed, like what watchers get: a worker may have ten thousand of these futures, and few need that.
-        let Ok(fetched) = Box::pin(fetch::arguments(&state, granted, grant)).await else {
-            return give_back(&state, granted, permit);
-        };
-        fetched
+        Box::pin(fetch::arguments(&state, granted, grant)).await
     } else {
-        grant
+        Ok(grant)
     };
     let started = Instant::now();
     let memory = OutputMemory::new(state.outputs.clone());
-    let answer = execute(&state, grant, memory.clone()).await;
+    let answer = match fetched {
+        Ok(grant) => execute(&state, grant, memory.clone()).await,
+        Err(Unfetched::Failed(failure)) => Err(failure),
+        Err(Unfetched::GiveBack) => return give_back(&state, granted, permit),
+    };
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Before the report, so that the next job does not wait for it.
     drop(permit);

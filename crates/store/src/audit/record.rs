@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use chrono::TimeDelta;
 use redial_proto::{CallId, CallState, TaskId, WaitReason, Waiting, turn};
+use redial_records::turn::Missing;
 use uuid::Uuid;
 
 use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
 use crate::{
     Store, StoreError, Time,
-    tasks::{AskedTurn, task_call},
+    tasks::{AskedTurn, TurnRoom, Unexpanded, task_call},
 };
 
 /// A call as its queries return it.
@@ -87,16 +88,17 @@ impl Store {
         let turns: Vec<(usize, AskedTurn)> =
             heads.iter().enumerate().filter_map(|(n, head)| Some((n, head.asked_turn()?))).collect();
         let (positions, turns): (Vec<usize>, Vec<AskedTurn>) = turns.into_iter().unzip();
-        for (n, expanded) in positions.into_iter().zip(self.expand_turns(&turns).await?) {
+        for (n, expanded) in positions.into_iter().zip(self.expand_turns(&turns, TurnRoom::ALL).await?) {
             match expanded {
                 Ok(expanded) if expanded.is_exact => heads[n].arguments = expanded.request,
                 // As it is on record, then: what is shown is what was sent, or what is known of it.
                 Ok(_) => {
-                    tracing::warn!(call = %heads[n].call, "Found a turn that cannot be put together to the letter")
+                    tracing::warn!(call = %heads[n].call, "Found a turn that cannot be put together to the letter");
                 }
-                Err(missing) => {
-                    tracing::debug!(call = %heads[n].call, missing = missing.0, "Found a turn whose parts are not on record any more");
+                Err(Unexpanded::Missing(Missing(missing))) => {
+                    tracing::debug!(call = %heads[n].call, missing, "Found a turn whose parts are not on record any more");
                 }
+                Err(Unexpanded::NoRoom) => {}
             }
         }
         Ok(heads)

@@ -1,6 +1,8 @@
 //! Arguments and results of calls: which of them may contain a text, how large they are, and what they are. Sizes come
 //! first, so that what is read at once stays bounded, whatever a call holds.
 
+use std::collections::HashMap;
+
 use redial_proto::CallId;
 use uuid::Uuid;
 
@@ -79,27 +81,32 @@ impl Store {
 
     /// About how many bytes the record of a call has; 0 if it is not on record.
     pub async fn record_bytes(&self, call: CallId) -> Result<usize, StoreError> {
-        let sizes = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &[call.0]).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let sizes = self.record_sizes(&[call]).await?;
         Ok(sizes.iter().map(|sized| usize::try_from(sized.bytes).unwrap_or(0)).sum())
     }
 
     /// These calls, newest first, in groups that [`Store::records_of`] may read at once.
     pub async fn record_groups(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
+        Ok(groups(&self.record_sizes(calls).await?))
+    }
+
+    /// The same of all these calls, also those that are not on record, in their order.
+    pub async fn groups_in_order(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
+        let sizes = self.record_sizes(calls).await?;
+        let bytes: HashMap<Uuid, i64> = sizes.into_iter().map(|sized| (sized.call, sized.bytes)).collect();
+        let sized = |call: &CallId| Sized { call: call.0, bytes: bytes.get(&call.0).copied().unwrap_or_default() };
+        Ok(groups(&calls.iter().map(sized).collect::<Vec<_>>()))
+    }
+
+    /// Newest first.
+    async fn record_sizes(&self, calls: &[CallId]) -> Result<Vec<Sized>, StoreError> {
         let ids = uuids(calls);
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
-        Ok(groups(&rows))
+        self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(&mut *db).await?;
+            Ok(db.done(rows))
+        })
+        .await
     }
 }
 

@@ -1,12 +1,14 @@
 //! The inboxes of tasks.
 
+use std::collections::HashSet;
+
 use redial_proto::{CallId, CallState, Failure, TaskId};
-use redial_records::{EndedCall, InboxItem, Time};
+use redial_records::{EndedCall, InboxItem, TaskRecord, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{UnreadableTask, turns};
-use crate::columns::uint;
+use crate::columns::{bigint, column, uint};
 
 /// An item of an inbox, with its id there.
 pub(super) struct Received {
@@ -23,20 +25,34 @@ pub(super) struct Inboxes {
     pub(super) received: Vec<Received>,
     /// Tasks with an item that this version cannot read.
     pub(super) unreadable: Vec<UnreadableTask>,
+    /// Tasks with items that there was no room for.
+    pub(super) left: HashSet<TaskId>,
 }
 
-/// The items for these tasks. An item that this version cannot read stays where it is, and so do
-/// those after it: a task must not continue without its items.
-pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<Inboxes, sqlx::Error> {
-    let mut rows = sqlx::query_file_as!(RawItem, "sql/read_inbox.sql", tasks).fetch_all(&mut *db).await?;
+/// The items for these tasks, in their order as far as `room` bytes of results go, and one at least. An item that this version cannot
+/// read stays where it is, and so do those after it: a task must not continue without its items.
+pub(super) async fn read(db: &mut PgConnection, tasks: &[TaskRecord], room: u64) -> Result<Inboxes, sqlx::Error> {
+    let mut rows = sqlx::query_file_as!(
+        RawItem,
+        "sql/read_inbox.sql",
+        &column(tasks, |task| task.id.0),
+        &column(tasks, |task| !task.state.is_terminal()),
+        bigint(room),
+    )
+    .fetch_all(&mut *db)
+    .await?;
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
     let turns = rows.iter_mut().filter_map(|row| Some((TaskId(row.task?), row.arguments.as_mut()?)));
     turns::leave_out_messages(db, turns.collect()).await?;
     let mut unreadable: Vec<UnreadableTask> = Vec::new();
-    let mut received = Vec::new();
+    let (mut received, mut left) = (Vec::new(), HashSet::new());
     for row in rows {
         let (Some(id), Some(task)) = (row.id, row.task) else { continue };
         let task = TaskId(task);
+        if row.is_left == Some(true) {
+            left.insert(task);
+            continue;
+        }
         if unreadable.iter().any(|one| one.task == task) {
             continue;
         }
@@ -47,7 +63,7 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[Uuid]) -> Result<Inboxe
             }
         }
     }
-    Ok(Inboxes { now, received, unreadable })
+    Ok(Inboxes { now, received, unreadable, left })
 }
 
 /// Deletes the items of tasks that are not on record any more.
@@ -74,6 +90,7 @@ struct RawItem {
     details: Option<String>,
     output: Option<String>,
     arguments: Option<String>,
+    is_left: Option<bool>,
 }
 
 impl TryFrom<RawItem> for InboxItem {

@@ -1,6 +1,6 @@
 //! Locked tasks: from their lock to the commit of what was planned for them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use redial_proto::{TaskId, TaskState};
 use redial_records::{InboxItem, Reach, ReadConversation, TaskRecord, TaskTransition, Time};
@@ -10,7 +10,7 @@ use super::{
     UnreadableTask,
     commit::{self, Commit},
     inbox,
-    messages::{self, ConversationCall, Room, Wanted},
+    messages::{self, ConversationCall, Found, Room, Wanted},
     row, start,
     write::{TaskWrite, Unplanned},
 };
@@ -26,13 +26,15 @@ pub struct LockedTasks {
     now: Time,
     records: Vec<TaskRecord>,
     unreadable: Vec<UnreadableTask>,
+    /// Tasks with items that there was no room for.
+    left: Vec<TaskId>,
     tasks: HashMap<TaskId, Locked>,
     unplanned: Unplanned,
     /// Bytes of conversations that were read.
     read_bytes: u64,
 }
 
-/// Bytes of conversations that one transaction reads.
+/// Bytes of conversations that one transaction reads; as many of results in inboxes, and of results that models read on in.
 const ROOM: u64 = 4 * 1024 * 1024;
 
 /// What the other statements need of a locked task.
@@ -46,22 +48,24 @@ struct Locked {
 
 impl Store {
     /// Locks tasks and reads those among them that have something in their inbox or whose time has come. Tasks that
-    /// another transaction has locked are waited for, or left out unless `wait`.
+    /// another transaction has locked are waited for, or left out unless `wait`. A transaction reads a few MB of results, in the
+    /// order of the tasks, and one at least; what is behind them is for a later one: see [`LockedTasks::take_left`].
     ///
     /// Rows stay locked until the commit, so the caller must not wait for anything else until then.
     pub async fn lock_tasks(&self, tasks: &[TaskId], wait: bool) -> Result<LockedTasks, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         self.run(async {
             let mut transaction = self.begin().await?;
-            let row::LockedRows { records: rows, mut unreadable } = row::lock(&mut transaction, &ids, wait).await?;
+            let row::LockedRows { records: mut rows, mut unreadable } = row::lock(&mut transaction, &ids, wait).await?;
             if rows.len() < ids.len() {
                 inbox::delete_orphans(&mut transaction, &ids).await?;
             }
-            let ids: Vec<Uuid> = rows.iter().map(|row| row.id.0).collect();
-            let inboxes = inbox::read(&mut transaction, &ids).await?;
+            let order: HashMap<Uuid, usize> = ids.iter().copied().zip(0..).collect();
+            rows.sort_by_key(|row| order.get(&row.id.0).copied());
+            let inboxes = inbox::read(&mut transaction, &rows, ROOM).await?;
             unreadable.extend(inboxes.unreadable);
             let mut locked = LockedTasks::new(transaction, inboxes.now, unreadable);
-            locked.fill(rows, inboxes.received).await?;
+            locked.fill(rows, inboxes.received, &inboxes.left).await?;
             Ok(locked)
         })
         .await
@@ -70,12 +74,17 @@ impl Store {
 
 impl LockedTasks {
     fn new(transaction: Transaction, now: Time, unreadable: Vec<UnreadableTask>) -> Self {
-        let (records, tasks) = (Vec::new(), HashMap::new());
-        Self { transaction, now, records, unreadable, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
+        let (records, left, tasks) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { transaction, now, records, unreadable, left, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
     }
 
-    /// Sorts the locked tasks: those to plan for, and those that ended.
-    async fn fill(&mut self, rows: Vec<TaskRecord>, received: Vec<inbox::Received>) -> Result<(), sqlx::Error> {
+    /// Sorts the locked tasks: those to plan for, those that ended, and those of which items are `left`.
+    async fn fill(
+        &mut self,
+        rows: Vec<TaskRecord>,
+        received: Vec<inbox::Received>,
+        left: &HashSet<TaskId>,
+    ) -> Result<(), sqlx::Error> {
         let mut by_task = HashMap::<TaskId, (Vec<i64>, Vec<InboxItem>)>::new();
         for one in received {
             let (ids, items) = by_task.entry(one.task).or_default();
@@ -83,13 +92,22 @@ impl LockedTasks {
             items.push(one.item);
         }
         let mut due: Vec<(TaskRecord, Vec<i64>)> = Vec::new();
+        let mut begun = Vec::new();
         for mut record in rows {
             let (received, items) = by_task.remove(&record.id).unwrap_or_default();
             record.inbox = items;
+            if left.contains(&record.id) {
+                if received.is_empty() {
+                    self.left.push(record.id);
+                    continue;
+                }
+                begun.push(record.id);
+            }
             if !received.is_empty() || record.wake_at.is_some_and(|at| at <= self.now) {
                 due.push((record, received));
             }
         }
+        self.left.extend(begun);
         let waiting: Vec<&TaskRecord> =
             due.iter().map(|(record, _)| record).filter(|record| wants_to_start(record)).collect();
         let mut starts = start::may_start(&mut self.transaction, &waiting).await?;
@@ -125,6 +143,12 @@ impl LockedTasks {
         std::mem::take(&mut self.unreadable)
     }
 
+    /// Takes the tasks with items that this transaction has no room for, those first of which it took none. Of the others it took the
+    /// first items. All stay due.
+    pub fn take_left(&mut self) -> Vec<TaskId> {
+        std::mem::take(&mut self.left)
+    }
+
     /// The newest part of the conversations of these locked tasks, as far as the reach of each says. A transaction reads a
     /// few MB: conversations that there is no room for are not among the answer, and their tasks belong to a later
     /// transaction. One conversation at least is read.
@@ -149,21 +173,33 @@ impl LockedTasks {
     }
 
     /// The contents of the messages that answer these calls, as far as there are any; calls by their ids in the
-    /// conversation of a locked task.
+    /// conversation of a locked task. A few MB are read at once: tasks that there is no room for are not among the answer, and belong to a
+    /// later transaction. What one task needs is read in any case.
     pub async fn results(
         &mut self,
         store: &Store,
-        calls: &[(TaskId, String)],
-    ) -> Result<HashMap<(TaskId, String), String>, StoreError> {
+        calls: &[(TaskId, Vec<String>)],
+    ) -> Result<HashMap<TaskId, HashMap<String, String>>, StoreError> {
         let (mut known, mut of) = (Vec::new(), Vec::new());
-        for (task, call) in calls {
+        for (position, (task, calls)) in (0..).zip(calls) {
             let Some(Locked { tenant, conversation, .. }) = self.tasks.get(task) else { continue };
-            known.push((*task, call.clone()));
-            of.push(ConversationCall { tenant, conversation, call });
+            known.extend(calls.iter().map(|call| (*task, call)));
+            of.extend(calls.iter().map(|call| ConversationCall { tenant, conversation, call, task: position }));
         }
         let began = self.transaction.began();
-        let results = store.run_since(began, messages::results(&mut self.transaction, &of)).await?;
-        Ok(known.into_iter().zip(results).filter_map(|(call, result)| Some((call, result?))).collect())
+        let results = store.run_since(began, messages::results(&mut self.transaction, &of, ROOM)).await?;
+        let mut read: HashMap<TaskId, HashMap<String, String>> =
+            calls.iter().map(|(task, _)| (*task, HashMap::new())).collect();
+        for ((task, call), result) in known.into_iter().zip(results) {
+            match result {
+                Found::Content(content) => {
+                    read.entry(task).or_default().insert(call.clone(), content);
+                }
+                Found::NoRoom => drop(read.remove(&task)),
+                Found::Nothing => {}
+            }
+        }
+        Ok(read)
     }
 
     /// Writes transitions of locked tasks, and commits; returns the tasks whose turn it is now in their conversations,

@@ -138,26 +138,40 @@ pub(super) struct ConversationCall<'a> {
     pub(super) tenant: &'a str,
     pub(super) conversation: &'a str,
     pub(super) call: &'a str,
+    /// Tells tasks apart, in their order.
+    pub(super) task: i32,
 }
 
-/// The contents of the messages that answer these calls, in their order.
+/// What was found of the answer to a call.
+#[derive(Clone)]
+pub(super) enum Found {
+    Nothing,
+    Content(String),
+    /// There is one, and there was no room for those of its task.
+    NoRoom,
+}
+
+/// The contents of the messages that answer these calls, in their order; of whole tasks up to `room` bytes, and of one at least.
 pub(super) async fn results(
     db: &mut PgConnection,
     calls: &[ConversationCall<'_>],
-) -> Result<Vec<Option<String>>, sqlx::Error> {
+    room: u64,
+) -> Result<Vec<Found>, sqlx::Error> {
     let rows = sqlx::query_file!(
         "sql/results.sql",
         &column(calls, |call| call.tenant) as &[&str],
         &column(calls, |call| call.conversation) as &[&str],
         // A model wrote it: it may hold U+0000, which `text` cannot.
         &column(calls, |call| clean(call.call)),
+        &column(calls, |call| call.task),
+        bigint(room),
     )
     .fetch_all(db)
     .await?;
-    let mut results = vec![None; calls.len()];
+    let mut results = vec![Found::Nothing; calls.len()];
     for row in rows {
         if let Some(result) = usize::try_from(row.n - 1).ok().and_then(|n| results.get_mut(n)) {
-            *result = Some(row.content);
+            *result = row.content.map_or(Found::NoRoom, Found::Content);
         }
     }
     Ok(results)

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{Message, StoredMessage, TaskId};
+use redial_proto::{StoredMessage, TaskId};
 use redial_records::{
-    TurnArguments, TurnTools,
-    turn::{Expanded, Missing},
+    Cut, ReadMessage, Time, TurnArguments, TurnTools,
+    turn::{Expanded, Missing, Part},
 };
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::messages::RawMessage;
 use crate::{
     StoreError,
-    columns::{column, int, uint},
+    columns::{bigint, column, int, sparse, uint},
     connect::Store,
 };
 
@@ -30,17 +30,48 @@ pub struct AskedTurn {
     pub arguments: String,
 }
 
+/// How much of conversations may be read to put turns together. A content counts as a whole if its end is read.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnRoom {
+    /// Bytes, for one turn.
+    pub each: u64,
+    /// Bytes, for all turns together.
+    pub together: u64,
+}
+
+impl TurnRoom {
+    /// Everything is read.
+    pub const ALL: Self = Self { each: u64::MAX, together: u64::MAX };
+}
+
+/// Why a turn was not put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unexpanded {
+    /// There was no room for it.
+    NoRoom,
+    /// Something is not on record any more.
+    Missing(Missing),
+}
+
+/// Messages by part and sequence number; `None`: there was no room for them.
+type Seen = Option<HashMap<(u32, u32), ReadMessage>>;
+
 impl Store {
-    /// What models are asked, in order, put together; an error says what of one is not on record any more.
-    pub async fn expand_turns(&self, turns: &[AskedTurn]) -> Result<Vec<Result<Expanded, Missing>>, StoreError> {
+    /// What models are asked, in order, put together as far as there is room.
+    pub async fn expand_turns(
+        &self,
+        turns: &[AskedTurn],
+        room: TurnRoom,
+    ) -> Result<Vec<Result<Expanded, Unexpanded>>, StoreError> {
         let read: Vec<TurnArguments> = turns.iter().map(|turn| TurnArguments::read(turn.arguments.clone())).collect();
-        let mut messages = self.seen(turns, &read).await?;
+        let mut messages = self.seen(turns, &read, room).await?;
         let tools = self.offered(turns, &read).await?;
         let expand = |(n, (turn, read)): (usize, (&AskedTurn, TurnArguments))| match read {
             TurnArguments::Whole(request) => Ok(Expanded { request, is_exact: true }),
             TurnArguments::Referring(on_record) => {
                 let offered = on_record.tools().and_then(|hash| tools.get(&(turn.task.0, hash.to_owned())));
-                on_record.expand(&messages.remove(&n).unwrap_or_default(), offered.map(String::as_str))
+                let messages = messages.remove(&n).unwrap_or(Some(HashMap::new())).ok_or(Unexpanded::NoRoom)?;
+                on_record.expand(messages, offered.map(String::as_str)).map_err(Unexpanded::Missing)
             }
         };
         Ok(turns.iter().zip(read).enumerate().map(expand).collect())
@@ -51,13 +82,13 @@ impl Store {
         &self,
         turns: &[AskedTurn],
         read: &[TurnArguments],
-    ) -> Result<HashMap<usize, HashMap<u32, Message>>, StoreError> {
+        room: TurnRoom,
+    ) -> Result<HashMap<usize, Seen>, StoreError> {
         let of = |(n, (turn, read)): (usize, (&AskedTurn, &TurnArguments))| -> Vec<Range> {
             let TurnArguments::Referring(on_record) = read else { return Vec::new() };
             let (tenant, conversation) = (turn.tenant.clone(), turn.conversation.clone());
-            let range =
-                |(first, last)| Range { n, tenant: tenant.clone(), conversation: conversation.clone(), first, last };
-            on_record.ranges().map(range).collect()
+            let range = |part| Range { n, tenant: tenant.clone(), conversation: conversation.clone(), part };
+            on_record.parts().map(range).collect()
         };
         let ranges: Vec<Range> = turns.iter().zip(read).enumerate().flat_map(of).collect();
         if ranges.is_empty() {
@@ -66,36 +97,20 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let rows = sqlx::query_file!(
-                    "sql/messages_of_ranges.sql",
-                    &column(&ranges, |range| range.tenant.as_str()) as &[&str],
-                    &column(&ranges, |range| range.conversation.as_str()) as &[&str],
-                    &column(&ranges, |range| int(range.first)),
-                    &column(&ranges, |range| int(range.last)),
-                    &column(&ranges, |range| i32::try_from(range.n).unwrap_or(i32::MAX)),
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
+                let rows = of_ranges(&mut db, &ranges, room).await?;
                 Ok(db.done(rows))
             })
             .await?;
-        let mut messages = HashMap::<usize, HashMap<u32, Message>>::new();
+        let mut messages = HashMap::<usize, Seen>::new();
         for row in rows {
-            let raw = RawMessage {
-                seq: row.seq,
-                task: row.task,
-                at: row.at,
-                role: row.role,
-                content: row.content,
-                thought: row.thought,
-                calls: row.calls,
-                call_id: row.call_id,
-                tool: row.tool,
-                class: row.class,
-                by_redial: row.by_redial,
-                provider: row.provider,
-            };
-            let StoredMessage { seq, message, .. } = raw.try_into().map_err(StoreError::BadData)?;
-            messages.entry(uint(row.n) as usize).or_default().insert(seq, message);
+            let seen = messages.entry(uint(row.n) as usize).or_insert_with(|| Some(HashMap::new()));
+            if !row.is_read {
+                *seen = None;
+            } else if let Some(seen) = seen {
+                let part = uint(row.part);
+                let read = row.message().map_err(StoreError::BadData)?;
+                seen.insert((part, read.stored.seq), read);
+            }
         }
         Ok(messages)
     }
@@ -128,8 +143,72 @@ struct Range {
     n: usize,
     tenant: String,
     conversation: String,
-    first: u32,
-    last: u32,
+    part: Part,
+}
+
+/// A message of a range. Without its texts unless `is_read`.
+struct RawSeen {
+    n: i32,
+    part: i32,
+    is_read: bool,
+    seq: i32,
+    task: Uuid,
+    at: Time,
+    role: String,
+    content: String,
+    /// The end of the content; then `content` is its beginning.
+    end: Option<Vec<u8>>,
+    /// Of the whole content.
+    bytes: i32,
+    thought: Option<String>,
+    calls: Option<String>,
+    call_id: Option<String>,
+    tool: Option<String>,
+    class: Option<String>,
+    by_redial: bool,
+    provider: Option<String>,
+}
+
+impl RawSeen {
+    fn message(self) -> Result<ReadMessage, String> {
+        let bytes = uint(self.bytes) as usize;
+        let raw = RawMessage {
+            seq: self.seq,
+            task: self.task,
+            at: self.at,
+            role: self.role,
+            content: self.content,
+            thought: self.thought,
+            calls: self.calls,
+            call_id: self.call_id,
+            tool: self.tool,
+            class: self.class,
+            by_redial: self.by_redial,
+            provider: self.provider,
+        };
+        // Bytes that are no text are not the end that was shown, and missing then.
+        let cut = self.end.map(|end| Cut { bytes, tail: String::from_utf8(end).unwrap_or_default() });
+        Ok(ReadMessage { stored: StoredMessage::try_from(raw)?, cut })
+    }
+}
+
+async fn of_ranges(db: &mut PgConnection, ranges: &[Range], room: TurnRoom) -> Result<Vec<RawSeen>, sqlx::Error> {
+    sqlx::query_file_as!(
+        RawSeen,
+        "sql/messages_of_ranges.sql",
+        &column(ranges, |range| range.tenant.as_str()) as &[&str],
+        &column(ranges, |range| range.conversation.as_str()) as &[&str],
+        &column(ranges, |range| int(range.part.first)),
+        &column(ranges, |range| int(range.part.last)),
+        &column(ranges, |range| i32::try_from(range.n).unwrap_or(i32::MAX)),
+        &column(ranges, |range| int(range.part.part)),
+        &sparse(ranges, |range| range.part.ends.map(|ends| int(ends.head))) as &[Option<i32>],
+        &sparse(ranges, |range| range.part.ends.map(|ends| int(ends.tail))) as &[Option<i32>],
+        bigint(room.each),
+        bigint(room.together),
+    )
+    .fetch_all(db)
+    .await
 }
 
 async fn tools(

@@ -1,5 +1,7 @@
 //! What one transaction over tasks reads and writes.
 
+use std::collections::HashMap;
+
 use redial_proto::{Language, Message, MessageCall, Role, TaskCode, TaskId, TaskState};
 use redial_records::{InboxItem, TaskOutcome, TaskStatus, TaskTransition};
 use redial_store::StoreError;
@@ -204,10 +206,10 @@ async fn results_are_found_by_the_ids_of_their_calls() {
     fixture.store.of(&redial_proto::Tenant::default()).cancel_task(one).await.unwrap();
     fixture.store.of(&redial_proto::Tenant::default()).cancel_task(two).await.unwrap();
     let mut locked = fixture.store.lock_tasks(&[one, two], true).await.unwrap();
-    let calls = [(two, "c1_1"), (one, "c9_9"), (one, "c1_1")].map(|(task, call)| (task, call.to_owned()));
+    let calls = [(two, vec!["c1_1".to_owned()]), (one, vec!["c9_9".to_owned(), "c1_1".to_owned()])];
     let found = locked.results(&fixture.store, &calls).await.unwrap();
-    assert_eq!(found.len(), 2);
-    assert_eq!((found[&calls[0]].as_str(), found[&calls[2]].as_str()), ("of two", "of one"));
+    let of = |content: &str| HashMap::from([("c1_1".to_owned(), content.to_owned())]);
+    assert_eq!(found, HashMap::from([(one, of("of one")), (two, of("of two"))]));
     drop(locked);
     assert_eq!(fixture.inbox().await, 2, "dropped without a commit");
     fixture.end(one).await;

@@ -117,6 +117,12 @@ pub(crate) struct Locked {
     pub(crate) messages: Vec<StoredMessage>,
 }
 
+impl Locked {
+    pub(crate) const fn without_messages(record: TaskRecord) -> Self {
+        Self { record, messages: Vec::new() }
+    }
+}
+
 impl Deref for Locked {
     type Target = TaskRecord;
 

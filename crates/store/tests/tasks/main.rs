@@ -15,5 +15,6 @@ mod partitions;
 mod reading;
 mod reporting;
 mod retention;
+mod rooms;
 mod serialising;
 mod submitting;

@@ -23,8 +23,26 @@ use crate::{
 /// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
 pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Done<RedriveReply>, ApiError> {
     check_request(&request)?;
+    let groups = asked.store().groups_in_order(&request.calls).await.map_err(|error| store_failed(&error))?;
+    let mut results = Vec::with_capacity(request.calls.len());
+    // The arguments of those of one group are in memory at once.
+    for calls in groups {
+        let (count, arguments) = (calls.len(), request.arguments.clone());
+        match together(&asked, &RedriveRequest { calls, arguments }).await {
+            Ok(some) => results.extend(some),
+            Err(error) if results.is_empty() => return Err(error),
+            // What became of those before them must be told.
+            Err(error) => results.resize(results.len() + count, SubmitResult::rejected(error)),
+        }
+    }
+    let changed = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count() as u64;
+    Ok(Done { reply: RedriveReply { results }, changed })
+}
+
+/// The results of calls that are redriven in one statement.
+async fn together(asked: &Asked, request: &RedriveRequest) -> Result<Vec<SubmitResult>, ApiError> {
     let mut calls = Vec::new();
-    let positions: Vec<Result<usize, Box<SubmitResult>>> = plan(&asked, &request)
+    let positions: Vec<Result<usize, Box<SubmitResult>>> = plan(asked, request)
         .await?
         .into_iter()
         .map(|planned| {
@@ -38,9 +56,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Don
     let result = |position: Result<usize, Box<SubmitResult>>| {
         position.map_or_else(|rejected| *rejected, |n| outcomes[n].clone())
     };
-    let results: Vec<SubmitResult> = positions.into_iter().map(result).collect();
-    let changed = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count() as u64;
-    Ok(Done { reply: RedriveReply { results }, changed })
+    Ok(positions.into_iter().map(result).collect())
 }
 
 fn check_request(request: &RedriveRequest) -> Result<(), ApiError> {

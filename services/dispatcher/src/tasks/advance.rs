@@ -109,7 +109,7 @@ impl Advancer {
     }
 
     /// Advances tasks. `wait`: also those that another dispatcher has locked. Those whose conversations would make the
-    /// transaction too large are woken again.
+    /// transaction too large are woken again; those whose results would, are the next batch.
     ///
     /// If a batch fails for another reason than a lost connection, its halves are advanced, and so on: a task that fails
     /// alone is left alone for a while, and the others continue.
@@ -123,7 +123,10 @@ impl Advancer {
             match advance_together(&self.context, &batch, wait).await {
                 Ok(behind) => {
                     let unreadable: HashSet<TaskId> = behind.unreadable.iter().map(|one| one.task).collect();
-                    batch.retain(|task| !behind.left.contains(task) && !unreadable.contains(task));
+                    let stays = |task: &TaskId| behind.left.contains(task) || unreadable.contains(task);
+                    let rest: Vec<TaskId> = behind.rest.iter().copied().filter(|task| !stays(task)).collect();
+                    batch.retain(|task| !stays(task) && !rest.contains(task));
+                    batches.push_front(rest);
                     for task in batch {
                         self.failing.succeeded(task);
                     }
@@ -173,8 +176,10 @@ impl Advancer {
 
 /// What did not advance.
 struct Behind {
-    /// Tasks that the transaction had no room for.
+    /// Tasks whose conversations the transaction had no room for.
     left: HashSet<TaskId>,
+    /// Tasks whose results it had no room for, in their order. It advanced at least one task, or took an item of one.
+    rest: Vec<TaskId>,
     /// Tasks that this version cannot read.
     unreadable: Vec<UnreadableTask>,
 }
@@ -220,7 +225,8 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
     let mut planning: Vec<Planning> =
         locked.take_records().into_iter().map(|record| plan(record, &mut plan_context)).collect();
     let mut plans = Vec::with_capacity(planning.len());
-    let mut behind = Behind { left: HashSet::new(), unreadable: locked.take_unreadable() };
+    let (unreadable, rest) = (locked.take_unreadable(), locked.take_left());
+    let mut behind = Behind { left: HashSet::new(), rest, unreadable };
     while !planning.is_empty() {
         let mut paused = Vec::new();
         for one in planning {
@@ -258,22 +264,20 @@ async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Res
     for one in paused {
         match one.needs() {
             Needs::Conversation(reach) => wanted.push((one.task(), reach)),
-            Needs::Results(needed) => calls.extend(needed.iter().map(|call| (one.task(), call.clone()))),
+            Needs::Results(needed) => calls.push((one.task(), needed.clone())),
         }
     }
     let mut conversations = match wanted.as_slice() {
         [] => HashMap::new(),
         wanted => locked.conversations(store, wanted).await?,
     };
-    let mut results = HashMap::<TaskId, HashMap<String, String>>::new();
-    if !calls.is_empty() {
-        for ((task, call), result) in locked.results(store, &calls).await? {
-            results.entry(task).or_default().insert(call, result);
-        }
-    }
+    let mut results = match calls.as_slice() {
+        [] => HashMap::new(),
+        calls => locked.results(store, calls).await?,
+    };
     let known = |one: &Paused| match one.needs() {
         Needs::Conversation(_) => conversations.remove(&one.task()).map(Known::Conversation),
-        Needs::Results(_) => Some(Known::Results(results.remove(&one.task()).unwrap_or_default())),
+        Needs::Results(_) => results.remove(&one.task()).map(Known::Results),
     };
     Ok(paused.iter().map(known).collect())
 }

@@ -23,8 +23,11 @@ use crate::{context::Context, effects};
 
 /// How much is read at once, and how much may be under way: receivers that do not answer cost no more than this.
 const LIMITS: DeliveryLimits = DeliveryLimits { each: 64, of_webhook: 1_000, of_tenant: 4_000, total: 256 };
-/// Events whose deliveries are written at once: each may be about a call with half a megabyte of output.
+/// Events whose deliveries are written at once. What is posted about each has 200 KiB at most; of their subjects, which may have 16 MiB,
+/// a few MB are read at once.
 const WRITTEN: usize = 32;
+/// Tasks that are read at once: each has a text of up to 4 MiB.
+const TASKS: usize = 4;
 /// How long deliveries are written before the dispatcher looks again at what else ended, and renews its lead.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -107,8 +110,8 @@ async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<
     let is_own = |subject: Uuid, tenant: &str| tenants.get(&subject) == Some(&tenant);
     let mut subjects = HashMap::with_capacity(events.len());
     let calls: Vec<CallId> = ids(&calls).into_iter().map(CallId).collect();
-    if !calls.is_empty() {
-        for record in context.store.records_of(&calls).await? {
+    for group in context.store.record_groups(&calls).await? {
+        for record in context.store.records_of(&group).await? {
             let (id, conversation) = (record.line.call, record.line.conversation.clone());
             if is_own(id, &record.tenant) {
                 subjects.insert(id, Subject { data: payload::of_call(record)?, conversation });
@@ -116,8 +119,8 @@ async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<
         }
     }
     let tasks: Vec<TaskId> = ids(&tasks).into_iter().map(TaskId).collect();
-    if !tasks.is_empty() {
-        for (tenant, view) in context.store.task_views(&tasks).await? {
+    for some in tasks.chunks(TASKS) {
+        for (tenant, view) in context.store.task_views(some).await? {
             let (id, conversation) = (view.task.0, Some(view.conversation.clone()));
             if is_own(id, &tenant) {
                 subjects.insert(id, Subject { data: payload::of_task(view)?, conversation });

@@ -9,8 +9,8 @@ use redial_proto::{
     turn::model_name,
 };
 use redial_queue::{QueueError, Request};
-use redial_records::{Claim, TurnOnRecord};
-use redial_store::{AskedTurn, Granted};
+use redial_records::{Claim, TurnOnRecord, turn::Missing};
+use redial_store::{AskedTurn, Granted, TurnRoom, Unexpanded};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
@@ -80,6 +80,10 @@ impl BatchWork<Request> for Granter {
     }
 }
 
+/// What may be read of conversations for one batch of claims, which those of all tenants wait for: a short request may show the ends
+/// of many long results.
+const ROOM: TurnRoom = TurnRoom { each: 2 * 1024 * 1024, together: 16 * 1024 * 1024 };
+
 /// A claim that waits for its answer.
 struct AskedClaim {
     request: Request,
@@ -131,7 +135,7 @@ impl Granter {
         self.0.registry.served()
     }
 
-    /// Puts together what models are asked. What is too large, or cannot be read now, the workers ask for apart.
+    /// Puts together what models are asked. What is too large, takes too much, or cannot be read now, the workers ask for apart.
     async fn put_turns_together(&self, granted: &mut [Granted]) {
         let (mut grants, mut turns) = (Vec::new(), Vec::new());
         for grant in granted.iter_mut().filter(|grant| model_name(&grant.tool).is_some()) {
@@ -152,13 +156,15 @@ impl Granter {
         if turns.is_empty() {
             return;
         }
-        match self.0.store.expand_turns(&turns).await {
+        match self.0.store.expand_turns(&turns, ROOM).await {
             Ok(expanded) => {
                 for (grant, expanded) in grants.into_iter().zip(expanded) {
                     match expanded {
                         Ok(expanded) => grant.arguments = Some(expanded.request),
-                        Err(missing) => {
-                            tracing::error!(call = %grant.job.call, missing = missing.0, "Cannot put a turn together");
+                        Err(Unexpanded::NoRoom) => {}
+                        // Its worker is told when it asks for it apart.
+                        Err(Unexpanded::Missing(Missing(missing))) => {
+                            tracing::debug!(call = %grant.job.call, missing, "Cannot put a turn together");
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{ApiError, Code, Payload, PieceReply, PieceRequest, payload::pieces};
+use redial_proto::{ApiError, Code, ErrorClass, Payload, PieceReply, PieceRequest, payload::pieces};
 use redial_worker::Tool;
 use serde_json::json;
 
@@ -19,8 +19,8 @@ pub(crate) struct Pieces {
     pub(crate) arguments: String,
     /// Opening grants fails so many times.
     pub(crate) failures: u32,
-    /// Opening grants is refused: the worker does not hold them.
-    pub(crate) not_held: bool,
+    /// Opening grants is refused.
+    pub(crate) refused: Option<Code>,
 }
 
 impl Pieces {
@@ -36,12 +36,14 @@ impl Pieces {
                 });
             }
             PieceRequest::Drop { payload } => self.kept.retain(|(kept, _), _| *kept != payload.to_string()),
-            PieceRequest::Open { .. } if self.not_held => return Err(ApiError::new(Code::WrongState, "not held")),
-            PieceRequest::Open { .. } if self.failures > 0 => {
-                self.failures -= 1;
-                return Err(ApiError::new(Code::Unavailable, "try again"));
-            }
             PieceRequest::Open { .. } => {
+                if let Some(code) = self.refused {
+                    return Err(ApiError::new(code, "refused"));
+                }
+                if self.failures > 0 {
+                    self.failures -= 1;
+                    return Err(ApiError::new(Code::Unavailable, "try again"));
+                }
                 let texts = pieces(&self.arguments);
                 let payload = Payload::of(texts.len());
                 let numbered =
@@ -91,11 +93,25 @@ async fn large_arguments_and_results_travel_in_pieces() {
 async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().pieces.are_used = true;
-    dispatcher.script().pieces.not_held = true;
+    dispatcher.script().pieces.refused = Some(Code::WrongState);
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;
     let released =
         dispatcher.next(|received| if let Received::Release(release) = received { Some(release) } else { None }).await;
     assert_eq!(released.jobs[0].job_ref(), job);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_attempt_whose_arguments_cannot_be_put_together_ends_as_a_bug() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().pieces.are_used = true;
+    dispatcher.script().pieces.refused = Some(Code::Internal);
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let job = dispatcher.submit("echo").await;
+    let report = dispatcher.report().await;
+    let error = report.error.as_ref().unwrap();
+    assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Internal, false));
+    assert_eq!(error.message, "refused");
     worker.stop().await;
 }
