@@ -164,7 +164,7 @@ impl Granter {
                         Err(Unexpanded::NoRoom) => {}
                         // Its worker is told when it asks for it apart.
                         Err(Unexpanded::Missing(Missing(missing))) => {
-                            tracing::debug!(call = %grant.job.call, missing, "Cannot put a turn together");
+                            tracing::debug!(call = %grant.job.call, missing, "Failed to put a turn together");
                         }
                     }
                 }
