@@ -64,6 +64,18 @@ async fn without_a_retention_only_leftovers_are_deleted() {
     stack.finish().await;
 }
 
+/// Runs a dispatcher with a retention of a minute until something is so.
+async fn prune_until(stack: &Stack, what: &str, is_so: impl AsyncFn() -> bool) {
+    let queue = QueueConfig { url: stack.servers.nats_url().to_owned(), ..QueueConfig::default() };
+    let retention = Some(Duration::from_mins(1));
+    let config = DispatcherConfig { retention, ..DispatcherConfig::new(queue, stack.servers.database_url()) };
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(redial_dispatcher::run(config, shutdown.clone(), || ()));
+    until(what, async || is_so().await.then_some(())).await;
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+}
+
 #[tokio::test]
 async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
     let stack = Stack::on(Servers::start().await).await;
@@ -79,16 +91,57 @@ async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
          CREATE TRIGGER kept BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
     execute(&stack, rows).await;
-    let queue = QueueConfig { url: stack.servers.nats_url().to_owned(), ..QueueConfig::default() };
-    let retention = Some(Duration::from_mins(1));
-    let config = DispatcherConfig { retention, ..DispatcherConfig::new(queue, stack.servers.database_url()) };
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(redial_dispatcher::run(config, shutdown.clone(), || ()));
-    until("the call is deleted", async || texts(&stack, "SELECT id::text FROM calls").await.is_empty().then_some(()))
-        .await;
+    let is_deleted = async || texts(&stack, "SELECT id::text FROM calls").await.is_empty();
+    prune_until(&stack, "the call is deleted", is_deleted).await;
     assert_eq!(texts(&stack, "SELECT id::text FROM tasks").await, [old.to_string()]);
-    shutdown.cancel();
-    running.await.unwrap().unwrap();
     execute(&stack, "DROP TRIGGER kept ON tasks; DELETE FROM tasks".to_owned()).await;
+    stack.finish().await;
+}
+
+/// Partition 1 is a day, partition 2 the next one, and both are over. A call of partition 2 ended long ago; of partition 1, more calls
+/// belong to tasks on record than may be moved.
+const TWO_OLD_PARTITIONS: &str = "
+    DROP TABLE calls_1, attempts_1;
+    DELETE FROM call_partitions WHERE number > 0;
+    ALTER TABLE calls DETACH PARTITION calls_kept;
+    ALTER TABLE attempts DETACH PARTITION attempts_kept;
+    UPDATE call_partitions SET to_at = date_trunc('day', now()) - interval '3 days';
+    INSERT INTO call_partitions SELECT 1, to_at, to_at + interval '1 day' FROM call_partitions WHERE number = 0;
+    INSERT INTO call_partitions SELECT 2, to_at, to_at + interval '1 day' FROM call_partitions WHERE number = 1;
+    DO $$
+    DECLARE
+        parent text;
+        part   call_partitions;
+    BEGIN
+        FOREACH parent IN ARRAY ARRAY['calls', 'attempts'] LOOP
+            SELECT * INTO part FROM call_partitions WHERE number = 0;
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (MINVALUE) TO (%L)',
+                parent, parent || '_kept', first_id(part.to_at));
+            FOR part IN SELECT * FROM call_partitions WHERE number > 0 LOOP
+                EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
+                    parent || '_' || part.number, parent, first_id(part.from_at), first_id(part.to_at));
+            END LOOP;
+        END LOOP;
+    END
+    $$;
+    CREATE FUNCTION id_within(which int, n int) RETURNS uuid LANGUAGE sql AS $$
+        SELECT (substr(first_id(from_at + interval '1 h')::text, 1, 14) || '7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid
+        FROM call_partitions WHERE number = which
+    $$;
+    INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                       published_at, finished_at, state)
+    VALUES (id_within(2, 1), 'epoch', 'epoch', 1, false, 't', 'default', 'read', 'default', '{}', 'epoch', 'epoch', 'failed');
+    INSERT INTO task_calls (task_id, turn, call_index, call_id)
+    SELECT gen_random_uuid(), 1, 0, id_within(1, n) FROM generate_series(0, 100000) n";
+
+#[tokio::test]
+async fn a_partition_of_which_too_much_is_needed_keeps_no_old_calls_of_the_next_one_on_record() {
+    let stack = Stack::on(Servers::start().await).await;
+    sqlx::raw_sql(TWO_OLD_PARTITIONS).execute(stack.db()).await.unwrap();
+    let is_deleted = async || texts(&stack, "SELECT id::text FROM calls").await.is_empty();
+    prune_until(&stack, "the call is deleted", is_deleted).await;
+    let left = "SELECT number::text FROM call_partitions WHERE number IN (1, 2) ORDER BY number";
+    assert_eq!(texts(&stack, left).await, ["1", "2"], "only the oldest one may be dropped, and it is needed");
+    execute(&stack, "TRUNCATE task_calls".to_owned()).await;
     stack.finish().await;
 }

@@ -184,13 +184,23 @@ impl Store {
         began: Instant,
         work: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, StoreError> {
+        // By reference, because it would make the futures of all callers large.
+        let work = pin!(work);
+        match timeout(self.limit.saturating_sub(began.elapsed()), self.run_without_limit(work)).await {
+            Ok(done) => done,
+            Err(_) => Err(StoreError::Timeout(self.limit)),
+        }
+    }
+
+    /// Runs statements for as long as they take, or until another server is the primary.
+    pub(crate) async fn run_without_limit<T>(
+        &self,
+        work: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, StoreError> {
         // Both by reference, because they would make the futures of all callers large.
         let (work, switched) = (pin!(work), Box::pin(self.hosts.switched()));
         tokio::select! {
-            done = timeout(self.limit.saturating_sub(began.elapsed()), work) => match done {
-                Ok(done) => Ok(done?),
-                Err(_) => Err(StoreError::Timeout(self.limit)),
-            },
+            done = work => Ok(done?),
             // The old one may never answer. As after a timeout, the connection is closed.
             () = switched => Err(StoreError::NoPrimary("it is another one now; try again".to_owned())),
         }

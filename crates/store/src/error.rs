@@ -175,11 +175,22 @@ impl StoreError {
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Timeout(_) => true,
-            Self::Sql(sqlx::Error::Database(db)) => {
-                db.code().is_some_and(|code| [STATEMENT_TIMEOUT, LOCK_TIMEOUT].contains(&code.as_ref()))
-            }
-            _ => false,
+            other => other.is_lock_timeout() || other.is_statement_timeout(),
         }
+    }
+
+    /// True if others held a lock for longer than the statement was willing to wait.
+    pub(crate) fn is_lock_timeout(&self) -> bool {
+        self.has_code(LOCK_TIMEOUT)
+    }
+
+    /// True if a statement took longer than it may, or an operator cancelled it.
+    pub(crate) fn is_statement_timeout(&self) -> bool {
+        self.has_code(STATEMENT_TIMEOUT)
+    }
+
+    fn has_code(&self, code: &str) -> bool {
+        matches!(self, Self::Sql(sqlx::Error::Database(db)) if db.code().as_deref() == Some(code))
     }
 
     /// True if a row holds what this version does not know: a newer version wrote it, or somebody changed it by hand.

@@ -1,6 +1,8 @@
 //! Partitions of calls and attempts: made ahead, dropped when they are old. The functions of the database do both: a dispatcher's
 //! role may not create or drop tables.
 
+mod bound;
+
 use std::time::Duration;
 
 use redial_records::Time;
@@ -8,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{uint, unsigned},
+    columns::{int, uint, unsigned},
     connect::{Connection, Store},
     retention::first_id,
 };
@@ -17,10 +19,12 @@ use crate::{
 const KEYS: i64 = 1_000;
 /// How long everybody waits at most for a partition to be dropped, if others still use the tables.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '50ms'";
-/// How long a statement on a whole partition may take: it reads all of it, or moves what is needed.
-const STATEMENT_TIMEOUT: &str = "SET statement_timeout = '5min'";
-/// A little longer than that.
-const LIMIT: Duration = Duration::from_secs(310);
+/// How long it may take to find and measure what is needed: nobody waits meanwhile.
+const SEARCH_TIMEOUT: &str = "SET statement_timeout = '5min'";
+/// How long everybody waits at most while a partition is dropped. That what is needed is found again is part of it.
+const DROP_TIMEOUT: &str = "SET statement_timeout = '5s'";
+/// A little longer than both.
+const LIMIT: Duration = Duration::from_secs(320);
 
 /// The calls whose ids were made in a time, and their attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +45,11 @@ pub enum Dropped {
         /// Calls that were still needed, and moved.
         moved: u64,
     },
-    /// More of its calls are still needed than may be moved.
+    /// More of its calls are still needed than may be moved, or these and their attempts take more than 100 MiB.
     TooManyNeeded,
-    /// Others use the tables all the time, such as a `pg_dump`.
+    /// It took longer than everybody may be kept waiting, and was undone. To try again at once would keep everybody waiting again.
+    TooSlow,
+    /// Others use the tables, such as a `pg_dump`.
     InUse,
 }
 
@@ -82,25 +88,33 @@ impl Store {
         .await
     }
 
-    /// Drops the oldest partition but that which is kept, after [`Store::free_keys`]. It must have ended ten minutes before `cutoff` at
-    /// least. Calls that have not ended, or not before `cutoff`, and those of tasks on record are moved to what is kept, `most` at most.
+    /// Drops the oldest partition but that which is kept, after [`Store::free_keys`] and [`Store::bound_kept`]. It must have ended ten
+    /// minutes before `cutoff` at least. Calls that have not ended, or not before `cutoff`, and those of tasks on record are moved to what
+    /// is kept, `most` at most. Everybody waits meanwhile, for 5 s at most.
     ///
     /// It may be repeated after an error.
     pub async fn drop_partition(&self, partition: Partition, cutoff: Time, most: u32) -> Result<Dropped, StoreError> {
-        let number = i32::try_from(partition.number).unwrap_or(i32::MAX);
-        for validate in [false, true] {
-            let bound = sqlx::query!("SELECT bound_kept_calls($1, $2)", number, validate);
-            let done = self.run_apart(async |db| bound.execute(&mut **db).await.map(drop)).await;
-            if let Err(error) = done {
-                return if error.is_timeout() { Ok(Dropped::InUse) } else { Err(error) };
+        let (number, most) = (int(partition.number), int(most));
+        let dropped = self.run_apart(async |db| {
+            sqlx::raw_sql(SEARCH_TIMEOUT).execute(&mut **db).await?;
+            let needed = sqlx::query_scalar!(
+                r#"SELECT needed_calls($1, $2, $3) IS NULL AS "is_too_much!""#,
+                number,
+                cutoff,
+                most
+            );
+            if needed.fetch_one(&mut **db).await? {
+                return Ok(None);
             }
-        }
-        let most = i32::try_from(most).unwrap_or(i32::MAX);
-        let drop = sqlx::query_scalar!("SELECT drop_call_partition($1, $2, $3)", number, cutoff, most);
-        match self.run_apart(async |db| drop.fetch_one(&mut **db).await).await {
+            sqlx::raw_sql(DROP_TIMEOUT).execute(&mut **db).await?;
+            let drop = sqlx::query_scalar!("SELECT drop_call_partition($1, $2, $3)", number, cutoff, most);
+            drop.fetch_one(&mut **db).await
+        });
+        match dropped.await {
             Ok(Some(moved)) => Ok(Dropped::Done { moved: unsigned(moved.into()) }),
             Ok(None) => Ok(Dropped::TooManyNeeded),
-            Err(error) if error.is_timeout() => Ok(Dropped::InUse),
+            Err(error) if error.is_lock_timeout() => Ok(Dropped::InUse),
+            Err(error) if error.is_statement_timeout() => Ok(Dropped::TooSlow),
             Err(error) => Err(error),
         }
     }
@@ -136,7 +150,7 @@ impl Store {
         Ok(db.done(last))
     }
 
-    /// Runs a statement on a whole partition, on a connection of its own that is closed afterwards.
+    /// Runs statements on a whole partition, on a connection of its own that is closed afterwards.
     async fn run_apart<T>(
         &self,
         work: impl AsyncFnOnce(&mut Connection) -> Result<T, sqlx::Error>,
@@ -144,7 +158,6 @@ impl Store {
         let run = async {
             let mut db = self.checkout().await?;
             sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *db).await?;
-            sqlx::raw_sql(STATEMENT_TIMEOUT).execute(&mut *db).await?;
             work(&mut db).await
         };
         match tokio::time::timeout(LIMIT, run).await {

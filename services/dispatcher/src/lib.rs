@@ -194,6 +194,7 @@ fn start_loops(running: &Running) {
     }
     running.spawn("delete pieces that have expired", pieces::expire);
     running.spawn("add partitions", partitions::run);
+    running.spawn("clean up", retention::clean_up);
     running.spawn("prune", retention::run);
     running.spawn("roll up the statistics", roll_up::run);
     running.spawn("export the lag of the queue", lag::run);

@@ -1,5 +1,7 @@
 //! Keeps partitions of calls and attempts ahead of time, and decides which of the old ones are dropped.
 
+pub(crate) mod drop;
+
 use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
@@ -50,25 +52,43 @@ pub(crate) struct Plan {
     pub(crate) dropped: Vec<Partition>,
     /// Rows are deleted one by one up to here. From here on partitions are dropped, now or soon.
     pub(crate) rows_until: Time,
+    /// Rows are deleted one by one up to here if a partition stays: then those behind it stay as well.
+    pub(crate) rows_instead: Time,
+    /// A partition that ended before should have been dropped so long ago that it is not waited for any more.
+    late: Option<Time>,
+}
+
+impl Plan {
+    /// Up to where rows are deleted one by one if a partition stays for a reason that may be over soon.
+    pub(crate) fn rows_if_kept(&self, partition: &Partition) -> Time {
+        let is_late = self.late.is_some_and(|late| partition.until < late);
+        if is_late { self.rows_instead } else { self.rows_until }
+    }
 }
 
 /// `partitions`: all of them, oldest first; the first one has no lower bound.
 pub(crate) fn plan(partitions: &[Partition], cutoff: Time, retention: Duration) -> Plan {
-    let mut plan = Plan { dropped: Vec::new(), rows_until: Time::MIN_UTC };
     // A partition that will be over for longer than the retention soon enough is dropped then. Until then what is in it is kept longer
-    // than it need be, but by less than an eighth of the retention.
+    // than it need be, but by less than an eighth of the retention. The same holds for one that should have been dropped.
     let soon = TimeDelta::from_std(retention / 8).unwrap_or(TimeDelta::MAX);
+    let (rows_until, rows_instead) = (Time::MIN_UTC, Time::MIN_UTC);
+    let late = cutoff.checked_sub_signed(soon).and_then(|late| late.checked_sub_signed(CLOCKS));
+    let mut plan = Plan { dropped: Vec::new(), rows_until, rows_instead, late };
     for partition in partitions {
         if partition.from.is_none() {
-            plan.rows_until = partition.until;
+            (plan.rows_until, plan.rows_instead) = (partition.until, partition.until);
         } else if partition.until + CLOCKS <= cutoff {
             plan.dropped.push(*partition);
-        } else if plan.dropped.is_empty() && partition.until - cutoff > soon {
-            plan.rows_until = partition.until;
-            break;
+            plan.rows_instead = partition.until;
         } else {
+            if partition.until - cutoff > soon {
+                plan.rows_instead = partition.until;
+            }
             break;
         }
+    }
+    if plan.dropped.is_empty() {
+        plan.rows_until = plan.rows_instead;
     }
     plan
 }
@@ -101,7 +121,8 @@ mod tests {
     fn partitions_that_ended_before_the_cutoff_are_dropped_oldest_first() {
         let all = partitions(&[0, 7, 14, 21, 28]);
         let cutoff = day(15);
-        assert_eq!(plan(&all, cutoff, DAY * 84), Plan { dropped: all[1..3].to_vec(), rows_until: day(0) });
+        let planned = plan(&all, cutoff, DAY * 84);
+        assert_eq!((planned.dropped, planned.rows_until), (all[1..3].to_vec(), day(0)));
         // Clocks differ.
         let Plan { dropped, .. } = plan(&all, day(14) + CLOCKS - TimeDelta::seconds(1), DAY * 84);
         assert_eq!(dropped, all[1..2]);
@@ -115,5 +136,25 @@ mod tests {
         assert_eq!(rows_until(day(20), DAY * 84), day(0), "it is dropped in ten days");
         assert_eq!(rows_until(day(19), DAY * 84), day(30));
         assert_eq!(rows_until(day(29), DAY), day(30), "the retention is short, and the partition long");
+    }
+
+    #[test]
+    fn a_partition_that_stays_keeps_no_row_of_those_behind_it() {
+        let all = partitions(&[0, 7, 14, 21, 51]);
+        let planned = plan(&all, day(15), DAY * 84);
+        assert_eq!(planned.rows_instead, day(14), "the next one is dropped soon");
+        assert_eq!(plan(&all, day(22), DAY * 84).rows_instead, day(51), "the next one lasts too long");
+        assert_eq!(plan(&all[..1], day(15), DAY * 84).rows_instead, day(0));
+    }
+
+    #[test]
+    fn a_partition_that_others_use_is_waited_for_until_it_is_late() {
+        let all = partitions(&[0, 7, 14]);
+        // Of 84 days an eighth is ten and a half.
+        let rows = |cutoff| plan(&all, cutoff, DAY * 84).rows_if_kept(&all[1]);
+        assert_eq!(rows(day(17)), day(0));
+        assert_eq!(rows(day(18)), day(14));
+        let longest = plan(&all, day(18), Duration::MAX);
+        assert_eq!((longest.rows_if_kept(&all[1]), longest.rows_until), (day(0), day(0)));
     }
 }

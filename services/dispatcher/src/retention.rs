@@ -6,14 +6,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_store::{Dropped, Partition, Pruned, Store, StoreError, Time};
+use redial_store::{Pruned, Store, StoreError, Time};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     context::Context,
-    partitions::{self, Plan},
+    partitions::{
+        self,
+        drop::{Dropping, Slow},
+    },
     wait::until,
 };
 
@@ -27,11 +30,6 @@ const CALLS: u32 = 1_000;
 const TASKS: u32 = 100;
 /// After so many batches that were not too large, larger ones are tried again.
 const SOON_AGAIN: u32 = 10;
-/// Calls that are moved when their partition is dropped: everything waits meanwhile, for about a second and a half.
-const MOVED: u32 = 100_000;
-/// How often it is tried to drop a partition while others use it, and the pause between two tries.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(500);
 /// Other rows that one statement deletes.
 const ROWS: u32 = 1_000;
 /// A worker that was not seen for so long is forgotten; with a shorter retention, after that.
@@ -45,19 +43,35 @@ const ENDED_TOKENS: Duration = Duration::from_hours(90 * 24);
 /// What is not in the statistics yet is kept for so much longer at most.
 const UNCOUNTED: Duration = Duration::from_hours(1);
 
-pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+/// Deletes what nobody reads any more, again and again.
+pub(crate) async fn clean_up(context: Arc<Context>, shutdown: CancellationToken) {
     loop {
         let began = Instant::now();
         if let Err(error) = clean(&context, &shutdown).await {
             tracing::warn!(%error, "Failed to clean up");
         }
-        if let Some(age) = context.config.retention {
-            prune(&context, &shutdown, age).await;
-        }
-        if until(&shutdown, sleep(INTERVAL.max(began.elapsed() * REST))).await.is_none() {
+        if rest(&shutdown, began.elapsed()).await.is_none() {
             return;
         }
     }
+}
+
+/// Deletes calls and conversations that ended long ago, again and again, if a retention is set. Apart from [`clean_up`], because it may
+/// wait for hours until what is kept was read.
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    let Some(age) = context.config.retention else { return };
+    let mut slow = None;
+    loop {
+        let worked = prune(&context.store, &shutdown, age, &mut slow).await;
+        if rest(&shutdown, worked).await.is_none() {
+            return;
+        }
+    }
+}
+
+/// Pauses after a pass that took so long. `None`: the dispatcher stops.
+async fn rest(shutdown: &CancellationToken, took: Duration) -> Option<()> {
+    until(shutdown, sleep(INTERVAL.max(took * REST))).await
 }
 
 /// Deletes what would otherwise collect without end, also without a retention.
@@ -98,56 +112,27 @@ where
 }
 
 /// Deletes what ended before this age: conversations, partitions, and single calls. A failure of one part does not keep the others.
-async fn prune(context: &Context, shutdown: &CancellationToken, age: Duration) {
-    let store = &context.store;
+/// Returns how long that took, without the time in which Postgres read what is kept.
+async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow: &mut Option<Slow>) -> Duration {
+    let began = Instant::now();
     let found = async { Ok::<_, StoreError>((cutoff(store, age).await?, store.partitions().await?)) };
     let (cutoff, partitions) = match found.await {
         Ok(found) => found,
-        Err(error) => return tracing::warn!(%error, "Failed to prune"),
+        Err(error) => {
+            tracing::warn!(%error, "Failed to prune");
+            return began.elapsed();
+        }
     };
-    let Plan { dropped, rows_until } = partitions::plan(&partitions, cutoff, age);
-    let tasks = |after, limit| store.prune_tasks(cutoff, rows_until, after, limit);
-    let (pruned, error) = pass(TASKS, shutdown, tasks, |after| store.next_task(after)).await;
-    report("tasks", (pruned, error));
+    let plan = partitions::plan(&partitions, cutoff, age);
+    let tasks = |after, limit| store.prune_tasks(cutoff, plan.rows_until, after, limit);
+    report("tasks", pass(TASKS, shutdown, tasks, |after| store.next_task(after)).await);
     // Calls of tasks that are still on record count as needed, whatever happened to the pass.
-    let mut rows_until = rows_until;
-    for partition in dropped {
-        match drop_partition(store, shutdown, partition, cutoff).await {
-            Ok(Dropped::Done { moved }) => {
-                tracing::info!(partition = partition.number, until = %partition.until, moved, "Dropped a partition");
-            }
-            Ok(Dropped::TooManyNeeded) => rows_until = partition.until,
-            Ok(Dropped::InUse) => {
-                tracing::info!(partition = partition.number, "Others use the tables; the partition is dropped later");
-                break;
-            }
-            Err(error) => {
-                tracing::warn!(partition = partition.number, %error, "Failed to drop a partition");
-                break;
-            }
-        }
-        if rows_until == partition.until {
-            break;
-        }
-    }
+    let mut dropping = Dropping::new(store, shutdown, cutoff, slow);
+    // If a partition stays, this also deletes what the tasks deleted above have left to it.
+    let rows_until = dropping.run(&plan).await;
     let calls = |after, limit| store.prune_calls(cutoff, rows_until, after, limit);
     report("calls", pass(CALLS, shutdown, calls, |_| ready(Ok(None))).await);
-}
-
-async fn drop_partition(
-    store: &Store,
-    shutdown: &CancellationToken,
-    partition: Partition,
-    cutoff: Time,
-) -> Result<Dropped, StoreError> {
-    store.free_keys(partition, cutoff).await?;
-    for _ in 0..TRIES {
-        let dropped = store.drop_partition(partition, cutoff, MOVED).await?;
-        if dropped != Dropped::InUse || until(shutdown, sleep(PAUSE)).await.is_none() {
-            return Ok(dropped);
-        }
-    }
-    Ok(Dropped::InUse)
+    began.elapsed().saturating_sub(dropping.bounding())
 }
 
 /// What ended before this time is deleted. It waits for the statistics, but not for long: they may be held up by anything.

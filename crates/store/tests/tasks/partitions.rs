@@ -90,6 +90,7 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
 
     fixture.store.free_keys(old, cutoff).await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 3 });
     let left = tables_of(&fixture).await;
     let mut needed = [open.id.0, late.id.0, of_task.id.0];
@@ -99,6 +100,7 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     assert_eq!((partitions.len(), partitions[0].until), (2, old.until));
     assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 0);
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 0 }, "repeated");
+    assert!(fixture.store.bound_kept(old).await.unwrap(), "repeated");
 
     // The promises on keys, and the calls of the task.
     assert!(
@@ -132,6 +134,75 @@ async fn a_partition_of_which_too_much_is_needed_stays_as_it_is() {
     assert_eq!(fixture.store.drop_partition(old, cutoff, 2).await.unwrap(), Dropped::TooManyNeeded);
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
     assert_eq!(fixture.store.drop_partition(old, cutoff, 3).await.unwrap(), Dropped::Done { moved: 3 });
+}
+
+#[tokio::test]
+async fn a_partition_whose_needed_calls_are_too_large_stays_as_it_is() {
+    let (fixture, old) = open().await;
+    for _ in 0..7 {
+        submit(&fixture, &old_call(old)).await;
+    }
+    let large = "ALTER TABLE calls_1 ALTER arguments SET STORAGE EXTERNAL;
+                 UPDATE calls SET arguments = to_json(repeat('x', 16 * 1024 * 1024))";
+    sqlx::raw_sql(large).execute(&fixture.db).await.unwrap();
+    let cutoff = fixture.store.now().await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::TooManyNeeded);
+    assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
+    // The other six have 96 MiB.
+    let less = "UPDATE calls SET arguments = '{}' WHERE id = (SELECT id FROM calls LIMIT 1)";
+    sqlx::query(less).execute(&fixture.db).await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 7 });
+}
+
+#[tokio::test]
+async fn a_drop_that_takes_too_long_is_undone_and_is_no_use_by_others() {
+    let (fixture, old) = open().await;
+    submit(&fixture, &old_call(old)).await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN RAISE EXCEPTION 'too slow' USING ERRCODE = 'query_canceled'; END $$;
+                CREATE TRIGGER slow BEFORE INSERT ON calls_kept FOR EACH ROW EXECUTE FUNCTION slow()";
+    sqlx::raw_sql(slow).execute(&fixture.db).await.unwrap();
+    let cutoff = fixture.store.now().await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::TooSlow);
+    assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_validated_once_for_a_partition() {
+    let (fixture, old) = open().await;
+    // As vacuum does, and another dispatcher that validates.
+    let lock = async || {
+        let mut other = fixture.db.begin().await.unwrap();
+        sqlx::query("LOCK TABLE calls_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
+        other
+    };
+    let other = lock().await;
+    assert!(!fixture.store.bound_kept(old).await.unwrap(), "others use the table");
+    other.rollback().await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
+    let valid = "SELECT count(*) FROM pg_constraint WHERE conname IN ('calls_kept_bound', 'attempts_kept_bound') AND convalidated";
+    assert_eq!(fixture.count(valid).await, 2);
+    let _other = lock().await;
+    assert!(fixture.store.bound_kept(old).await.unwrap(), "there is nothing to do any more");
+}
+
+#[tokio::test]
+async fn a_validation_that_fails_is_an_error_and_goes_on_later() {
+    let (fixture, old) = open().await;
+    sqlx::query("SELECT bound_kept_calls(1, false)").execute(&fixture.db).await.unwrap();
+    let mut other = fixture.db.begin().await.unwrap();
+    sqlx::query("LOCK TABLE attempts_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
+    let end = async {
+        fixture.waits_for_lock().await;
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        assert_eq!(fixture.count(end).await, 1);
+    };
+    let (bounded, ()) = tokio::join!(fixture.store.bound_kept(old), end);
+    let error = bounded.unwrap_err();
+    assert!(error.is_transient() && !error.is_timeout(), "{error}");
+    other.rollback().await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
 }
 
 /// As a `pg_dump` does for an hour: dispatchers must go on meanwhile.

@@ -215,7 +215,7 @@ pub(super) const ROLLED_UP: Input = measured(
 pub(super) const MOVED: Input = measured(
     "dropping a partition holds up everything, s",
     1.5,
-    "services/dispatcher/src/retention.rs",
+    "services/dispatcher/src/partitions/drop.rs",
     "everything waits meanwhile, for about a second and a half",
 );
 
