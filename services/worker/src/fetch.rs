@@ -2,43 +2,54 @@
 
 use std::time::Duration;
 
-use redial_proto::{Grant, GrantRef, PieceRequest, subjects::ControlVerb};
+use redial_proto::{GrantRef, PieceRequest, subjects::ControlVerb};
 use redial_queue::QueueError;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::{pause, state::WorkerState};
 
-/// Opening and fetching take no longer than this, each time.
-const TIMEOUT: Duration = Duration::from_mins(2);
-/// The worker gives the attempt back after so many failures; nothing was started.
+/// Arguments that are not there so long after their claim was sent are given up. Dispatchers end an attempt 30 s after its timeout,
+/// counted from the grant: this, the 10 s after which a tool is overdue, and the way of the report have to fit into that.
+pub(crate) const LONGEST: Duration = Duration::from_secs(15);
+/// The arguments are given up after so many failures.
 const TRIES: u32 = 5;
 
-/// The grant with its arguments. An error after some tries: the attempt is given back.
-pub(crate) async fn arguments(state: &WorkerState, granted: GrantRef, grant: Grant) -> Result<Grant, QueueError> {
+/// The arguments of a grant. `None` if they are not there by `until`, or after some failures: the attempt is given back, because its
+/// tool did not start.
+pub(crate) async fn arguments(state: &WorkerState, granted: GrantRef, until: Instant) -> Option<Box<RawValue>> {
+    let fetched = tokio::time::timeout_at(until, try_often(state, granted, until)).await;
+    if fetched.is_err() {
+        tracing::warn!(call = %granted.call, attempt = granted.attempt, "Gave up fetching arguments: it took too long");
+    }
+    fetched.ok().flatten()
+}
+
+async fn try_often(state: &WorkerState, granted: GrantRef, until: Instant) -> Option<Box<RawValue>> {
     let mut failures = 0;
     loop {
-        let error = match fetch(state, granted).await {
-            Ok(arguments) => return Ok(Grant { arguments, apart: false, ..grant }),
+        let error = match fetch(state, granted, until).await {
+            Ok(arguments) => return Some(arguments),
             Err(error) => error,
         };
         failures += 1;
         tracing::warn!(call = %granted.call, attempt = granted.attempt, failures, %error, "Failed to fetch arguments");
         let permanent = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
         if permanent || failures >= TRIES {
-            return Err(error);
+            return None;
         }
         tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
     }
 }
 
-async fn fetch(state: &WorkerState, grant: GrantRef) -> Result<Box<RawValue>, QueueError> {
+async fn fetch(state: &WorkerState, grant: GrantRef, until: Instant) -> Result<Box<RawValue>, QueueError> {
     let subject = state.subject(ControlVerb::Piece);
     let open = PieceRequest::Open { worker: state.id.clone(), grant };
     let bad = |reason: String| QueueError::Decode { subject: subject.clone(), reason };
-    let opened = state.queue.piece(&subject, &open, Instant::now() + TIMEOUT).await?.opened;
+    let opened = state.queue.piece(&subject, &open, until).await?.opened;
     let opened = opened.ok_or_else(|| bad("the reply names no payload".to_owned()))?;
-    let body = state.queue.fetch_payload(&subject, opened, TIMEOUT).await?;
+    let left = until.saturating_duration_since(Instant::now());
+    let body = state.queue.fetch_payload(&subject, opened, left).await?;
     let text = String::from_utf8(body.into()).map_err(|error| bad(error.to_string()))?;
     RawValue::from_string(text).map_err(|error| bad(error.to_string()))
 }

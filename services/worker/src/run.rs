@@ -18,7 +18,7 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
         if let Some(traceparent) = &grant.traceparent {
             set_parent(&span, traceparent);
         }
-        let attempt = attempt(Arc::clone(state), lease.grant, grant, permit);
+        let attempt = attempt(Arc::clone(state), lease, grant, permit);
         state.tool_tasks.spawn(attempt.instrument(span)).abort_handle()
     };
     let started = state.attempts.start(lease, spawn);
@@ -37,16 +37,16 @@ fn span(grant: &Grant) -> Span {
     }
 }
 
-async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
-    let grant = if grant.apart {
+async fn attempt(state: Arc<WorkerState>, lease: Lease, mut grant: Grant, permit: Permit) {
+    let granted = lease.grant;
+    if let Some(until) = lease.fetch_until {
         // Boxed, like what watchers get: a worker may have ten thousand of these futures, and few need that.
-        let Ok(fetched) = Box::pin(fetch::arguments(&state, granted, grant)).await else {
-            return give_back(&state, granted, permit);
-        };
-        fetched
-    } else {
-        grant
-    };
+        let arguments = Box::pin(fetch::arguments(&state, granted, until)).await;
+        match arguments.filter(|_| !state.draining.is_cancelled() && state.attempts.begin(granted)) {
+            Some(arguments) => grant.arguments = arguments,
+            None => return give_back(&state, granted, permit),
+        }
+    }
     let started = Instant::now();
     let memory = OutputMemory::new(state.outputs.clone());
     let answer = execute(&state, grant, memory.clone()).await;
@@ -67,10 +67,15 @@ async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permi
 /// Gives back an attempt whose tool was not started.
 fn give_back(state: &Arc<WorkerState>, granted: GrantRef, permit: Permit) {
     drop(permit);
+    // Keeps a draining worker alive between the end of the attempt and its release.
+    let pending = state.reports.pending_guard();
     if state.attempts.finish(granted.job_ref()) {
         state.attempts.remove(granted.job_ref());
         let giver = Arc::clone(state);
-        state.control_tasks.spawn("give an attempt back", async move { release(&giver, vec![granted]).await });
+        state.control_tasks.spawn("give an attempt back", async move {
+            let _pending = pending;
+            release(&giver, vec![granted]).await;
+        });
     }
 }
 
