@@ -37,6 +37,20 @@ class Resending(unittest.TestCase):
         self.assertEqual(list(queue.batch()), keys[1:])
         self.assertEqual((len(queue), queue.bytes), (1, 10))
 
+    def test_a_large_report_is_repeated_later_but_before_its_attempt_is_ended_for_it(self) -> None:
+        for size, waits in ((1 << 20, (10, 15)), (16 << 20, (15, 20))):
+            queue, keys = filled(size)
+            now = 0.0
+            for wait in waits:
+                self.assertEqual(list(queue.batch()), keys)
+                queue.resend(now + 1000)
+                self.assertEqual(queue.batch(), {}, "it is still being sent")
+                queue.sent(keys, True, now)
+                queue.resend(now + wait - 0.001)
+                self.assertEqual(queue.batch(), {}, f"{size} bytes before {wait} s")
+                now += wait
+                queue.resend(now)
+
     def test_a_report_that_the_stream_did_not_take_is_sent_again_soon(self) -> None:
         queue, keys = filled(10)
         queue.sent(list(queue.batch()), False, 1.0)

@@ -29,6 +29,8 @@ pub(crate) struct Lease {
     pub(crate) expires_at: Instant,
     /// How long the tool may run.
     pub(crate) timeout: Duration,
+    /// Until when its arguments are fetched; `None` if they came with the grant.
+    pub(crate) fetch_until: Option<Instant>,
 }
 
 /// A tool that has not ended this long after its timeout blocks its thread: its future can be neither polled nor dropped.
@@ -36,15 +38,17 @@ pub(crate) const OVERDUE: Duration = Duration::from_secs(10);
 
 struct Attempt {
     lease: Lease,
-    started: Instant,
-    /// Stops the tool; `None` after the attempt has ended, while its report is not on record.
+    /// `None` while its arguments are fetched: its tool has not started, and its timeout does not run yet.
+    started: Option<Instant>,
+    /// Stops the tool, or the fetch before it; `None` after the attempt has ended, while its report is not on record.
     tool: Option<AbortHandle>,
     renewed: bool,
 }
 
 impl Attempt {
     fn is_overdue(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.started) >= self.lease.timeout.saturating_add(OVERDUE)
+        let longest = self.lease.timeout.saturating_add(OVERDUE);
+        self.started.is_some_and(|started| now.saturating_duration_since(started) >= longest)
     }
 }
 
@@ -53,7 +57,8 @@ impl Attempt {
 pub(crate) struct StoppedAttempt {
     pub(crate) grant: GrantRef,
     pub(crate) effect: ToolEffect,
-    pub(crate) ran: Duration,
+    /// How long its tool ran; `None` if it was certainly not started.
+    pub(crate) ran: Option<Duration>,
 }
 
 impl ActiveAttempts {
@@ -65,7 +70,20 @@ impl ActiveAttempts {
         if attempts.contains_key(&job) || lease.expires_at <= Instant::now() {
             return false;
         }
-        attempts.insert(job, Attempt { lease, started: Instant::now(), tool: Some(spawn()), renewed: true });
+        let started = lease.fetch_until.is_none().then(Instant::now);
+        attempts.insert(job, Attempt { lease, started, tool: Some(spawn()), renewed: true });
+        true
+    }
+
+    /// The arguments of an attempt are there: its tool starts, and its timeout begins. Returns false if the attempt has ended, or is
+    /// not this grant's any more; the tool must not start then.
+    pub(crate) fn begin(&self, granted: GrantRef) -> bool {
+        let mut attempts = self.lock();
+        let attempt = attempts.get_mut(&granted.job_ref());
+        let Some(attempt) = attempt.filter(|attempt| attempt.tool.is_some() && attempt.lease.grant == granted) else {
+            return false;
+        };
+        attempt.started = Some(Instant::now());
         true
     }
 
@@ -162,7 +180,7 @@ impl ActiveAttempts {
 fn stop(attempt: &mut Attempt) -> Option<StoppedAttempt> {
     attempt.tool.take()?.abort();
     let Lease { grant, effect, .. } = attempt.lease;
-    Some(StoppedAttempt { grant, effect, ran: attempt.started.elapsed() })
+    Some(StoppedAttempt { grant, effect, ran: attempt.started.map(|started| started.elapsed()) })
 }
 
 #[cfg(test)]
@@ -175,7 +193,8 @@ mod tests {
 
     fn lease() -> Lease {
         let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() };
-        Lease { grant, effect: ToolEffect::Read, expires_at: Instant::now() + LEASE, timeout: LEASE }
+        let expires_at = Instant::now() + LEASE;
+        Lease { grant, effect: ToolEffect::Read, expires_at, timeout: LEASE, fetch_until: None }
     }
 
     /// Starts an attempt whose tool never ends.
@@ -246,6 +265,34 @@ mod tests {
         assert!(attempts.overdue(late).is_empty(), "each ends once");
         assert!(!attempts.finish(blocked), "should the tool end after all, its result does not count");
         assert_eq!(attempts.jobs(), (vec![done], false), "the finished one is renewed until its report is on record");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_an_attempt_begins_when_its_arguments_are_there() {
+        let (attempts, tool) = (ActiveAttempts::default(), tokio::spawn(std::future::pending::<()>()));
+        let fetched = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
+        assert!(attempts.start(fetched, || tool.abort_handle()));
+        assert_eq!(attempts.jobs(), (vec![fetched.grant.job_ref()], true), "its lease is renewed meanwhile");
+        tokio::time::advance(LEASE + OVERDUE).await;
+        assert!(attempts.overdue(Instant::now()).is_empty(), "nothing was started");
+        assert!(!attempts.begin(GrantRef { claim: ClaimId::generate(), ..fetched.grant }), "it is another grant's");
+        assert!(attempts.begin(fetched.grant));
+        let late = Instant::now() + LEASE + OVERDUE;
+        assert!(attempts.overdue(late - Duration::from_millis(1)).is_empty());
+        assert_eq!(attempts.overdue(late).len(), 1);
+        assert!(!attempts.begin(fetched.grant), "it has ended");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_does_not_start_after_its_attempt_was_stopped_during_the_fetch() {
+        let (attempts, tool) = (ActiveAttempts::default(), tokio::spawn(std::future::pending::<()>()));
+        let fetched = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
+        assert!(attempts.start(fetched, || tool.abort_handle()));
+        let stopped = attempts.expire(Instant::now() + LEASE);
+        let wanted = StoppedAttempt { grant: fetched.grant, effect: fetched.effect, ran: None };
+        assert_eq!(stopped, [wanted]);
+        assert!(!attempts.begin(fetched.grant));
+        assert!(tool.await.unwrap_err().is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

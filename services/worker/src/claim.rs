@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::Lease,
-    pause,
+    fetch, pause,
     pool::{Pulled, PulledJob},
     release::release,
     run,
@@ -120,7 +120,9 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
     for grant in reply.grants {
         let JobRef { call, attempt } = grant.job_ref();
         let timeout = Duration::from_millis(grant.timeout_ms);
-        let lease = Lease { grant: GrantRef { call, attempt, claim }, effect: grant.effect, expires_at, timeout };
+        let fetch_until = grant.apart.then(|| sent + fetch::LONGEST);
+        let granted = GrantRef { call, attempt, claim };
+        let lease = Lease { grant: granted, effect: grant.effect, expires_at, timeout, fetch_until };
         let permit = permits.remove(&grant.job_ref()).filter(|_| may_start(state, expires_at));
         if !permit.is_some_and(|permit| run::start(state, grant, lease, permit)) {
             too_late.push(lease.grant);

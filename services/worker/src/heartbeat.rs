@@ -54,7 +54,7 @@ pub(crate) async fn stop_expired(state: Arc<WorkerState>) {
         report_overdue(&state, now);
         let stopped = state.attempts.expire(now);
         for StoppedAttempt { grant, .. } in &stopped {
-            tracing::error!(call = %grant.call, attempt = grant.attempt, "Stopped a tool because its lease expired");
+            tracing::error!(call = %grant.call, attempt = grant.attempt, "Stopped an attempt because its lease expired");
         }
         if !stopped.is_empty() {
             let state = Arc::clone(&state);
@@ -79,7 +79,7 @@ fn report_overdue(state: &WorkerState, now: Instant) {
             "the tool had not ended {} s after its timeout: it blocks its thread, and may still be running",
             OVERDUE.as_secs()
         );
-        state.reports.send(grant, ran, Err(Failure::new(ErrorClass::Timeout, message)), None);
+        state.reports.send(grant, ran.unwrap_or_default(), Err(Failure::new(ErrorClass::Timeout, message)), None);
     }
 }
 
@@ -121,7 +121,7 @@ fn handle_reply(state: &WorkerState, reply: &HeartbeatReply) {
     for job in &reply.lost {
         // An attempt that ended while the heartbeat was on its way is not held any more either, but nothing of it is lost.
         if state.attempts.stop(*job).is_some() {
-            tracing::warn!(call = %job.call, attempt = job.attempt, "Lost a lease; stopped its tool");
+            tracing::warn!(call = %job.call, attempt = job.attempt, "Lost a lease; stopped its attempt");
         }
     }
     state.forget(&reply.lost);

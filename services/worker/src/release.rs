@@ -19,15 +19,16 @@ const GIVE_UP: Duration = Duration::from_hours(1);
 /// The same limit while the worker drains, because the process is about to end.
 const GIVE_UP_DRAINING: Duration = Duration::from_secs(10);
 
-/// Releases attempts whose tools were stopped before they finished. An `unsafe` tool may have had its effect, so its
-/// attempt is reported as `lost` instead.
+/// Releases attempts that were stopped before their tools finished. An `unsafe` tool that had started may have had its effect, so
+/// its attempt is reported as `lost` instead.
 pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAttempt>, why: &str) {
-    let (lost, repeatable): (Vec<StoppedAttempt>, Vec<StoppedAttempt>) =
-        stopped.into_iter().partition(|stopped| stopped.effect == ToolEffect::Unsafe);
-    for stopped in lost {
-        state.reports.send(stopped.grant, stopped.ran, Err(Failure::new(ErrorClass::Lost, why)), None);
+    let mut grants = Vec::with_capacity(stopped.len());
+    for StoppedAttempt { grant, effect, ran } in stopped {
+        match ran.filter(|_| effect == ToolEffect::Unsafe) {
+            Some(ran) => state.reports.send(grant, ran, Err(Failure::new(ErrorClass::Lost, why)), None),
+            None => grants.push(grant),
+        }
     }
-    let grants: Vec<_> = repeatable.iter().map(|stopped| stopped.grant).collect();
     // A released call may start elsewhere at once, so the processes of its tool must have ended by then.
     if tokio::time::timeout(STOP, redial_tools::wait_for_kills()).await.is_err() {
         tracing::error!(

@@ -15,8 +15,11 @@ const MAX_BYTES: usize = 700 * 1024;
 /// A report that is on the stream but not on record after this long is sent again; the time doubles with each
 /// repetition.
 const RESEND: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(1));
-/// A large one takes longer to be put on record.
+/// So much more for each MiB, from when its last piece was sent: a large one takes longer to be put on record.
 const PER_MIB: Duration = Duration::from_secs(5);
+/// But no more than this. If the first copy is lost, the second one has to arrive before the dispatchers end the attempt, which is 30 s
+/// after its timeout.
+const MOST_FOR_LARGE: Duration = Duration::from_secs(10);
 /// A report that could not be put on the stream is sent again after this long.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -92,7 +95,8 @@ impl ResendQueue {
         for job in batch {
             let Some(pending) = self.reports.get_mut(job) else { continue };
             pending.sent += u32::from(stored);
-            let large = PER_MIB * u32::try_from(pending.report.get().len() >> 20).unwrap_or(0);
+            let mib = u32::try_from(pending.report.get().len() >> 20).unwrap_or(u32::MAX);
+            let large = PER_MIB.saturating_mul(mib).min(MOST_FOR_LARGE);
             let wait = if stored { RESEND.doubled(pending.sent) + large } else { RETRY };
             pending.due = Some(now + wait);
         }
@@ -151,6 +155,24 @@ mod tests {
         assert_eq!(queue.remove(jobs[0]), Some(10));
         assert_eq!(queue.remove(jobs[0]), None);
         assert_eq!(queue.batch(), jobs[1..]);
+    }
+
+    #[test]
+    fn a_large_report_is_repeated_later_but_before_its_attempt_is_ended_for_it() {
+        for (bytes, waits) in [(1 << 20, [10, 15]), (16 << 20, [15, 20])] {
+            let (mut queue, jobs) = filled(&[bytes]);
+            let mut now = Instant::now();
+            for wait in waits {
+                assert_eq!(queue.batch(), jobs);
+                queue.resend_due(now + RESEND.doubled(9));
+                assert!(queue.batch().is_empty(), "it is still being sent");
+                queue.sent(&jobs, true, now);
+                queue.resend_due(now + Duration::from_secs(wait) - Duration::from_millis(1));
+                assert!(queue.batch().is_empty(), "{bytes} bytes before {wait} s");
+                now += Duration::from_secs(wait);
+                queue.resend_due(now);
+            }
+        }
     }
 
     #[test]

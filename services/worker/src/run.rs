@@ -25,7 +25,7 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
         if let Some(traceparent) = &grant.traceparent {
             set_parent(&span, traceparent);
         }
-        let attempt = attempt(Arc::clone(state), lease.grant, grant, permit);
+        let attempt = attempt(Arc::clone(state), lease, grant, permit);
         state.tool_tasks.spawn(attempt.instrument(span)).abort_handle()
     };
     let started = state.attempts.start(lease, spawn);
@@ -44,20 +44,36 @@ fn span(grant: &Grant) -> Span {
     }
 }
 
-async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permit: Permit) {
-    let fetched = if grant.apart {
+async fn attempt(state: Arc<WorkerState>, lease: Lease, mut grant: Grant, permit: Permit) {
+    let granted = lease.grant;
+    if let Some(until) = lease.fetch_until {
         // Boxed, like what watchers get: a worker may have ten thousand of these futures, and few need that.
-        Box::pin(fetch::arguments(&state, granted, grant)).await
-    } else {
-        Ok(grant)
-    };
+        match Box::pin(fetch::arguments(&state, granted, until)).await {
+            Ok(arguments) if !state.draining.is_cancelled() && state.attempts.begin(granted) => {
+                grant.arguments = arguments;
+            }
+            Ok(_) | Err(Unfetched::GiveBack) => return give_back(&state, granted, permit),
+            Err(Unfetched::Failed(failure)) => {
+                let memory = OutputMemory::new(state.outputs.clone());
+                return end(&state, granted, permit, Ended { took: Duration::ZERO, answer: Err(failure), memory });
+            }
+        }
+    }
     let started = Instant::now();
     let memory = OutputMemory::new(state.outputs.clone());
-    let answer = match fetched {
-        Ok(grant) => execute(&state, grant, memory.clone()).await,
-        Err(Unfetched::Failed(failure)) => Err(failure),
-        Err(Unfetched::GiveBack) => return give_back(&state, granted, permit),
-    };
+    let answer = execute(&state, grant, memory.clone()).await;
+    end(&state, granted, permit, Ended { took: started.elapsed(), answer, memory });
+}
+
+/// How an attempt ended.
+struct Ended {
+    took: Duration,
+    answer: ToolResult,
+    memory: OutputMemory,
+}
+
+/// Reports the end of an attempt, unless that was done already.
+fn end(state: &WorkerState, granted: GrantRef, permit: Permit, Ended { took, answer, memory }: Ended) {
     let class = answer.as_ref().err().map(|failure| failure.class.as_str());
     // Before the report, so that the next job does not wait for it.
     drop(permit);
@@ -69,16 +85,21 @@ async fn attempt(state: Arc<WorkerState>, granted: GrantRef, grant: Grant, permi
     if let Some(class) = class {
         record_error(&Span::current(), class);
     }
-    state.reports.send(granted, started.elapsed(), answer, memory.take());
+    state.reports.send(granted, took, answer, memory.take());
 }
 
 /// Gives back an attempt whose tool was not started.
 fn give_back(state: &Arc<WorkerState>, granted: GrantRef, permit: Permit) {
     drop(permit);
+    // Keeps a draining worker alive between the end of the attempt and its release.
+    let pending = state.reports.pending_guard();
     if state.attempts.finish(granted.job_ref()) {
         state.attempts.remove(granted.job_ref());
         let giver = Arc::clone(state);
-        state.control_tasks.spawn("give an attempt back", async move { release(&giver, vec![granted]).await });
+        state.control_tasks.spawn("give an attempt back", async move {
+            let _pending = pending;
+            release(&giver, vec![granted]).await;
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 """The attempts of this worker, from the grant until the report is on record.
 
 Several events can end an attempt: its function ends, its deadline passes, its lease expires or is lost, its call is cancelled,
-the worker ends. The first of them counts.
+the worker ends. The first of them counts. They can also end it while its arguments are fetched: nothing was started then.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from redial._core import Core, Ref, log
 from redial._outcome import Outcome, report_of
+from redial._pieces import FETCH, arguments
 from redial._report import Reporter
 from redial._resend import Key
 from redial._run import Execution, Runner
@@ -34,8 +35,11 @@ class Attempt:
     ref: Ref
     claim: str
     effect: str
-    context: Context
+    timeout: float
+    """Seconds that its function may take."""
     lease_ends: float
+    deadline: float
+    """Until when its function may run; before it starts: until when its arguments are fetched."""
     stopped: asyncio.Future[Reason]
     running: bool = True
 
@@ -60,21 +64,33 @@ class Attempts:
         self._active: dict[Key, Attempt] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, tool: Tool, grant: dict[str, Any], claim: str, lease_ends: float, done: Callable[[], None]) -> bool:
-        """Starts a granted attempt, unless it is active already; says whether. `done` is called when its function has ended."""
+    def start(self, tool: Tool, grant: dict[str, Any], claim: str, sent: float, done: Callable[[], None]) -> bool:
+        """Starts a granted attempt, unless it is active already; says whether. Its claim was sent at `sent`. Arguments that did not
+        fit into the answer are fetched first. `done` is called when its function has ended, or will not start."""
         ref: Ref = {"call": grant["call"], "attempt": grant["attempt"]}
         if (ref["call"], ref["attempt"]) in self._active:
             log.warning("Gave back a second grant of an active attempt call=%s attempt=%s", ref["call"], ref["attempt"])
             return False
         stopped: asyncio.Future[Reason] = asyncio.get_running_loop().create_future()
-        attempt = Attempt(ref, claim, grant["effect"], _context(grant), lease_ends, stopped)
+        timeout, lease_ends = grant["timeout_ms"] / 1000, self._core.lease_from(sent)
+        attempt = Attempt(ref, claim, grant["effect"], timeout, lease_ends, sent + FETCH, stopped)
         self._active[attempt.key] = attempt
-        execution = self._runner.start(tool, grant["arguments"], attempt.context)
-        execution.ended.add_done_callback(lambda _: done())
-        task = asyncio.create_task(self._run(attempt, execution))
+        if grant.get("apart"):
+            work = self._fetch_and_run(attempt, tool, grant, done)
+        else:
+            work = self._run(attempt, self._execute(attempt, tool, grant, done))
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return True
+
+    def _execute(self, attempt: Attempt, tool: Tool, grant: dict[str, Any], done: Callable[[], None]) -> Execution:
+        """Starts the function of an attempt: its time begins."""
+        context = _context(grant, attempt.timeout)
+        attempt.deadline = context.deadline
+        execution = self._runner.start(tool, grant["arguments"], context)
+        execution.ended.add_done_callback(lambda _: done())
+        return execution
 
     def refs(self) -> list[Ref]:
         """The active attempts, ended ones included: their leases are renewed until they are on record."""
@@ -101,7 +117,7 @@ class Attempts:
         """They are no longer this worker's: stops them, and reports nothing."""
         for attempt in self.find(refs):
             if attempt.running:
-                log.warning("Lost a lease; stopping its tool call=%s attempt=%s", *attempt.key)
+                log.warning("Lost a lease; stopping its attempt call=%s attempt=%s", *attempt.key)
             attempt.stop("lost")
         self.forget(refs)
 
@@ -122,9 +138,32 @@ class Attempts:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def _fetch_and_run(self, attempt: Attempt, tool: Tool, grant: dict[str, Any], done: Callable[[], None]) -> None:
+        fetching = asyncio.create_task(arguments(self._core, grant, attempt.claim))
+        await self._first_end(attempt, fetching)
+        found = fetching.result() if fetching.done() else None
+        if found is None or attempt.stopped.done() or self._core.draining.is_set():
+            fetching.cancel()
+            done()
+            await self._end_unstarted(attempt)
+            return
+        await self._run(attempt, self._execute(attempt, tool, {**grant, "arguments": found}, done))
+
+    async def _end_unstarted(self, attempt: Attempt) -> None:
+        """Reports or releases an attempt whose function was not started, whatever its effect."""
+        attempt.running = False
+        reason = attempt.stopped.result() if attempt.stopped.done() else None
+        if reason == "timeout":
+            log.warning("Gave up fetching arguments: it took too long call=%s attempt=%s", *attempt.key)
+        if reason == "cancelled":
+            outcome = Outcome.failed("cancelled", "the call was cancelled before the tool started", effect_possible=False)
+            self._reporter.send(attempt.key, report_of({**attempt.ref}, attempt.claim, 0.0, outcome))
+            return
+        await self._give_back(attempt, reason)
+
     async def _run(self, attempt: Attempt, execution: Execution) -> None:
         started = time.monotonic()
-        reason = await self._first_end(attempt, execution)
+        reason = await self._first_end(attempt, execution.ended)
         if reason is not None:
             execution.stop()
             await asyncio.wait({execution.ended}, timeout=STOP)
@@ -134,33 +173,35 @@ class Attempts:
             report = report_of({**attempt.ref}, attempt.claim, time.monotonic() - started, outcome)
             self._reporter.send(attempt.key, report)
             return
+        await self._give_back(attempt, reason)
+
+    async def _give_back(self, attempt: Attempt, reason: Reason | None) -> None:
         # Before the release, because a dispatcher may grant the same attempt to this worker again.
         if self._active.get(attempt.key) is attempt:
             del self._active[attempt.key]
         if reason != "lost":
             await release(self._core, [{**attempt.ref, "claim": attempt.claim}])
 
-    async def _first_end(self, attempt: Attempt, execution: Execution) -> Reason | None:
-        """What ends the attempt; nothing if its function does."""
-        while not (execution.ended.done() or attempt.stopped.done()):
+    async def _first_end(self, attempt: Attempt, ended: asyncio.Future[Any]) -> Reason | None:
+        """What ends the attempt; nothing if its function, or the fetch before it, does."""
+        while not (ended.done() or attempt.stopped.done()):
             now = time.monotonic()
-            if now >= attempt.context.deadline:
+            if now >= attempt.deadline:
                 attempt.stop("timeout")
             elif now >= attempt.lease_ends:
-                log.error("Stopped a tool because its lease expired call=%s attempt=%s", *attempt.key)
+                log.error("Stopped an attempt because its lease expired call=%s attempt=%s", *attempt.key)
                 attempt.stop("lease")
             else:
-                wait = min(attempt.context.deadline, attempt.lease_ends) - now
-                futures: set[asyncio.Future[Any]] = {execution.ended, attempt.stopped}
+                wait = min(attempt.deadline, attempt.lease_ends) - now
+                futures: set[asyncio.Future[Any]] = {ended, attempt.stopped}
                 await asyncio.wait(futures, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         # An attempt that is another worker's is not reported, even if its function has ended meanwhile.
-        if attempt.stopped.done() and (attempt.stopped.result() == "lost" or not execution.ended.done()):
+        if attempt.stopped.done() and (attempt.stopped.result() == "lost" or not ended.done()):
             return attempt.stopped.result()
         return None
 
 
-def _context(grant: dict[str, Any]) -> Context:
-    timeout = grant["timeout_ms"] / 1000
+def _context(grant: dict[str, Any], timeout: float) -> Context:
     return Context(
         call=grant["call"],
         tool=grant["tool"],
@@ -188,7 +229,7 @@ def _outcome(reason: Reason | None, attempt: Attempt, execution: Execution) -> O
         return ended
     how = "the tool was stopped" if ended is not None else "the tool could not be stopped, and may still be running"
     if reason == "timeout":
-        return Outcome.failed("timeout", f"the tool did not finish within {attempt.context.timeout:g} s; {how}")
+        return Outcome.failed("timeout", f"the tool did not finish within {attempt.timeout:g} s; {how}")
     if reason == "cancelled":
         return Outcome.failed("cancelled", f"the call was cancelled while the tool ran; {how}")
     if attempt.effect != "unsafe":

@@ -16,7 +16,6 @@ from redial._attempts import Attempts, release
 from redial._core import Core, log, until
 from redial._limits import MAX_CLAIM, MAX_INLINE, parts
 from redial._link import Link, Outage, Refused, backoff
-from redial._pieces import arguments
 from redial._pull import Puller
 from redial._register import Registration
 from redial._report import Reporter
@@ -236,10 +235,7 @@ class Pool:
         for grant in reply["grants"]:
             job = waiting.pop((grant["call"], grant["attempt"]), None)
             in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
-            if job is not None and in_time and grant.get("apart"):
-                self._spawn(self._start_apart(job, grant, claim, lease_ends))
-                continue
-            if job is None or not in_time or not self._start(job, grant, claim, lease_ends):
+            if job is None or not in_time or not self._start(job, grant, claim, sent):
                 late.append({"call": grant["call"], "attempt": grant["attempt"], "claim": claim})
                 if job is not None:
                     self._done(job)
@@ -252,16 +248,8 @@ class Pool:
             await answer(self._core.link, job.message, b"+ACK")
         await release(self._core, late)
 
-    def _start(self, job: Job, grant: dict[str, Any], claim: str, lease_ends: float) -> bool:
-        return self._attempts.start(self._tools[job.tool], grant, claim, lease_ends, lambda: self._done(job))
-
-    async def _start_apart(self, job: Job, grant: dict[str, Any], claim: str, lease_ends: float) -> None:
-        """Starts a call whose arguments did not fit into the answer to the claim, or gives it back."""
-        found = await arguments(self._core, grant, claim)
-        in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
-        if found is None or not in_time or not self._start(job, {**grant, "arguments": found}, claim, lease_ends):
-            self._done(job)
-            await release(self._core, [job.grant(claim)])
+    def _start(self, job: Job, grant: dict[str, Any], claim: str, sent: float) -> bool:
+        return self._attempts.start(self._tools[job.tool], grant, claim, sent, lambda: self._done(job))
 
     def _done(self, job: Job) -> None:
         """Its function has ended, or was not started."""

@@ -14,8 +14,12 @@ from redial._link import Outage, Refused
 VERB = "payloads.piece"
 HEADER = "redial-payload"
 """The header of a message whose body is in pieces: the id of the body, and how many pieces it has."""
-PIECE, OPEN = 10.0, 30.0
-"""Seconds that a piece may take; and until a dispatcher has put large arguments into pieces."""
+PIECE = 10.0
+"""Seconds that a piece may take."""
+FETCH = 15.0
+"""Seconds after its claim was sent until an attempt is given back whose large arguments are not there. Dispatchers end an attempt
+30 s after its timeout, counted from the grant: this, what a stopped function takes to end, and the way of the report have to fit
+into that."""
 TRIES = 5
 """How often large arguments are asked for, before the attempt is given back."""
 
@@ -42,12 +46,14 @@ async def put(core: Core, body: bytes) -> str:
 
 
 async def arguments(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any] | None:
-    """The arguments of a grant that names them apart; nothing if they cannot be had: nothing was started then."""
+    """The arguments of a grant that names them apart; nothing if they cannot be had: nothing was started then. The caller cancels
+    it after `FETCH`."""
     failures = 0
     while True:
         try:
             return await _fetch(core, grant, claim)
-        except (Outage, Refused, ValueError) as error:
+        except Exception as error:
+            # Also what an answer that is not as it should be raises: the attempt would stay active otherwise.
             failures += 1
             log.warning("Failed to fetch arguments call=%s failures=%d error=%s", grant["call"], failures, error)
             if isinstance(error, Refused) or failures >= TRIES:
@@ -57,7 +63,7 @@ async def arguments(core: Core, grant: dict[str, Any], claim: str) -> dict[str, 
 
 async def _fetch(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any]:
     ref = {"worker": core.id, "call": grant["call"], "attempt": grant["attempt"], "claim": claim}
-    opened = (await core.request(VERB, {"open": ref}, limit=OPEN)).get("opened") or {}
+    opened = (await core.request(VERB, {"open": ref}, limit=FETCH)).get("opened") or {}
     payload, pieces = opened.get("payload"), int(opened.get("pieces") or 0)
     texts = []
     for number in range(pieces):

@@ -13,7 +13,10 @@ Key = tuple[str, int]
 RESEND, LONGEST_RESEND = 5.0, 60.0
 """Seconds after which a report that is on the stream but not on record is sent again; doubled with each repetition."""
 PER_MIB = 5.0
-"""More seconds for each MiB of a report: a large one takes longer to be put on record."""
+"""More seconds for each MiB of a report, from when its last piece was sent: a large one takes longer to be put on record."""
+MOST_FOR_LARGE = 10.0
+"""But no more than these. If the first copy is lost, the second one has to arrive before the dispatchers end the attempt, which is
+30 s after its timeout."""
 RETRY = 0.5
 """Seconds after which a report that the stream did not take is sent again."""
 
@@ -78,6 +81,6 @@ class ResendQueue:
         for key in keys:
             if (pending := self._reports.get(key)) is not None:
                 pending.sent += stored
-                large = PER_MIB * (len(pending.report) >> 20)
+                large = min(MOST_FOR_LARGE, PER_MIB * (len(pending.report) >> 20))
                 wait = min(LONGEST_RESEND, RESEND * 2 ** (pending.sent - 1)) + large if stored else RETRY
                 pending.due = now + wait

@@ -313,6 +313,10 @@ impl Responder {
             }
             ControlVerb::Piece => {
                 let asked: PieceRequest = serde_json::from_slice(&request.payload).unwrap();
+                let held = self.script().pieces.held(&asked);
+                if let Some(held) = held {
+                    held.notified().await;
+                }
                 let answer = self.script().pieces.answer(asked);
                 match answer {
                     Ok(reply) => request.reply(&reply).await,

@@ -1,12 +1,19 @@
 //! Arguments and results that do not fit into one message.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redial_proto::{ApiError, Code, ErrorClass, Payload, PieceReply, PieceRequest, payload::pieces};
+use redial_proto::{
+    ApiError, Code, ControlMessage, ErrorClass, GrantRef, JobRef, Payload, PieceReply, PieceRequest, ToolEffect,
+    payload::pieces,
+};
 use redial_worker::Tool;
 use serde_json::json;
+use tokio::sync::Notify;
 
-use crate::dispatcher::{Dispatcher, Received};
+use crate::{
+    dispatcher::{Dispatcher, Received},
+    tools::{self, Event},
+};
 
 /// What a scripted dispatcher keeps of bodies in pieces.
 #[derive(Default)]
@@ -21,9 +28,16 @@ pub(crate) struct Pieces {
     pub(crate) failures: u32,
     /// Opening grants is refused.
     pub(crate) refused: Option<Code>,
+    /// The next opening of a grant is answered once this is notified, and nothing else about pieces before that.
+    hold: Option<Arc<Notify>>,
 }
 
 impl Pieces {
+    /// What the answer to a request has to wait for.
+    pub(crate) fn held(&mut self, request: &PieceRequest) -> Option<Arc<Notify>> {
+        if matches!(request, PieceRequest::Open { .. }) { self.hold.take() } else { None }
+    }
+
     pub(crate) fn answer(&mut self, request: PieceRequest) -> Result<PieceReply, ApiError> {
         match request {
             PieceRequest::Put { payload, piece, text } => {
@@ -96,9 +110,7 @@ async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back() {
     dispatcher.script().pieces.refused = Some(Code::WrongState);
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;
-    let released =
-        dispatcher.next(|received| if let Received::Release(release) = received { Some(release) } else { None }).await;
-    assert_eq!(released.jobs[0].job_ref(), job);
+    assert_eq!(released(&mut dispatcher).await, [job]);
     worker.stop().await;
 }
 
@@ -114,4 +126,92 @@ async fn an_attempt_whose_arguments_cannot_be_put_together_ends_as_a_bug() {
     assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Internal, false));
     assert_eq!(error.message, "refused");
     worker.stop().await;
+}
+
+/// What is given back next; fails if a report comes before it.
+async fn released(dispatcher: &mut Dispatcher) -> Vec<JobRef> {
+    let next = dispatcher.next(|received| match received {
+        Received::Release(release) => Some(release.jobs.iter().map(GrantRef::job_ref).collect()),
+        Received::Report(report) => panic!("it is reported: {report:?}"),
+        Received::Registration(_) | Received::Claim(_) | Received::Heartbeat(_) => None,
+    });
+    next.await
+}
+
+/// An attempt of an unsafe tool whose arguments are being opened; that is answered once it is notified.
+async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<Notify>) {
+    let hold = Arc::new(Notify::new());
+    {
+        let mut script = dispatcher.script();
+        (script.lease_ms, script.timeout_ms, script.effect) = (3000, 100, ToolEffect::Unsafe);
+        (script.pieces.are_used, script.pieces.arguments) = (true, "{}".into());
+        script.pieces.hold = Some(Arc::clone(&hold));
+    }
+    let job = dispatcher.submit(tool).await;
+    dispatcher.next(|received| matches!(received, Received::Claim(_)).then_some(())).await;
+    (job, hold)
+}
+
+/// The timeout of 100 ms and the 3 s of the lease pass meanwhile.
+#[tokio::test]
+async fn a_tool_starts_once_its_arguments_are_there_and_has_its_lease_until_then() {
+    let mut dispatcher = Dispatcher::start().await;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let (job, hold) = start_opening(&mut dispatcher, "echo").await;
+    for _ in 0..5 {
+        while dispatcher.heartbeat().await.running != [job] {}
+    }
+    hold.notify_one();
+    let report = dispatcher.report().await;
+    assert_eq!((report.job_ref(), report.output.unwrap().get()), (job, "{}"));
+    worker.stop().await;
+}
+
+/// Nothing was started, so not even the attempt of an unsafe tool counts.
+#[tokio::test]
+async fn an_attempt_whose_arguments_come_too_late_is_given_back_and_does_not_time_out() {
+    let mut dispatcher = Dispatcher::start().await;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    let (job, _hold) = start_opening(&mut dispatcher, "echo").await;
+    assert_eq!(released(&mut dispatcher).await, [job]);
+    while !dispatcher.heartbeat().await.running.is_empty() {}
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_during_the_fetch_is_reported_without_an_effect() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (stuck, mut events) = tools::stuck();
+    let worker = dispatcher.worker(4, [stuck]).await;
+    let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
+    while dispatcher.heartbeat().await.running != [job] {}
+    let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
+    dispatcher.send_control(&worker.id, &message).await;
+    let report = dispatcher.report().await;
+    let error = report.error.as_ref().unwrap();
+    assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Cancelled, false));
+    hold.notify_one();
+    worker.stop().await;
+    assert_ne!(events.try_recv(), Ok(Event::Started));
+}
+
+/// In time or not: nothing was started, so nothing is reported as lost.
+#[tokio::test]
+async fn an_attempt_whose_arguments_are_fetched_during_the_drain_is_given_back() {
+    for in_time in [true, false] {
+        let mut dispatcher = Dispatcher::start().await;
+        let (stuck, mut events) = tools::stuck();
+        let grace = Duration::from_millis(if in_time { 15_000 } else { 300 });
+        let worker = dispatcher.worker_with(|config| config.drain_grace = grace, [stuck]).await;
+        let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
+        while dispatcher.heartbeat().await.running != [job] {}
+        worker.shutdown.cancel();
+        if in_time {
+            while !dispatcher.heartbeat().await.draining {}
+            hold.notify_one();
+        }
+        assert_eq!(released(&mut dispatcher).await, [job]);
+        worker.ended().await;
+        assert_ne!(events.try_recv(), Ok(Event::Started));
+    }
 }
