@@ -89,17 +89,21 @@ pub struct TurnTools {
 pub enum TurnArguments {
     /// With references.
     Referring(Box<TurnOnRecord>),
-    /// The whole request, as earlier versions wrote it; or what nobody can read.
+    /// The whole request, as earlier versions wrote it.
     Whole(String),
+    /// With references that a newer version wrote, and why this one cannot read them.
+    Newer(String),
 }
 
 impl TurnArguments {
     /// Reads the arguments of a call of the pool of models.
     pub fn read(arguments: String) -> Self {
-        let refers = arguments.starts_with(START);
+        if !arguments.starts_with(START) {
+            return Self::Whole(arguments);
+        }
         match serde_json::from_str(&arguments) {
-            Ok(turn) if refers => Self::Referring(turn),
-            _ => Self::Whole(arguments),
+            Ok(turn) => Self::Referring(turn),
+            Err(error) => Self::Newer(error.to_string()),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use redial_proto::{CallId, GrantRef, Payload, TaskId, WorkerId, payload::pieces, turn};
-use redial_records::turn::Missing;
 use uuid::Uuid;
 
 use crate::{
@@ -174,13 +173,13 @@ impl Store {
         Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
     }
 
-    /// The arguments of an attempt that a worker holds, as it gets them, or what of a model's turn is not on record any more; `None` if
-    /// it does not hold it.
+    /// The arguments of an attempt that a worker holds, as it gets them, or why a model's turn cannot be put together; `None` if it does not
+    /// hold it.
     pub async fn arguments_of(
         &self,
         worker: &WorkerId,
         grant: GrantRef,
-    ) -> Result<Option<Result<String, Missing>>, StoreError> {
+    ) -> Result<Option<Result<String, Unexpanded>>, StoreError> {
         let GrantRef { call: CallId(call), attempt, claim } = grant;
         let found = self
             .run_again(|| async {
@@ -203,11 +202,7 @@ impl Store {
                 let task = TaskId(task);
                 let turn = AskedTurn { tenant: found.tenant, conversation, task, arguments: found.arguments };
                 let expanded = self.expand_turns(&[turn], TurnRoom::ALL).await?.pop();
-                Ok(expanded.map(|expanded| match expanded {
-                    Ok(expanded) => Ok(expanded.request),
-                    Err(Unexpanded::Missing(missing)) => Err(missing),
-                    Err(Unexpanded::NoRoom) => Err(Missing("room".to_owned())),
-                }))
+                Ok(expanded.map(|expanded| expanded.map(|expanded| expanded.request)))
             }
             _ => Ok(Some(Ok(found.arguments))),
         }

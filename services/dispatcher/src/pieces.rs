@@ -6,11 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_proto::{
-    ApiError, Code, Payload, PieceReply, PieceRequest, WorkerCaller,
+    ApiError, Code, GrantRef, Payload, PieceReply, PieceRequest, WorkerCaller,
     limits::{MAX_PIECE, MAX_PIECES},
 };
 use redial_records::turn::Missing;
-use redial_store::StoreError;
+use redial_store::{StoreError, Unexpanded};
+use redial_telemetry::set_aside;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +87,6 @@ pub(crate) async fn of_worker(
     let owner = apart::of_worker(&caller.identity);
     let PieceRequest::Open { worker, grant } = request else { return piece(&context, &owner, request).await };
     check_own(&caller, &worker)?;
-    // At the code `internal` the worker ends the attempt; another dispatcher may read what this one cannot.
     let failed = |error: StoreError| ApiError { code: Code::Unavailable, ..store_failed(&error) };
     let not_held = || {
         let message = format!("the worker does not hold attempt {} of call {}", grant.attempt, grant.call);
@@ -95,12 +95,27 @@ pub(crate) async fn of_worker(
     let bytes = context.store.arguments_bytes(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
     let _memory = context.bodies.memory(bytes).await;
     let arguments = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
-    let arguments = arguments.map_err(|Missing(missing)| {
-        tracing::error!(call = %grant.call, missing, "Failed to put a turn together");
-        ApiError::new(Code::Internal, format!("what the model is asked cannot be put together: {missing}"))
-    })?;
+    let arguments = arguments.map_err(|why| not_together(grant, why))?;
     let opened = apart::in_pieces(&context, &owner, &arguments).await?;
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })
+}
+
+/// At the code `internal` the worker ends the attempt; at `unavailable` it asks again, perhaps a dispatcher of a newer version.
+fn not_together(grant: GrantRef, why: Unexpanded) -> ApiError {
+    match why {
+        Unexpanded::Missing(Missing(missing)) => {
+            tracing::error!(call = %grant.call, missing, "Failed to put a turn together");
+            ApiError::new(Code::Internal, format!("what the model is asked cannot be put together: {missing}"))
+        }
+        Unexpanded::Newer(why) => {
+            set_aside("turns", 1, &grant.call, &why);
+            ApiError::new(
+                Code::Unavailable,
+                "this version of the dispatcher cannot read what the model is asked; try again",
+            )
+        }
+        Unexpanded::NoRoom => ApiError::new(Code::Unavailable, "what the model is asked could not be read; try again"),
+    }
 }
 
 async fn piece(context: &Context, owner: &str, request: PieceRequest) -> Result<PieceReply, ApiError> {

@@ -141,6 +141,7 @@ impl Fixture {
 fn without_messages(arguments: &str, offers: &[TurnTools]) -> String {
     match TurnArguments::read(arguments.to_owned()) {
         TurnArguments::Whole(request) => request,
+        TurnArguments::Newer(why) => panic!("{why}"),
         TurnArguments::Referring(turn) => {
             let offered = offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
             turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap()

@@ -92,8 +92,8 @@ impl Store {
 
     /// The same of all these calls, also those that are not on record, in their order.
     pub async fn groups_in_order(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
-        let sizes = self.record_sizes(calls).await?;
-        let bytes: HashMap<Uuid, i64> = sizes.into_iter().map(|sized| (sized.call, sized.bytes)).collect();
+        let on_record = self.record_sizes(calls).await?;
+        let bytes: HashMap<Uuid, i64> = on_record.into_iter().map(|one| (one.call, one.bytes)).collect();
         let sized = |call: &CallId| Sized { call: call.0, bytes: bytes.get(&call.0).copied().unwrap_or_default() };
         Ok(groups(&calls.iter().map(sized).collect::<Vec<_>>()))
     }

@@ -51,6 +51,8 @@ pub enum Unexpanded {
     NoRoom,
     /// Something is not on record any more.
     Missing(Missing),
+    /// A newer version wrote it, and this one cannot read it: so says this.
+    Newer(String),
 }
 
 /// Messages by part and sequence number; `None`: there was no room for them.
@@ -68,6 +70,7 @@ impl Store {
         let tools = self.offered(turns, &read).await?;
         let expand = |(n, (turn, read)): (usize, (&AskedTurn, TurnArguments))| match read {
             TurnArguments::Whole(request) => Ok(Expanded { request, is_exact: true }),
+            TurnArguments::Newer(why) => Err(Unexpanded::Newer(why)),
             TurnArguments::Referring(on_record) => {
                 let offered = on_record.tools().and_then(|hash| tools.get(&(turn.task.0, hash.to_owned())));
                 let messages = messages.remove(&n).unwrap_or(Some(HashMap::new())).ok_or(Unexpanded::NoRoom)?;

@@ -9,8 +9,8 @@ use redial_proto::{
     turn::model_name,
 };
 use redial_queue::{QueueError, Request};
-use redial_records::{Claim, TurnOnRecord, turn::Missing};
-use redial_store::{AskedTurn, Granted, TurnRoom, Unexpanded};
+use redial_records::{Claim, TurnOnRecord};
+use redial_store::{AskedTurn, Granted, TurnRoom};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
@@ -161,11 +161,8 @@ impl Granter {
                 for (grant, expanded) in grants.into_iter().zip(expanded) {
                     match expanded {
                         Ok(expanded) => grant.arguments = Some(expanded.request),
-                        Err(Unexpanded::NoRoom) => {}
-                        // Its worker is told when it asks for it apart.
-                        Err(Unexpanded::Missing(Missing(missing))) => {
-                            tracing::debug!(call = %grant.job.call, missing, "Failed to put a turn together");
-                        }
+                        // Its worker is told why when it asks for it apart.
+                        Err(why) => tracing::debug!(call = %grant.job.call, ?why, "Left a turn to be opened"),
                     }
                 }
             }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
 mod failing;
+mod large;
 mod outcomes;
 mod replayed;
 mod script;

@@ -336,6 +336,7 @@ impl World {
 fn without_messages(arguments: &str, transition: &TaskTransition) -> String {
     match TurnArguments::read(arguments.to_owned()) {
         TurnArguments::Whole(request) => request,
+        TurnArguments::Newer(why) => unreachable!("the simulation has one version: {why}"),
         TurnArguments::Referring(turn) => {
             let offered = transition.offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
             turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap_or_else(|_| arguments.to_owned())
