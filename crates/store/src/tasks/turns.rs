@@ -237,7 +237,7 @@ pub(crate) async fn leave_out_messages(
 ) -> Result<(), sqlx::Error> {
     let read = turns.into_iter().filter_map(|(task, arguments)| match TurnArguments::read(arguments.clone()) {
         TurnArguments::Referring(turn) => Some((task, turn, arguments)),
-        TurnArguments::Whole(_) => None,
+        TurnArguments::Whole(_) | TurnArguments::Newer(_) => None,
     });
     let read: Vec<_> = read.collect();
     if read.is_empty() {
