@@ -1,3 +1,5 @@
+use redial_store::WorkingConsumer;
+
 use super::*;
 
 fn with_consumer(name: &str) -> Vec<WorkingConsumer> {

@@ -2,8 +2,10 @@ use std::{fs, path::Path};
 
 use super::*;
 
+type Derivation = fn(&[f64]) -> f64;
+
 /// How the numbers of its text make a value that is none of them.
-const DERIVED: [(Input, fn(&[f64]) -> f64); 8] = [
+const DERIVED: [(Input, Derivation); 8] = [
     // The jitter of a backoff adds up to a half.
     (RECONNECT, |n| 1.5 * n[1]),
     (LOOKED_UP, |n| n[0] / 1e3 / n[1]),
