@@ -31,6 +31,8 @@ pub(crate) struct Hand {
     claims: Mutex<HashMap<JobRef, ClaimId>>,
     /// When its last heartbeat was answered.
     heard_at: Mutex<Option<DateTime<Utc>>>,
+    /// Like a worker of a version that knew no large arguments.
+    pub(crate) takes_no_payloads: bool,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -48,7 +50,8 @@ impl Hand {
         let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name(identity)), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
         let (db, claims, heard_at) = (stack.db().clone(), Mutex::default(), Mutex::default());
-        Self { id, queue, notices, db, claims, heard_at, consumer: "default".to_owned() }
+        let consumer = "default".to_owned();
+        Self { id, queue, notices, db, claims, heard_at, takes_no_payloads: false, consumer }
     }
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
@@ -135,7 +138,8 @@ impl Hand {
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads: true, returned };
+        let payloads = !self.takes_no_payloads;
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads, returned };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();

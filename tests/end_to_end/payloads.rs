@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{
     CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission, SubmitResult,
-    limits, subjects::Verb,
+    ToolSpec, limits, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
@@ -12,6 +12,8 @@ use redial_testkit::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
+
+use crate::by_hand::Hand;
 
 const ANSWER: Duration = Duration::from_secs(25);
 
@@ -120,6 +122,26 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
     assert!(deleted <= 1, "{deleted}");
     assert_eq!(kept(&stack).await, 0);
+    stack.finish().await;
+}
+
+/// It would be granted and given back again and again.
+#[tokio::test]
+async fn a_worker_that_takes_no_large_arguments_gets_none() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("echo")]).await;
+    let large = Submission::new("echo", arguments(json!({"text": "x".repeat(limits::MAX_INLINE)})));
+    let (call, small) = (stack.accepted(&large).await, stack.call("echo", json!({})).await);
+    worker.takes_no_payloads = true;
+    assert_eq!([worker.job().await.call, worker.job().await.call], [call, small]);
+    let granted = worker.claim_all(&[call, small]).await;
+    assert_eq!(granted.iter().map(|grant| grant.call).collect::<Vec<_>>(), [small]);
+    worker.takes_no_payloads = false;
+    assert!(worker.claim(call, 1).await[0].apart, "another worker gets it");
+    for call in [call, small] {
+        worker.report(call, 1, Ok("1")).await;
+        assert_eq!(stack.ended(call).await.attempts, 1);
+    }
     stack.finish().await;
 }
 

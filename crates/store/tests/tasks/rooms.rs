@@ -246,7 +246,7 @@ async fn a_worker_learns_what_of_its_turn_is_missing() {
     assert_eq!(fixture.store.arguments_of(&worker, grant).await.unwrap(), Some(Ok(asked.request)));
     sqlx::raw_sql("DELETE FROM messages").execute(&fixture.db).await.unwrap();
     let missing = Missing("message 1".to_owned());
-    assert_eq!(fixture.store.arguments_of(&worker, grant).await.unwrap(), Some(Err(missing)));
+    assert_eq!(fixture.store.arguments_of(&worker, grant).await.unwrap(), Some(Err(Unexpanded::Missing(missing))));
     let other = GrantRef { attempt: 2, ..grant };
     assert_eq!(fixture.store.arguments_of(&worker, other).await.unwrap(), None);
     assert_eq!(fixture.store.arguments_bytes(&worker, other).await.unwrap(), None);

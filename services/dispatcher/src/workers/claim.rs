@@ -61,6 +61,7 @@ impl BatchWork<Request> for Granter {
             claims.extend(jobs.into_iter().map(one));
             asked.push(AskedClaim { request, claim, worker, payloads });
         }
+        self.leave_large(&mut claims, &asked).await;
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
             Ok(mut granted) => {
@@ -133,6 +134,28 @@ impl Granter {
             tracing::debug!(%error, "Failed to reload the registry for a claim");
         }
         self.0.registry.served()
+    }
+
+    /// Leaves out calls with large arguments where they are claimed by workers that cannot take them: a grant that is released would be
+    /// claimed again at once. The sweep publishes them again, each time later, until another worker gets their jobs.
+    async fn leave_large(&self, claims: &mut Vec<Claim>, asked: &[AskedClaim]) {
+        let without: HashMap<ClaimId, &WorkerId> =
+            asked.iter().filter(|one| !one.payloads).map(|one| (one.claim, &one.worker)).collect();
+        let calls: Vec<_> =
+            claims.iter().filter(|one| without.contains_key(&one.claim)).map(|one| one.job.call).collect();
+        if calls.is_empty() {
+            return;
+        }
+        match self.0.store.large_calls(&calls).await {
+            Ok(large) => claims.retain(|one| {
+                let worker = without.get(&one.claim).filter(|_| large.contains(&one.job.call));
+                if let Some(worker) = worker {
+                    tracing::warn!(%worker, call = %one.job.call, "Refused a claim of a call whose large arguments the worker cannot take");
+                }
+                worker.is_none()
+            }),
+            Err(error) => tracing::debug!(%error, "Failed to look for large arguments"),
+        }
     }
 
     /// Puts together what models are asked. What is too large, takes too much, or cannot be read now, the workers ask for apart.
