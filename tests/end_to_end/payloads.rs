@@ -158,7 +158,7 @@ async fn a_user_has_so_many_pieces() {
     };
     let large = Submission::new("echo", arguments(json!({"text": "x".repeat(1_200_000)})));
     let call = alice.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
-    stack.ended(call).await;
+    stack.wait_for_end(call).await;
     fill(4_998).await;
     let (begun, next) = (Payload { pieces: 3, ..Payload::of(1) }, Payload { pieces: 3, ..Payload::of(1) });
     piece(&alice, &put(begun, 1, "x")).await.unwrap();

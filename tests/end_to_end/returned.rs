@@ -1,7 +1,7 @@
 //! Jobs that a worker gives back: they are published again, and nothing else is.
 
-use redial_proto::{CallId, ClaimId, Job, Pack, PackedJob, ReturnedPack, ToolEffect};
-use redial_testkit::{Stack, scripted_tool, until};
+use redial_proto::{CallId, Job, Pack, PackedJob, ReturnedPack, ToolEffect, ToolSpec};
+use redial_testkit::{Stack, until};
 use serde_json::json;
 
 use crate::by_hand::Hand;
@@ -28,8 +28,8 @@ async fn waits(stack: &Stack, jobs: u64) {
 #[tokio::test]
 async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
     let stack = Stack::start().await;
-    let spec = scripted_tool("read", ToolEffect::Read, &stack.ledger).spec().clone();
-    let hand = Hand::new(&stack, vec![spec]).await;
+    let spec = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") };
+    let mut hand = Hand::new(&stack, vec![spec]).await;
     let mut calls = Vec::new();
     for _ in 0..4 {
         stack.call("read", json!({})).await;
@@ -59,4 +59,9 @@ async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
         let Job { call: again, .. } = hand.job().await;
         assert_eq!((again, hand.claim(call, 1).await.len()), (call, 1));
     }
+    for call in calls {
+        hand.report(call, 1, Ok("1")).await;
+        stack.ended(call).await;
+    }
+    stack.finish().await;
 }
