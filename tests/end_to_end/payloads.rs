@@ -178,7 +178,8 @@ async fn a_user_has_so_many_pieces() {
     assert_eq!(sqlx::query_scalar::<_, i64>(of_alice).fetch_one(stack.db()).await.unwrap(), 10_001);
     // Nobody else waits for that.
     let bob = stack.user("acme", "bob").await;
-    bob.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
+    let call = bob.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
+    stack.wait_for_end(call).await;
     stack.finish().await;
 }
 
