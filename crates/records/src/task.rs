@@ -24,7 +24,7 @@ pub struct TaskRecord {
     pub language: Language,
     /// The whole agent, as JSON, pinned until the task ends.
     pub spec: String,
-    /// What the user wants.
+    /// What the user wants; empty once it runs, because only its start needs that.
     pub input: String,
     /// The engine's own summary of the task as of its last step, as JSON. `None` until it starts.
     pub progress: Option<String>,

@@ -1,7 +1,7 @@
--- The tasks of a batch that no other transaction has locked.
+-- The tasks of a batch that no other transaction has locked; as lock_tasks.sql.
 SELECT
-    id, tenant, conversation, state, language, spec::text AS "spec!", input, progress::text, last_step,
-    submitted_at, wake_at, traceparent, clock_timestamp() AS "read_at!"
+    id, tenant, conversation, state, language, spec::text AS "spec!", progress::text, last_step, submitted_at, wake_at, traceparent,
+    CASE WHEN state = 'waiting' THEN input ELSE '' END AS "input!", clock_timestamp() AS "read_at!"
 FROM tasks
 WHERE id = ANY ($1)
 ORDER BY id

@@ -1,7 +1,7 @@
--- The tasks of a batch; waits for those that another transaction has locked.
+-- The tasks of a batch; waits for those that another transaction has locked. Their texts, of up to 4 MiB, are needed by those that begin.
 SELECT
-    id, tenant, conversation, state, language, spec::text AS "spec!", input, progress::text, last_step,
-    submitted_at, wake_at, traceparent, clock_timestamp() AS "read_at!"
+    id, tenant, conversation, state, language, spec::text AS "spec!", progress::text, last_step, submitted_at, wake_at, traceparent,
+    CASE WHEN state = 'waiting' THEN input ELSE '' END AS "input!", clock_timestamp() AS "read_at!"
 FROM tasks
 WHERE id = ANY ($1)
 ORDER BY id

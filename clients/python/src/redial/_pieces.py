@@ -20,6 +20,8 @@ FETCH = 15.0
 """Seconds after its claim was sent until an attempt is given back whose large arguments are not there. Dispatchers end an attempt
 30 s after its timeout, counted from the grant: this, what a stopped function takes to end, and the way of the report have to fit
 into that."""
+AT_ONCE = 4
+"""Pieces that are on their way at once."""
 TRIES = 5
 """How often large arguments are asked for, before the attempt is given back."""
 
@@ -65,12 +67,16 @@ async def _fetch(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any
     ref = {"worker": core.id, "call": grant["call"], "attempt": grant["attempt"], "claim": claim}
     opened = (await core.request(VERB, {"open": ref}, limit=FETCH)).get("opened") or {}
     payload, pieces = opened.get("payload"), int(opened.get("pieces") or 0)
-    texts = []
-    for number in range(pieces):
-        reply = await core.request(VERB, {"get": {"payload": payload, "piece": number}}, limit=PIECE)
-        if not isinstance(reply.get("text"), str):
-            raise ValueError(f"piece {number} of the arguments is missing")
-        texts.append(reply["text"])
+    texts: list[str] = []
+    for first in range(0, pieces, AT_ONCE):
+        gets = [{"get": {"payload": payload, "piece": number}} for number in range(first, min(first + AT_ONCE, pieces))]
+        replies = await asyncio.gather(*(core.request(VERB, get, limit=PIECE) for get in gets), return_exceptions=True)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+            if not isinstance(reply.get("text"), str):
+                raise ValueError(f"piece {len(texts)} of the arguments is missing")
+            texts.append(reply["text"])
     found = json.loads("".join(texts))
     if not isinstance(found, dict):
         raise ValueError("the arguments are no object")

@@ -92,6 +92,10 @@ impl Store {
 
     /// The same of all these calls, also those that are not on record, in their order.
     pub async fn groups_in_order(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
+        // However large it is; somebody waits for the notice of its end.
+        if let [call] = calls {
+            return Ok(vec![vec![*call]]);
+        }
         let on_record = self.record_sizes(calls).await?;
         let bytes: HashMap<Uuid, i64> = on_record.into_iter().map(|one| (one.call, one.bytes)).collect();
         let sized = |call: &CallId| Sized { call: call.0, bytes: bytes.get(&call.0).copied().unwrap_or_default() };
