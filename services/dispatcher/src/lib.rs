@@ -192,7 +192,7 @@ fn start_loops(running: &Running) {
     for _ in 0..2 {
         running.spawn("put bodies together", pieces::run);
     }
-    running.spawn("delete pieces that have expired", pieces::expire);
+    running.spawn("delete pieces that have expired", retention::expire_pieces);
     running.spawn("add partitions", partitions::run);
     running.spawn("clean up", retention::clean_up);
     running.spawn("prune", retention::run);

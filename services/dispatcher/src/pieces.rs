@@ -3,7 +3,7 @@
 //! Any dispatcher takes any piece, because they are in Postgres. What one of them holds of whole bodies is bounded, for all senders
 //! together: bodies wait for their turn in pieces.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use redial_proto::{
     ApiError, Code, GrantRef, Payload, PieceReply, PieceRequest, WorkerCaller,
@@ -12,7 +12,6 @@ use redial_proto::{
 use redial_records::turn::Missing;
 use redial_store::{StoreError, Unexpanded};
 use redial_telemetry::set_aside;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -26,9 +25,6 @@ use crate::{
 
 /// The most bytes of a request with a piece: as a JSON string it takes up to twice as much.
 pub(crate) const MOST_BYTES: usize = 2 * MAX_PIECE + 4096;
-/// Between two looks for pieces that have expired, and pieces that one statement deletes.
-const LOOK: Duration = Duration::from_secs(20);
-const DELETED: u32 = 500;
 
 /// Puts bodies together, until the shutdown.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
@@ -49,26 +45,6 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
     for (request, _) in context.bodies.close().await {
         serve::refuse(&request).await;
-    }
-}
-
-/// Deletes pieces that have expired, until the shutdown.
-pub(crate) async fn expire(context: Arc<Context>, shutdown: CancellationToken) {
-    while until(&shutdown, sleep(LOOK)).await.is_some() {
-        loop {
-            match context.store.delete_expired_pieces(DELETED).await {
-                Ok(deleted) if deleted == u64::from(DELETED) && !shutdown.is_cancelled() => {}
-                Ok(0) => break,
-                Ok(pieces) => {
-                    tracing::info!(pieces, "Deleted pieces of bodies that had expired");
-                    break;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "Failed to delete pieces of bodies that have expired");
-                    break;
-                }
-            }
-        }
     }
 }
 

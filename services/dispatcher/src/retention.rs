@@ -22,6 +22,8 @@ use crate::{
 
 /// Between two passes, at least.
 const INTERVAL: Duration = Duration::from_mins(1);
+/// Between two looks for pieces that have expired.
+const PIECES: Duration = Duration::from_secs(20);
 /// A pause is this many times as long as the pass before it: what stays for good is looked at in each.
 const REST: u32 = 9;
 /// Calls that one statement looks at.
@@ -53,6 +55,14 @@ pub(crate) async fn clean_up(context: Arc<Context>, shutdown: CancellationToken)
         if rest(&shutdown, began.elapsed()).await.is_none() {
             return;
         }
+    }
+}
+
+/// Deletes pieces of bodies that have expired, again and again. Apart from [`clean_up`], whose pauses grow with its work: whoever puts
+/// pieces fast must not make them stay.
+pub(crate) async fn expire_pieces(context: Arc<Context>, shutdown: CancellationToken) {
+    while until(&shutdown, sleep(PIECES)).await.is_some() {
+        repeat("pieces", &shutdown, || context.store.delete_expired_pieces(ROWS)).await;
     }
 }
 
