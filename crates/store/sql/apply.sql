@@ -15,7 +15,7 @@ WITH changed AS (
         class = i.class,
         message = i.message
     FROM UNNEST(
-        $1::uuid[], $2::text[], $3::int[], $4::text[], $5::uuid[], $6::boolean[],
+        (SELECT $1::uuid[]), $2::text[], $3::int[], $4::text[], $5::uuid[], $6::boolean[],
         $7::text[], $8::int[], $9::boolean[], $10::timestamptz[], $11::timestamptz[], $12::boolean[], $13::boolean[],
         $14::boolean[], $15::text[], $16::text[],
         $17::boolean[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::timestamptz[], $23::text[], $24::text[]
@@ -24,7 +24,7 @@ WITH changed AS (
             cancel, class, message,
             audit, duration_ms, audit_class, audit_message, audit_details, retry_at, output, answered_by),
         (SELECT clock_timestamp() AS now) t
-    WHERE (c.id = $25 OR c.id > $25) AND c.id = ANY (ARRAY[i.id])
+    WHERE c.id = ANY (ARRAY[i.id])
         AND c.state = i.was_state
         AND c.attempt = i.was_attempt
         AND (i.was_worker IS NULL OR c.worker = i.was_worker)

@@ -14,9 +14,10 @@ SET state = 'running',
     wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms'),
     -- An old job of a call that waits in the backlog is as good as any.
     backlog_at = NULL
-FROM UNNEST($1::uuid[], $2::int[], $3::uuid[], $4::text[], $6::text[]) AS i (id, attempt, claim_id, worker, tool),
+FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::uuid[], $4::text[], $6::text[])
+        AS i (id, attempt, claim_id, worker, tool),
     (SELECT clock_timestamp() AS now) t
-WHERE (c.id = $7 OR c.id > $7) AND c.id = ANY (ARRAY[i.id])
+WHERE c.id = ANY (ARRAY[i.id])
     AND (c.tool = i.tool) IS TRUE
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
     AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
@@ -24,7 +25,7 @@ WHERE (c.id = $7 OR c.id > $7) AND c.id = ANY (ARRAY[i.id])
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING
     c.id, c.attempt, c.claim_id AS "claim_id!", c.tool, -- Large arguments are read one by one.
-    CASE WHEN octet_length(c.arguments::text) <= $8 THEN c.arguments::text END AS arguments, c.effect, c.tenant, c.conversation,
+    CASE WHEN octet_length(c.arguments::text) <= $7 THEN c.arguments::text END AS arguments, c.effect, c.tenant, c.conversation,
     c.traceparent, c.task_id,
     COALESCE(c.origin_id, c.id) AS "origin_id!",
     LEAST(c.timeout_ms, GREATEST(1, (extract(epoch FROM (c.deadline_at - t.now)) * 1000)::bigint)) AS "timeout_ms!",

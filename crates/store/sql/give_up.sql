@@ -2,6 +2,6 @@
 -- tools that worker $4 does not serve: it cannot have claimed them.
 UPDATE calls c
 SET claim_id = i.claim_id
-FROM UNNEST($1::uuid[], $2::int[], $3::uuid[]) AS i (id, attempt, claim_id)
-WHERE (c.id = $5 OR c.id > $5) AND c.id = ANY (ARRAY[i.id]) AND c.state = 'ready' AND c.attempt = i.attempt - 1
+FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::uuid[]) AS i (id, attempt, claim_id)
+WHERE c.id = ANY (ARRAY[i.id]) AND c.state = 'ready' AND c.attempt = i.attempt - 1
     AND c.tool = ANY (ARRAY(SELECT UNNEST(w.tools) FROM workers w WHERE w.id = $4))

@@ -9,7 +9,7 @@ WITH found AS (
         COALESCE(c.details, CASE WHEN a.class = c.class THEN a.details END) AS details,
         CASE WHEN u.is_open AND c.state = 'succeeded' THEN a.output END AS output,
         CASE WHEN u.is_open AND i.kind = 'ended' AND c.call_index = 0 THEN c.arguments END AS arguments
-    FROM UNNEST($1::uuid[], $2::boolean[]) WITH ORDINALITY AS u (id, is_open, n)
+    FROM UNNEST((SELECT $1::uuid[]), $2::boolean[]) WITH ORDINALITY AS u (id, is_open, n)
     CROSS JOIN LATERAL (SELECT * FROM task_inbox WHERE task_id = u.id OFFSET 0) i
     LEFT JOIN LATERAL (SELECT * FROM calls WHERE id = i.call_id OFFSET 0) c ON true
     LEFT JOIN LATERAL (

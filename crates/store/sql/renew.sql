@@ -5,8 +5,8 @@
 WITH renewed AS (
     UPDATE calls c
     SET lease_until = clock_timestamp() + $4::bigint * interval '1 ms'
-    FROM UNNEST($1::uuid[], $2::int[]) AS i (id, attempt)
-    WHERE (c.id = $6 OR c.id > $6) AND c.id = ANY (ARRAY[i.id]) AND c.attempt = i.attempt AND c.state = 'running' AND c.worker = $3
+    FROM UNNEST((SELECT $1::uuid[]), $2::int[]) AS i (id, attempt)
+    WHERE c.id = ANY (ARRAY[i.id]) AND c.attempt = i.attempt AND c.state = 'running' AND c.worker = $3
     RETURNING c.id, c.attempt, c.cancel_requested
 ), heard AS (
     UPDATE workers SET heard_after = CASE WHEN $5 <= clock_timestamp() THEN $5 END

@@ -4,14 +4,14 @@
 -- in its order; within a second it is left as it is, which spares a fast worker the write.
 WITH found AS (
     SELECT c.id, i.attempt, c.published_at < t.now - interval '1 s' AS is_old
-    FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::text[], $5::bool[]) AS i (id, attempt, tool, consumer, at_once), calls c,
+    FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::text[], $4::text[], $5::bool[]) AS i (id, attempt, tool, consumer, at_once), calls c,
         (SELECT clock_timestamp() AS now) t
-    WHERE (c.id = $6 OR c.id > $6) AND c.id = ANY (ARRAY[i.id])
+    WHERE c.id = ANY (ARRAY[i.id])
         AND c.state = 'ready' AND c.attempt = i.attempt - 1 AND (c.tool = i.tool) IS TRUE AND (c.consumer = i.consumer) IS TRUE
         AND c.backlog_at IS NULL AND (i.at_once OR c.published_at < t.now - interval '1 s')
 ), published AS (
     UPDATE calls c SET published_at = clock_timestamp()
     FROM found f
-    WHERE (c.id = $6 OR c.id > $6) AND c.id = ANY (ARRAY[f.id]) AND f.is_old AND c.state = 'ready' AND c.backlog_at IS NULL
+    WHERE c.id = ANY (ARRAY[f.id]) AND f.is_old AND c.state = 'ready' AND c.backlog_at IS NULL
 )
 SELECT id AS "id!", attempt AS "attempt!" FROM found

@@ -2,11 +2,11 @@
 -- a consumer waits in the backlog, and need not be looked at before its deadline; one that its client serves ($29) waits for that. A refused one does not hold its key; it is
 -- on record once for each content, and not at all if the same submission was accepted before. A call has a key, repeats another one, or
 -- is of a task: at most one of these, so that none takes a place that it does not need in the end. A redrive needs the call that it
--- repeats: nothing of a call that was erased, or is about to be, may come back.
+-- repeats: nothing of a call that was erased, or is about to be, may come back. OFFSET 0 makes each lookup one through its index.
 WITH i AS MATERIALIZED (
     SELECT i.*
     FROM UNNEST(
-        $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
+        (SELECT $2::uuid[]), $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
         $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
         $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[], $25::text[],
         $26::text[], $27::text[], $28::text[]
@@ -15,10 +15,12 @@ WITH i AS MATERIALIZED (
             class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer, undeclared, help,
             submitted_by)
     WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
-            SELECT FROM call_keys k
-            JOIN calls c ON c.id = k.call_id
-            WHERE k.tenant = i.tenant AND k.key = i.key AND k.refused = '00000000-0000-0000-0000-000000000000'
-                AND c.content = i.content))
+            SELECT FROM (
+                SELECT call_id FROM call_keys
+                WHERE tenant = i.tenant AND key = i.key AND refused = '00000000-0000-0000-0000-000000000000' OFFSET 0
+            ) k
+            CROSS JOIN LATERAL (SELECT content FROM calls WHERE id = k.call_id OFFSET 0) c
+            WHERE c.content = i.content))
         AND (i.redrive_of IS NULL OR (
             SELECT o.id FROM calls o
             WHERE o.id = i.redrive_of AND (

@@ -3,10 +3,10 @@
 WITH changed AS (
     UPDATE calls c
     SET state = 'succeeded', wake_at = NULL, backlog_at = NULL, finished_at = t.now
-    FROM UNNEST($1::uuid[], $2::int[], $3::text[], $4::uuid[], $5::bigint[], $6::text[])
+    FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::text[], $4::uuid[], $5::bigint[], $6::text[])
             AS i (id, was_attempt, was_worker, was_claim, duration_ms, output),
         (SELECT clock_timestamp() AS now) t
-    WHERE (c.id = $7 OR c.id > $7) AND c.id = ANY (ARRAY[i.id])
+    WHERE c.id = ANY (ARRAY[i.id])
         AND c.state = 'running' AND c.attempt = i.was_attempt AND c.worker = i.was_worker AND c.claim_id = i.was_claim
     RETURNING
         c.id, c.attempt, c.tool, c.tenant, c.traceparent, c.notify, c.worker, c.claim_id, c.submitted_at, c.task_id, c.started_at,

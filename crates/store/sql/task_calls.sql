@@ -7,7 +7,8 @@ SELECT
     c.submitted_by, c.deadline_at, c.cancel_requested, c.publish_no,
     h.arguments::text AS "arguments!", h.details::text AS details,
     h.last_worker, h.repairs::text AS repairs, c.undeclared::text AS undeclared, c.help::text AS help,
-    h.task, h.turn, h.call_index, h.waits_for, h.waits_since
+    h.task, h.turn, h.call_index, h.waits_for, h.waits_since,
+    (SELECT l.call_id FROM late_reports l WHERE l.call_id = h.call LIMIT 1) IS NOT NULL AS "late!"
 FROM task_calls o
 CROSS JOIN LATERAL (SELECT * FROM call_history s WHERE s.call = o.call_id LIMIT 1) h
 CROSS JOIN LATERAL (SELECT * FROM calls s WHERE s.id = o.call_id LIMIT 1) c

@@ -1,7 +1,5 @@
 //! Values as columns hold them.
 
-use uuid::Uuid;
-
 /// Postgres's `text` cannot hold U+0000; everything else is kept.
 pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
@@ -41,10 +39,4 @@ pub(crate) fn column<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> T) -> Vec
 pub(crate) fn sparse<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> Option<T>) -> Vec<Option<T>> {
     let column = column(rows, field);
     if column.iter().any(Option::is_some) { column } else { Vec::new() }
-}
-
-/// The least of the ids of a statement. Postgres leaves out the partitions below it before it begins; without it, it prepares each of
-/// them for each statement (measured with 14 partitions: 0.18 ms instead of 0.13 ms to claim a call).
-pub(crate) fn lowest(ids: &[Uuid]) -> Uuid {
-    ids.iter().min().copied().unwrap_or_default()
 }

@@ -302,6 +302,11 @@ pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> 
 /// leases). Nor are rows collected first that an index holds in order: with the statistics of an hour ago, taking 1,000 calls of
 /// a backlog of 200,000 read and sorted all of them (measured: 0.5 s instead of 0.02 s).
 ///
+/// Postgres plans a statement again for each execution while it takes plans with known values for cheaper, which it does on
+/// partitioned tables: planning was 2.1 of the 4.9 ms that a lone call took. So what is executed for each call has its ids
+/// within `(SELECT $1)`, where the planner does not see them: a plan with them looks no better than one without, and is made
+/// once. Only statements that find their rows by key may do so, because such a plan lives through what the tables become.
+///
 /// Audit: a filter that is not set must not spoil the plan of those that are, so each question is planned with its
 /// values.
 fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
+use redial_queue::QueueError;
 use redial_records::Effect;
 use redial_store::StoreError;
 use redial_views::call_view;
@@ -64,7 +65,7 @@ async fn notify_submitters(context: &Context, calls: &[CallId]) {
 
 async fn try_notify_submitters(context: &Context, calls: &[CallId]) -> Result<(), StoreError> {
     for group in context.store.groups_in_order(calls).await? {
-        for record in context.store.records_of(&group).await? {
+        for record in context.store.records_of_ended(&group).await? {
             let tenant = record.tenant.clone();
             notify_submitter(context, &tenant, &call_view(record, Language::default())).await;
         }
@@ -73,7 +74,10 @@ async fn try_notify_submitters(context: &Context, calls: &[CallId]) -> Result<()
 }
 
 async fn notify_submitter(context: &Context, tenant: &str, view: &CallView) {
-    if let Err(error) = context.queue.publish(&subjects::call_events(tenant, view.call), view).await {
+    let published = context.queue.publish(&subjects::call_events(tenant, view.call), view).await;
+    if let Err(error @ QueueError::TooLarge { .. }) = published {
+        tracing::debug!(%error, call = %view.call, "Told nobody of the end of a call, which is too large for a message; its submitter asks again");
+    } else if let Err(error) = published {
         tracing::warn!(%error, call = %view.call, "Failed to publish the end of a call; its submitter asks again");
     }
 }

@@ -47,7 +47,27 @@ pub(super) struct RawRecord {
     pub(super) call_index: Option<i32>,
     pub(super) waits_for: Option<String>,
     pub(super) waits_since: Option<Time>,
+    pub(super) late: bool,
 }
+
+/// An attempt as its queries return it.
+struct RawAttempt {
+    call: Uuid,
+    attempt: i32,
+    worker: String,
+    started_at: Time,
+    ended_at: Option<Time>,
+    duration_ms: Option<i64>,
+    outcome: String,
+    class: Option<String>,
+    message: Option<String>,
+    retry_at: Option<Time>,
+    details: Option<String>,
+    output: Option<String>,
+}
+
+/// By their calls.
+type Attempts = HashMap<Uuid, Vec<AttemptRecord>>;
 
 /// The retry of a call that waits for a token or for its time.
 struct HeldRetry {
@@ -83,6 +103,23 @@ impl Store {
         self.records(self.with_whole_turns(heads).await?).await
     }
 
+    /// The same of calls that have ended, in a fraction of the time; others are left out.
+    pub async fn records_of_ended(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let heads = self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file_as!(RawRecord, "sql/ended_records.sql", &ids).fetch_all(&mut *db).await?;
+            Ok(db.done(done))
+        });
+        let attempts = self.run_again(|| async {
+            let mut db = self.checkout().await?;
+            let done = sqlx::query_file_as!(RawAttempt, "sql/ended_attempts.sql", &ids).fetch_all(&mut *db).await?;
+            Ok(db.done(done))
+        });
+        let (heads, attempts) = tokio::try_join!(heads, attempts)?;
+        self.with_attempts(self.with_whole_turns(heads).await?, by_call(attempts)?).await
+    }
+
     /// Puts together what models were asked.
     async fn with_whole_turns(&self, mut heads: Vec<RawRecord>) -> Result<Vec<RawRecord>, StoreError> {
         let turns: Vec<(usize, AskedTurn)> =
@@ -110,8 +147,13 @@ impl Store {
             return Ok(Vec::new());
         }
         let ids: Vec<Uuid> = heads.iter().map(|head| head.call).collect();
-        let mut attempts = self.attempts(&ids).await?;
-        let mut late = self.late_reports(&ids).await?;
+        let attempts = self.attempts(&ids).await?;
+        self.with_attempts(heads, attempts).await
+    }
+
+    async fn with_attempts(&self, heads: Vec<RawRecord>, mut attempts: Attempts) -> Result<Vec<CallAudit>, StoreError> {
+        let late: Vec<Uuid> = heads.iter().filter(|head| head.late).map(|head| head.call).collect();
+        let mut late = self.late_reports(&late).await?;
         let may_be_held = |head: &&RawRecord| {
             head.waits_for.as_deref() == Some(WaitReason::Retries.as_str())
                 || head.state == CallState::RetryWait.as_str()
@@ -153,11 +195,12 @@ impl Store {
         Ok(held.into_iter().map(|one| (one.call, one)).collect())
     }
 
-    async fn attempts(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<AttemptRecord>>, StoreError> {
+    async fn attempts(&self, ids: &[Uuid]) -> Result<Attempts, StoreError> {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let done = sqlx::query!(
+                let done = sqlx::query_as!(
+                    RawAttempt,
                     r#"SELECT call AS "call!", attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!",
                               ended_at, duration_ms, outcome AS "outcome!", class, message, retry_at, details::text,
                               output::text
@@ -169,26 +212,13 @@ impl Store {
                 Ok(db.done(done))
             })
             .await?;
-        let mut attempts = HashMap::<Uuid, Vec<AttemptRecord>>::new();
-        for row in rows {
-            attempts.entry(row.call).or_default().push(AttemptRecord {
-                attempt: row.attempt,
-                worker: row.worker,
-                started_at: row.started_at,
-                ended_at: row.ended_at,
-                duration_ms: row.duration_ms,
-                outcome: row.outcome,
-                class: row.class,
-                message: row.message,
-                retry_at: row.retry_at,
-                details: row.details.map(raw).transpose()?,
-                output: row.output.map(raw).transpose()?,
-            });
-        }
-        Ok(attempts)
+        by_call(rows)
     }
 
     async fn late_reports(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<LateRecord>>, StoreError> {
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
@@ -213,6 +243,26 @@ impl Store {
         }
         Ok(late)
     }
+}
+
+fn by_call(rows: Vec<RawAttempt>) -> Result<Attempts, StoreError> {
+    let mut attempts = Attempts::new();
+    for row in rows {
+        attempts.entry(row.call).or_default().push(AttemptRecord {
+            attempt: row.attempt,
+            worker: row.worker,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+            duration_ms: row.duration_ms,
+            outcome: row.outcome,
+            class: row.class,
+            message: row.message,
+            retry_at: row.retry_at,
+            details: row.details.map(raw).transpose()?,
+            output: row.output.map(raw).transpose()?,
+        });
+    }
+    Ok(attempts)
 }
 
 impl RawRecord {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     StoreError,
-    columns::{bigint, clean, column, int, json_list, lowest, sparse},
+    columns::{bigint, clean, column, int, json_list, sparse},
     connect::Store,
 };
 
@@ -67,7 +67,6 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
         &sparse(&rows, |row| row.retry_at) as &[Option<Time>],
         &sparse(&rows, Row::output) as &[Option<&str>],
         &sparse(&rows, |row| row.answered_by) as &[Option<&str>],
-        lowest(&ids),
     )
     .fetch_all(db)
     .await

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, column, int, lowest, uint},
+    columns::{bigint, column, int, uint},
     connect::Store,
 };
 
@@ -151,14 +151,9 @@ impl Store {
         let ids: Vec<Uuid> = column(&sorted, |job| job.job.call.0);
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let done = sqlx::query_file!(
-                "sql/requeue_jobs.sql",
-                &ids,
-                &column(&sorted, |job| int(job.publish_no)),
-                lowest(&ids),
-            )
-            .execute(&mut *db)
-            .await?;
+            let done = sqlx::query_file!("sql/requeue_jobs.sql", &ids, &column(&sorted, |job| int(job.publish_no)),)
+                .execute(&mut *db)
+                .await?;
             Ok(db.done(done.rows_affected()))
         })
         .await

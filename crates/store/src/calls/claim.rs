@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, int, lowest, uint},
+    columns::{bigint, int, uint},
     connect::Store,
 };
 
@@ -89,7 +89,6 @@ impl Store {
                     &workers as &[&str],
                     lease_ms,
                     &tools as &[&str],
-                    lowest(&ids),
                     MAX_INLINE,
                 )
                 .fetch_all(&mut *db)

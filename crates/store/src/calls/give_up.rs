@@ -3,11 +3,7 @@
 use redial_proto::{GrantRef, WorkerId};
 use uuid::Uuid;
 
-use crate::{
-    StoreError,
-    columns::{int, lowest},
-    connect::Store,
-};
+use crate::{StoreError, columns::int, connect::Store};
 
 impl Store {
     /// Marks calls that are still ready, so that these claims for them come too late. Running calls stay as they are, and
@@ -20,7 +16,7 @@ impl Store {
         let claim_ids: Vec<Uuid> = sorted.iter().map(|claim| claim.claim.0).collect();
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            sqlx::query_file!("sql/give_up.sql", &ids, &attempts, &claim_ids, worker.as_str(), lowest(&ids))
+            sqlx::query_file!("sql/give_up.sql", &ids, &attempts, &claim_ids, worker.as_str())
                 .execute(&mut *db)
                 .await?;
             db.done(());

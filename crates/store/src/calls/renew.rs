@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{bigint, int, lowest, uint},
+    columns::{bigint, int, uint},
     connect::Store,
 };
 
@@ -28,15 +28,8 @@ impl Store {
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;
-                let renewed = sqlx::query_file!(
-                    "sql/renew.sql",
-                    &ids,
-                    &attempts,
-                    worker.as_str(),
-                    bigint(lease_ms),
-                    after,
-                    lowest(&ids)
-                );
+                let renewed =
+                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after,);
                 let renewed = renewed.fetch_all(&mut *db).await?;
                 Ok(db.done(renewed))
             })

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     StoreError,
-    columns::{int, lowest, uint},
+    columns::{int, uint},
     connect::Store,
 };
 
@@ -46,7 +46,6 @@ impl Store {
                     &tools as &[&str],
                     &consumers as &[&str],
                     &at_once,
-                    lowest(&ids),
                 )
                 .fetch_all(&mut *db)
                 .await?;

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::facts::RawFacts;
-use crate::columns::{bigint, column, int, lowest, sparse};
+use crate::columns::{bigint, column, int, sparse};
 
 /// A running attempt that ends its call as succeeded, whatever else is on record of the call.
 pub(super) struct Success<'a> {
@@ -63,7 +63,6 @@ pub(super) async fn succeed(db: &mut PgConnection, successes: &[Success<'_>]) ->
         &column(&rows, |row| row.claim.0),
         &sparse(&rows, |row| row.duration_ms.map(bigint)) as &[Option<i64>],
         &column(&rows, |row| row.output) as &[&str],
-        lowest(&ids),
     )
     .fetch_all(db)
     .await

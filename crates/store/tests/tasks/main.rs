@@ -12,6 +12,7 @@ mod inbox;
 mod naming;
 mod pages;
 mod partitions;
+mod planning;
 mod reading;
 mod reporting;
 mod retention;
