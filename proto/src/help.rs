@@ -69,6 +69,8 @@ pub enum Limited {
     Levels,
     /// Repairs of one call.
     Repairs,
+    /// Values, in each other or side by side.
+    Values,
 }
 
 impl Help {

@@ -38,6 +38,8 @@ pub const MAX_METADATA: usize = 16;
 pub const MAX_METADATA_KEY: usize = 64;
 /// Characters of a value of the metadata.
 pub const MAX_METADATA_VALUE: usize = 512;
+/// Values in the arguments of a call, as [`json_values`] counts them: each may take 200 bytes of memory while they are checked.
+pub const MAX_VALUES: usize = 500_000;
 /// Message of an error that is stored and shown.
 pub const MAX_ERROR_MESSAGE: usize = 4096;
 /// Details of an error that are stored and shown.
@@ -59,21 +61,36 @@ pub fn check_time(name: &str, time: Option<DateTime<Utc>>) -> Result<(), String>
 /// How deep valid JSON nests. Takes linear time and a constant amount of stack.
 pub fn json_depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in json.bytes() {
+    for byte in structure(json) {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
+            b'[' | b'{' => {
                 depth += 1;
                 deepest = deepest.max(depth);
             }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
     }
     deepest
+}
+
+/// About how many values valid JSON holds, and not fewer: one, one more for each comma, and one for each object and array.
+pub fn json_values(json: &str) -> usize {
+    1 + structure(json).filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+}
+
+/// The bytes of JSON outside of its strings.
+fn structure(json: &str) -> impl Iterator<Item = u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    json.bytes().filter(move |byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ => return !in_string,
+        }
+        false
+    })
 }
 
 /// The start of a text, at most `max` bytes, cut between characters; marks the cut.
@@ -95,6 +112,12 @@ mod tests {
         assert_eq!(json_depth("1"), 0);
         assert_eq!(json_depth(r#"{"a":[1,{"b":"[[[\"{{"}]}"#), 3);
         assert_eq!(json_depth(&"[".repeat(100_000)), 100_000);
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_strings() {
+        let count = |json| json_values(json);
+        assert_eq!((count("1"), count("[]"), count("[1,2]"), count(r#"{"a":[1,",[{\",["]}"#)), (1, 2, 3, 4));
     }
 
     #[test]

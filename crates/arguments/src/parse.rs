@@ -7,7 +7,7 @@ use std::fmt;
 
 use redial_proto::{
     Advice, Language, Limited,
-    limits::{self, MAX_DEPTH, MAX_PAYLOAD},
+    limits::{self, MAX_DEPTH, MAX_PAYLOAD, MAX_VALUES},
 };
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -54,7 +54,7 @@ fn offset(raw: &str, line: usize, column: usize) -> usize {
     (start + column.saturating_sub(1)).min(raw.len())
 }
 
-/// Refuses text that is too long or empty, before it is parsed.
+/// Refuses text that is too long, holds too much or is empty, before it is parsed.
 pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     let bytes = raw.len();
     if bytes > MAX_PAYLOAD {
@@ -65,6 +65,17 @@ pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
             format!("参数有 {bytes} 字节，超出 {over} 字节；最多允许 {MAX_PAYLOAD} 字节"),
         );
         let advice = Advice::over(Limited::Bytes, MAX_PAYLOAD, bytes);
+        return Err(Refusal::malformed(message, advice).quoting(raw, None, language));
+    }
+    // Fewer bytes hold fewer values.
+    let values = if bytes > MAX_VALUES { limits::json_values(raw) } else { 0 };
+    if values > MAX_VALUES {
+        let message = pick(
+            language,
+            format!("the arguments hold about {values} values; at most {MAX_VALUES} are allowed"),
+            format!("参数约有 {values} 个值；最多允许 {MAX_VALUES} 个值"),
+        );
+        let advice = Advice::over(Limited::Values, MAX_VALUES, values);
         return Err(Refusal::malformed(message, advice).quoting(raw, None, language));
     }
     if raw.trim().is_empty() {

@@ -36,6 +36,8 @@ pub(crate) enum NotTogether {
     Missing,
     /// It has so many bytes.
     TooLarge(usize),
+    /// There was no place to wait for its memory.
+    NoPlace(ApiError),
     Store(StoreError),
 }
 
@@ -50,6 +52,7 @@ impl NotTogether {
             Self::TooLarge(bytes) => {
                 ApiError::new(Code::TooLarge, format!("the message has {bytes} bytes; allowed: {MAX_BODY}"))
             }
+            Self::NoPlace(error) => error.clone(),
             Self::Store(error) => store_failed(error),
         }
     }
@@ -60,7 +63,7 @@ pub(crate) async fn assembled(
     context: &Context,
     owner: &str,
     payload: Payload,
-) -> Result<(Bytes, OwnedSemaphorePermit), NotTogether> {
+) -> Result<(Bytes, Option<OwnedSemaphorePermit>), NotTogether> {
     let store = &context.store;
     if payload.pieces > MAX_PIECES {
         return Err(NotTogether::Missing);
@@ -69,7 +72,7 @@ pub(crate) async fn assembled(
     if bytes > MAX_BODY {
         return Err(NotTogether::TooLarge(bytes));
     }
-    let memory = context.bodies.memory(bytes).await.ok_or(NotTogether::Missing)?;
+    let memory = context.bodies.memory(owner, bytes).await.map_err(NotTogether::NoPlace)?;
     let body = store.payload(owner, payload).await.map_err(NotTogether::Store)?.ok_or(NotTogether::Missing)?;
     Ok((body.into(), memory))
 }

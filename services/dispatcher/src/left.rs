@@ -15,33 +15,50 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// Messages of one worker identity in an hour. The stream keeps room for 500,000 that are not answered, for all of them together, and
 /// that a message is of a newer version is only its sender's word.
 const MOST: u32 = 10_000;
+/// Bytes of them, of the 1 GiB that the stream has for all identities.
+const MOST_BYTES: usize = 32 << 20;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How many messages of each identity were left in the last hour.
+/// How much of each identity was left in the last hour.
 #[derive(Default)]
-pub(crate) struct Left(Mutex<HashMap<WorkerIdentity, (Instant, u32)>>);
+pub(crate) struct Left(Mutex<HashMap<WorkerIdentity, Count>>);
+
+#[derive(Clone, Copy)]
+struct Count {
+    since: Instant,
+    messages: u32,
+    bytes: usize,
+}
+
+impl Count {
+    const fn has_room(&self) -> bool {
+        self.messages < MOST && self.bytes < MOST_BYTES
+    }
+}
 
 impl Left {
     /// Whether more messages of this sender may be left. What cannot be read of the others is wrong.
     pub(crate) fn has_room(&self, subject: &str) -> bool {
         let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = results_identity(subject).and_then(|identity| left.get(&identity).copied());
-        count.is_none_or(|(since, messages)| messages < MOST || since.elapsed() >= HOUR)
+        count.is_none_or(|count| count.has_room() || count.since.elapsed() >= HOUR)
     }
 
     /// Leaves a message.
     pub(crate) async fn leave(&self, delivery: &Delivery) {
         if delivery.delivered <= 1 {
-            self.count(delivery.subject());
+            self.count(delivery.subject(), delivery.payload.len());
         }
         delivery.nak(pause(delivery.delivered)).await;
     }
 
-    fn count(&self, subject: &str) {
+    fn count(&self, subject: &str, bytes: usize) {
         let Some(identity) = results_identity(subject) else { return };
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain(|_, (since, _)| since.elapsed() < HOUR);
-        left.entry(identity).or_insert((Instant::now(), 0)).1 += 1;
+        left.retain(|_, count| count.since.elapsed() < HOUR);
+        let count = left.entry(identity).or_insert_with(|| Count { since: Instant::now(), messages: 0, bytes: 0 });
+        count.messages += 1;
+        count.bytes += bytes;
     }
 }
 
@@ -61,10 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn one_identity_leaves_so_many_messages_in_an_hour() {
+    fn one_identity_leaves_so_many_messages_and_bytes_in_an_hour() {
         let left = Left::default();
-        (0..MOST).for_each(|_| left.count("redial.results.tools"));
+        (0..MOST).for_each(|_| left.count("redial.results.tools", 100));
         assert!(!left.has_room("redial.results.tools"));
         assert!(left.has_room("redial.results.others"));
+        let large = (0..MOST)
+            .take_while(|_| left.has_room("redial.results.others"))
+            .map(|_| left.count("redial.results.others", 1 << 20));
+        assert_eq!(large.count(), 32);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
             Ok((body, memory)) => {
                 // Whoever gets no answer sends all of it again.
                 apart::forget(&context, &owner, payload).await;
-                (request.payload, request.held) = (body, Some(memory));
+                (request.payload, request.held) = (body, memory);
                 if let Err(refused) = serve::add(&waiting, request) {
                     serve::refuse(&refused).await;
                 }
@@ -69,7 +69,7 @@ pub(crate) async fn of_worker(
         ApiError::new(Code::WrongState, message)
     };
     let bytes = context.store.arguments_bytes(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
-    let _memory = context.bodies.memory(bytes).await;
+    let _memory = context.bodies.memory(&owner, bytes).await?;
     let arguments = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
     let arguments = arguments.map_err(|why| not_together(grant, why))?;
     let opened = apart::in_pieces(&context, &owner, &arguments).await?;
@@ -126,6 +126,9 @@ fn check(payload: Payload, piece: u32, text: &str) -> Result<(), ApiError> {
     }
     if text.is_empty() || text.len() > MAX_PIECE {
         return wrong(format!("text has {} bytes; allowed: 1 to {MAX_PIECE}", text.len()));
+    }
+    if text.contains('\0') {
+        return wrong("text contains U+0000, which JSON writes as \\u0000".to_owned());
     }
     Ok(())
 }

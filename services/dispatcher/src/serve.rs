@@ -77,8 +77,8 @@ pub(crate) async fn feed(
 
 /// Senders are tenants, and worker identities.
 fn sender(request: &Request) -> String {
-    let tenant = subjects::caller(request.subject()).map(|caller| caller.tenant.to_string());
-    let identity = || subjects::worker_caller(request.subject()).map(|worker| worker.identity.to_string());
+    let tenant = subjects::caller(request.subject()).map(|caller| format!("tenant {}", caller.tenant));
+    let identity = || subjects::worker_caller(request.subject()).map(|caller| apart::of_worker(&caller.identity));
     tenant.or_else(identity).unwrap_or_default()
 }
 

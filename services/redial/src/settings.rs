@@ -199,9 +199,10 @@ impl Settings {
             text.parse().ok().filter(|replicas| DispatcherConfig::NATS_REPLICAS.contains(replicas))
         });
         config.nats_replicas = problems.keep(replicas).flatten();
-        let most = self.parse("max_payload", flags.max_payload.as_ref(), "64KiB to 16MiB", |text| {
-            bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
-        });
+        let most =
+            self.parse("max_payload", flags.max_payload.as_ref(), "64KiB to 16MiB, with the unit KiB or MiB", |text| {
+                bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
+            });
         config.max_payload = problems.keep(most).flatten().unwrap_or(config.max_payload);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));

@@ -63,9 +63,11 @@ fn of_limit(limit: OverLimit, language: Language) -> (String, String) {
         (Language::En, Limited::Bytes) => " bytes",
         (Language::En, Limited::Levels) => " levels of nesting",
         (Language::En, Limited::Repairs) => " repairs",
+        (Language::En, Limited::Values) => " values",
         (Language::Zh, Limited::Bytes) => " 字节",
         (Language::Zh, Limited::Levels) => " 层嵌套",
         (Language::Zh, Limited::Repairs) => " 处修复",
+        (Language::Zh, Limited::Values) => " 个值",
     };
     (format!("{allowed}{unit}"), over.to_string())
 }

@@ -27,7 +27,9 @@ use self::decode::{Decoded, Entry, Reported, ResultMessage, decode};
 use crate::{
     apart::{self, NotTogether},
     context::Context,
-    effects, transitions,
+    effects,
+    fair_queue::FairQueue,
+    transitions,
     wait::until,
 };
 
@@ -35,38 +37,67 @@ use crate::{
 const BATCH: usize = 64;
 /// Batches stored at once.
 const CONCURRENT_BATCHES: usize = 3;
+/// Reports whose bodies are in pieces that are worked on at once.
+const LARGE: usize = 2;
+/// Too many of a sender wait; they are delivered again after this.
+const LATER: Duration = Duration::from_secs(5);
 /// Waits before a batch that could not be stored is tried again.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loops: Loops) {
     let mut deliveries = context.queue.results();
     let free = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
+    let large = Arc::<Large>::default();
+    for _ in 0..LARGE {
+        let (context, shutdown, large) = (context.clone(), shutdown.clone(), large.clone());
+        loops.spawn("ingest large reports", ingest_large(context, shutdown, large));
+    }
     while let Ok(permit) = free.clone().acquire_owned().await {
         let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await else { break };
-        let (context, shutdown) = (context.clone(), shutdown.clone());
+        let (context, shutdown, large) = (context.clone(), shutdown.clone(), large.clone());
         loops.spawn("ingest reports", async move {
-            ingest(&context, &shutdown, batch).await;
+            ingest(&context, &shutdown, &large, batch).await;
             drop(permit);
         });
+    }
+    for delivery in large.close(Duration::ZERO).await {
+        delivery.nak(Duration::ZERO).await;
     }
     deliveries.end().await;
 }
 
+/// Messages whose bodies are in pieces. Those of each worker identity have their turns, and no others wait behind them.
+type Large = FairQueue<Delivery>;
+
+async fn ingest_large(context: Arc<Context>, shutdown: CancellationToken, large: Arc<Large>) {
+    while let Some(Some(deliveries)) = until(&shutdown, large.take(1)).await {
+        for delivery in deliveries {
+            ingest_apart(&context, &shutdown, delivery).await;
+        }
+    }
+}
+
 /// Stores a batch of messages and answers them. A batch that could not be stored before the shutdown goes back to the
 /// stream: other dispatchers get it at once.
-async fn ingest(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) {
+async fn ingest(context: &Context, shutdown: &CancellationToken, large: &Large, batch: Vec<Delivery>) {
     let (apart, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(|delivery| delivery.apart.is_some());
-    if !batch.is_empty() {
-        ingest_messages(context, shutdown, batch).await;
-    }
-    // One by one, because each is large.
     for delivery in apart {
-        ingest_apart(context, shutdown, delivery).await;
+        let sender = apart::owner(delivery.subject()).unwrap_or_default();
+        if let Err(delivery) = large.add(&sender, delivery, 0) {
+            delivery.nak(LATER).await;
+        }
+    }
+    if let Some(decoded) = ingest_messages(context, shutdown, &batch).await {
+        for (message, delivery) in batch.iter().enumerate() {
+            if decoded.is_left(message) { context.left.leave(delivery).await } else { delivery.ack().await }
+        }
+        notify_workers(context, &decoded.reports).await;
     }
 }
 
 /// Puts a message together and ingests it, then drops its pieces: should this process die before, another one gets the message and
-/// needs them. If they are not there, its worker sends it again, in new ones, because it does not hear of it.
+/// needs them. If they are not there, or only a newer version can read it, its worker sends it again, in new ones, because it does not
+/// hear of it: one body is read once, however many messages refer to it.
 async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut delivery: Delivery) {
     let apart = delivery.apart.take();
     let Some((payload, owner)) = apart.zip(apart::owner(delivery.subject())) else { return delivery.term().await };
@@ -79,7 +110,10 @@ async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut deliv
     match until_stored(shutdown, together).await {
         Some(Ok((body, _memory))) => {
             delivery.payload = body;
-            if ingest_messages(context, shutdown, vec![delivery]).await {
+            let batch = [delivery];
+            if let Some(decoded) = ingest_messages(context, shutdown, &batch).await {
+                batch[0].ack().await;
+                notify_workers(context, &decoded.reports).await;
                 apart::forget(context, &owner, payload).await;
             }
         }
@@ -92,20 +126,22 @@ async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut deliv
     }
 }
 
-/// Whether all of them are done with: stored, or kept as dead letters.
-async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: Vec<Delivery>) -> bool {
-    let Some(decoded) = until_all_stored(context, shutdown, &batch).await else {
-        for delivery in &batch {
-            delivery.nak(Duration::ZERO).await;
-        }
-        return false;
-    };
-    decoded.tell_left(&batch);
-    for (message, delivery) in batch.iter().enumerate() {
-        if decoded.is_left(message) { context.left.leave(delivery).await } else { delivery.ack().await }
+/// What they hold, which is on record then, or kept as dead letters, but for what is left to a newer version. `None` if the shutdown
+/// came first: then they went back.
+async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
+    if batch.is_empty() {
+        return None;
     }
-    notify_workers(context, &decoded.reports).await;
-    decoded.left_none()
+    let decoded = until_all_stored(context, shutdown, batch).await;
+    match &decoded {
+        Some(decoded) => decoded.tell_left(batch),
+        None => {
+            for delivery in batch {
+                delivery.nak(Duration::ZERO).await;
+            }
+        }
+    }
+    decoded
 }
 
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message

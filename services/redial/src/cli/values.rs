@@ -17,7 +17,10 @@ const TIMES: &str = "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z";
 pub(crate) fn memory_size(text: &str) -> Result<String, String> {
     let number = ["kB", "MB", "GB"].iter().find_map(|unit| text.strip_suffix(unit));
     let is_number = |number: &&str| number.parse::<u32>().is_ok_and(|number| number > 0);
-    number.filter(is_number).map(|_| text.to_owned()).ok_or_else(|| "expected a number with kB, MB or GB".to_owned())
+    number
+        .filter(is_number)
+        .map(|_| text.to_owned())
+        .ok_or_else(|| "expected a number with the unit kB, MB or GB, as Postgres has them".to_owned())
 }
 
 /// A state of a call.

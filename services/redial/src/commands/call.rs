@@ -1,6 +1,10 @@
 //! `redial call`: submits one tool call with the request that any client sends.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
@@ -21,8 +25,9 @@ use crate::{
 
 /// What to do about a tool that is declared, and not known.
 const READ_AT_START: &str = "a worker reads its tools.toml only when it starts: restart it (or `redial dev`) if the tool was declared since then";
-/// Events can get lost; the call is read again after this.
-const READ_AGAIN: Duration = Duration::from_secs(2);
+/// Events can get lost, and a large result has none; the call is read again after an eighth of the time that it was waited for,
+/// within these bounds.
+const READ_AGAIN: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(2);
 
 pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<ExitCode> {
     let wait_for_end = args.wait;
@@ -77,7 +82,8 @@ fn submission(args: CallArgs) -> anyhow::Result<Submission> {
 async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Result<ExitCode> {
     let interrupted = connect::shutdown()?;
     let mut events = queue.subscribe(&subjects::call_events(queue.tenant().as_str(), call)).await?;
-    let (mut last, mut unanswered, mut looks) = (None, false, 0_u32);
+    let began = Instant::now();
+    let (mut last, mut unanswered) = (None, false);
     loop {
         let view = match queue
             .ask::<_, CallView>(
@@ -105,8 +111,7 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
             if view.state.is_terminal() {
                 return print(settings, &view);
             }
-            print_progress(&view, &mut last, looks);
-            looks += 1;
+            print_progress(&view, &mut last, began.elapsed());
         }
         tokio::select! {
             event = events.next() => {
@@ -114,7 +119,7 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
                     return print(settings, &view);
                 }
             }
-            () = tokio::time::sleep(READ_AGAIN) => {}
+            () = tokio::time::sleep((began.elapsed() / 8).clamp(*READ_AGAIN.start(), *READ_AGAIN.end())) => {}
             () = interrupted.cancelled() => {
                 output::note(format!("the call continues: redial show {call}"));
                 return Ok(ExitCode::from(130));
@@ -126,10 +131,10 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
 /// What was printed last: the same is not printed twice.
 type Progress = (CallState, u32, Option<WaitReason>);
 
-/// `looks` is how often the call was looked at before.
-fn print_progress(view: &CallView, last: &mut Option<Progress>, looks: u32) {
-    if looks == 0 && view.state == CallState::Running {
-        // Most calls end before the next look.
+/// `waited`: for how long it was waited.
+fn print_progress(view: &CallView, last: &mut Option<Progress>, waited: Duration) {
+    if waited < *READ_AGAIN.end() && view.state == CallState::Running {
+        // Most calls end soon.
         return;
     }
     let now = Utc::now();

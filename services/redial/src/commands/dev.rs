@@ -213,17 +213,24 @@ impl Stack<'_> {
             stop.cancelled().await;
             return Ok(());
         }
-        let mut config = self.settings.gateway(&self.args.gateway, self.queue(), self.postgres.url().to_owned())?;
-        config.access = self.settings.access(&self.args.access);
-        if config.listen.ip().is_loopback() {
-            config.without_token = Some((self.settings.tenant()?, self.settings.user()?));
-        }
+        let mut config = self.gateway_config()?;
         let is_taken = std::net::TcpListener::bind(config.listen).is_err();
-        if is_taken && !self.settings.listen_is_set(&self.args.gateway) {
+        if is_taken && !self.settings.is_set("listen", self.args.gateway.listen.as_ref()) {
             // Of another redial dev, most likely.
             config.listen.set_port(0);
         }
         Ok(redial_gateway::run(config, stop.clone(), |address| ready(Some(address))).await?)
+    }
+
+    /// On loopback requests need no token, unless a setting says so.
+    fn gateway_config(&self) -> anyhow::Result<redial_gateway::GatewayConfig> {
+        let flags = &self.args.gateway;
+        let mut config = self.settings.gateway(flags, self.queue(), self.postgres.url().to_owned())?;
+        config.access = self.settings.access(&self.args.access);
+        if config.listen.ip().is_loopback() && !self.settings.is_set("without_token", flags.without_token.as_ref()) {
+            config.without_token = Some((self.settings.tenant()?, self.settings.user()?));
+        }
+        Ok(config)
     }
 
     async fn dispatcher(&self, stop: &CancellationToken, ready: impl FnOnce()) -> anyhow::Result<()> {
@@ -236,13 +243,13 @@ impl Stack<'_> {
         let mut config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
         config.access = self.settings.access(&self.args.access);
         // Whoever develops tools changes them all the time; the dispatcher's log says what it accepted.
-        config.accept_tools = true;
+        config.accept_tools |= !self.settings.is_set("accept_tools", self.args.dispatcher.accept_tools.as_ref());
         config.webhook_key = Some(self.webhook_key()?);
         Ok(redial_dispatcher::run(config, stop.clone(), ready).await?)
     }
 
     async fn worker(&self, stop: &CancellationToken, http: Option<SocketAddr>) -> anyhow::Result<()> {
-        let is_set = self.settings.listen_is_set(&self.args.gateway);
+        let is_set = self.settings.is_set("listen", self.args.gateway.listen.as_ref());
         let taken = http
             .filter(|http| !is_set && *http != redial_gateway::GatewayConfig::LISTEN)
             .map(|_| redial_gateway::GatewayConfig::LISTEN);
@@ -252,6 +259,7 @@ impl Stack<'_> {
             nats_url: self.nats.url().to_owned(),
             database_url: self.postgres.url().to_owned(),
             http_url: http.map(|address| format!("http://{address}")),
+            needs_token: self.gateway_config()?.without_token.is_none(),
             taken,
             folder: self.args.folder.clone(),
             log: self.args.folder.join(LOG),

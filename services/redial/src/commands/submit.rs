@@ -66,7 +66,7 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
 }
 
 /// A line's number, and what is wrong with the line.
-type Checked = (u64, Option<String>);
+type Checked = (u64, Option<ApiError>);
 
 /// The lines of a batch, and the calls of those that are right.
 fn divided(batch: Vec<Line>) -> (Vec<Checked>, Vec<Box<RawValue>>) {
@@ -127,7 +127,7 @@ impl Tally {
         let mut results = answer.map(|answer| answer.reply.results.iter());
         for (number, wrong) in lines {
             if let Some(wrong) = wrong {
-                self.bad_line(number, wrong, bar)?;
+                self.bad_line(number, &wrong, bar)?;
                 continue;
             }
             match (answer, results.as_mut().and_then(Iterator::next)) {
@@ -165,9 +165,9 @@ impl Tally {
         result.call.is_some_and(|call| self.new.insert(call))
     }
 
-    fn bad_line(&mut self, number: u64, error: String, bar: &ProgressBar) -> anyhow::Result<()> {
+    fn bad_line(&mut self, number: u64, error: &ApiError, bar: &ProgressBar) -> anyhow::Result<()> {
         self.rejected += 1;
-        self.problem(number, SubmitStatus::Rejected, &ApiError::new(Code::InvalidMessage, error), bar)
+        self.problem(number, SubmitStatus::Rejected, error, bar)
     }
 
     fn problem(&self, line: u64, status: SubmitStatus, error: &ApiError, bar: &ProgressBar) -> anyhow::Result<()> {

@@ -52,7 +52,7 @@ pub(crate) struct DispatcherFlags {
     /// File that declares agents [default: agents.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<String>,
-    /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false]
+    /// Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false; of redial dev: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) accept_tools: Option<String>,
     /// Servers of the NATS cluster that keep each stream: 1, 3 or 5; all dispatchers keep to it from then on [default: as it was, and 1 at first]
@@ -89,7 +89,7 @@ pub(crate) struct WorkerFlags {
     /// Programs that command tools run at the same time, in all pools together [default: two for each core]
     #[arg(long, value_name = "N")]
     pub(crate) command_slots: Option<String>,
-    /// User that command tools run as, a name or a number; needed if the worker runs as root [default: the worker's own]
+    /// User that command tools run as, a name or a number; needed if the worker runs as root [default: the worker's own; of redial dev as root: nobody]
     #[arg(long, value_name = "USER")]
     pub(crate) command_user: Option<String>,
     /// The worker's identity, which its credentials are for, and the first part of its id [default: worker]
@@ -124,7 +124,7 @@ pub(crate) struct GatewayFlags {
     /// Connections of the gateway to Postgres, a number [default: 8]
     #[arg(long, value_name = "N")]
     pub(crate) gateway_connections: Option<String>,
-    /// Let requests without a token do everything, as the tenant and user of the settings; only on loopback [default: false]
+    /// Let requests without a token do everything, as the tenant and user of the settings; only on loopback [default: false; of redial dev: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(crate) without_token: Option<String>,
 }

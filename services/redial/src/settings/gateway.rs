@@ -41,9 +41,9 @@ impl Settings {
         problems.into_result().map(|()| config)
     }
 
-    /// True if an address for HTTP is set.
-    pub(crate) fn listen_is_set(&self, flags: &GatewayFlags) -> bool {
-        self.text("listen", flags.listen.as_ref()).is_some()
+    /// Whether a setting is set at all.
+    pub(crate) fn is_set(&self, name: &str, flag: Option<&String>) -> bool {
+        self.text(name, flag).is_some()
     }
 
     fn number(&self, name: &str, flag: Option<&String>, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {

@@ -186,11 +186,11 @@ pub(super) const BEAT: Input =
 pub(super) const PER_CALL: Input =
     measured("Postgres, processor s per call", 0.000_071, PERFORMANCE, "Redial                             0.071 ");
 pub(super) const WITHOUT_PARTITIONS: Input =
-    measured("a claim of one call, ms with one partition", 0.07, DECISION, "(one call: 0.07, 0.13 and");
+    measured("a claim of one call, ms with one partition", 0.07, DECISION, "(one call: 0.07, 0.18 and");
 pub(super) const WRITTEN_ALONE: Input =
-    measured("a claim of one call, ms with 14 partitions", 0.13, DECISION, "(one call: 0.07, 0.13 and");
+    measured("a claim of one call, ms with 14 partitions", 0.18, DECISION, "(one call: 0.07, 0.18 and");
 pub(super) const WITH_MANY: Input =
-    measured("a claim of one call, ms with 60 partitions", 0.26, DECISION, "0.26 ms). Statements");
+    measured("a claim of one call, ms with 60 partitions", 0.50, DECISION, "0.50 ms), on a quiet");
 pub(super) const WRITTEN_TOGETHER: Input =
     measured("a claim of 200 calls, ms with 14 partitions", 0.95, DECISION, "0.95 ms with 14 partitions");
 pub(super) const LOG: Input = measured(

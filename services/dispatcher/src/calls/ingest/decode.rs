@@ -136,11 +136,6 @@ impl Decoded {
         }
     }
 
-    /// Whether no message is left to a newer version.
-    pub(super) fn left_none(&self) -> bool {
-        self.left.is_empty()
-    }
-
     /// Whether this message is left to a newer version.
     pub(super) fn is_left(&self, message: usize) -> bool {
         self.left.contains_key(&message)

@@ -49,8 +49,7 @@ pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Resul
     let stream_permit = who.limits.stream()?;
     let caller = who.caller(Verb::CallSubmit)?;
     let (who, traceparent) = (who.clone(), text(request.headers(), TRACEPARENT).map(str::to_owned));
-    let lines =
-        Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), longest: gateway.config.body };
+    let lines = Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), skipped: 0 };
     let submitted = batches(lines)
         .map(move |batch| {
             let (gateway, caller, traceparent) = (gateway.clone(), caller.clone(), traceparent.clone());
@@ -73,42 +72,56 @@ pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Resul
 struct Lines {
     body: BodyDataStream,
     buffer: BytesMut,
-    longest: usize,
+    /// Bytes of the line that is too long, so far.
+    skipped: usize,
 }
 
+/// What a body ends with, if not with a line.
+struct Broken(ApiError);
+
 impl Lines {
-    /// The next line; `None` at the end of the body. After an error there is no line.
-    async fn next(&mut self) -> Option<Result<Bytes, ApiError>> {
+    /// The next line, or its error; `None` at the end of the body. Of a line that is too long nothing is kept.
+    async fn next(&mut self) -> Result<Option<Result<Bytes, ApiError>>, Broken> {
         let mut looked = 0;
         loop {
             if let Some(end) = self.buffer[looked..].iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.split_to(looked + end + 1).freeze();
-                return Some(Ok(line));
+                return Ok(Some(self.ended(line)));
             }
             looked = self.buffer.len();
-            if looked > self.longest {
-                let message = format!(
-                    "a line has more bytes than are allowed: {}; the lines after it were not read",
-                    self.longest
-                );
-                return Some(Err(ApiError::new(Code::TooLarge, message)));
+            if looked > LINE || self.skipped > 0 {
+                self.skipped += looked;
+                self.buffer.clear();
+                looked = 0;
             }
             match tokio::time::timeout(IDLE, self.body.next()).await {
                 Ok(Some(Ok(piece))) => self.buffer.extend_from_slice(&piece),
                 Ok(Some(Err(error))) => {
                     let message =
                         format!("the body did not arrive whole: {error}; the lines after this one were not read");
-                    return Some(Err(ApiError::new(Code::InvalidMessage, message)));
+                    return Err(Broken(ApiError::new(Code::InvalidMessage, message)));
                 }
-                Ok(None) if self.buffer.is_empty() => return None,
-                Ok(None) => return Some(Ok(std::mem::take(&mut self.buffer).freeze())),
+                Ok(None) if self.buffer.is_empty() && self.skipped == 0 => return Ok(None),
+                Ok(None) => {
+                    let line = std::mem::take(&mut self.buffer).freeze();
+                    return Ok(Some(self.ended(line)));
+                }
                 Err(_) => {
                     let message =
                         format!("nothing arrived for {} s; the lines after this one were not read", IDLE.as_secs());
-                    return Some(Err(ApiError::new(Code::InvalidMessage, message)));
+                    return Err(Broken(ApiError::new(Code::InvalidMessage, message)));
                 }
             }
         }
+    }
+
+    /// A line, of which this is the rest.
+    fn ended(&mut self, rest: Bytes) -> Result<Bytes, ApiError> {
+        let bytes = std::mem::take(&mut self.skipped) + rest.trim_ascii_end().len();
+        if bytes <= LINE {
+            return Ok(rest);
+        }
+        Err(ApiError::new(Code::TooLarge, format!("the line has {bytes} bytes; allowed: {LINE}")))
     }
 
     /// True if the next line has arrived whole.
@@ -134,11 +147,10 @@ fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
         let mut batch = Batch::new();
         loop {
             match lines.next().await {
-                None => return (!batch.lines.is_empty()).then_some((batch, None)),
-                Some(Ok(line)) => {
-                    batch.add(line.trim_ascii());
-                }
-                Some(Err(error)) => {
+                Ok(None) => return (!batch.lines.is_empty()).then_some((batch, None)),
+                Ok(Some(Ok(line))) => batch.add(line.trim_ascii()),
+                Ok(Some(Err(error))) => batch.lines.push(Err(error)),
+                Err(Broken(error)) => {
                     batch.lines.push(Err(error));
                     return Some((batch, None));
                 }
@@ -163,11 +175,6 @@ impl Batch {
             key: Option<serde::de::IgnoredAny>,
         }
         if line.is_empty() {
-            return;
-        }
-        if line.len() > LINE {
-            let message = format!("the line has {} bytes; allowed: {LINE}", line.len());
-            self.lines.push(Err(ApiError::new(Code::TooLarge, message)));
             return;
         }
         let read = check_depth(line).map_err(|problem| problem.error).and_then(|()| {
@@ -249,13 +256,21 @@ async fn send(
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_line_that_fits_into_no_request_costs_the_others_nothing() {
-        let mut batch = Batch::new();
-        batch.add(br#"{"tool":"echo","key":"k"}"#);
-        batch.add(format!(r#"{{"tool":"echo","arguments":"{}"}}"#, "x".repeat(LINE)).as_bytes());
-        assert!(batch.lines[0].is_ok() && batch.keyed);
-        assert_eq!(batch.lines[1].as_ref().unwrap_err().code, Code::TooLarge);
+    #[tokio::test]
+    async fn a_line_that_is_too_long_costs_the_others_nothing() {
+        let (good, long) = (r#"{"tool":"echo","key":"k"}"#, "x".repeat(2 * LINE));
+        let text = format!("{good}\n{long}\n{good}\r\n{}\n{good}\n{long}", &long[..=LINE]);
+        for size in [64 * 1024, text.len()] {
+            let pieces: Vec<_> =
+                text.as_bytes().chunks(size).map(|piece| Ok::<_, io::Error>(Bytes::copy_from_slice(piece))).collect();
+            let body = Body::from_stream(stream::iter(pieces)).into_data_stream();
+            let batches: Vec<Batch> = batches(Lines { body, buffer: BytesMut::new(), skipped: 0 }).collect().await;
+            assert!(batches.iter().all(|batch| batch.keyed));
+            let lines = batches.into_iter().flat_map(|batch| batch.lines);
+            let lines: Vec<_> = lines.map(|line| line.map(drop).map_err(|error| error.message)).collect();
+            let too_long = |bytes: usize| Err(format!("the line has {bytes} bytes; allowed: {LINE}"));
+            assert_eq!(lines, [Ok(()), too_long(2 * LINE), Ok(()), too_long(LINE + 1), Ok(()), too_long(2 * LINE)]);
+        }
     }
 
     #[test]

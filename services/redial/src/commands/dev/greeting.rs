@@ -14,6 +14,7 @@ pub(super) struct Greeting {
     pub(super) nats_url: String,
     pub(super) database_url: String,
     pub(super) http_url: Option<String>,
+    pub(super) needs_token: bool,
     /// The usual address of HTTP, if another program has it.
     pub(super) taken: Option<SocketAddr>,
     pub(super) folder: PathBuf,
@@ -65,7 +66,8 @@ impl Greeting {
             format!("  log       {} (here only warnings, and each only once a minute)", self.log.display()),
         ];
         lines.extend(self.http_url.iter().map(|url| format!("  console   {url}/console")));
-        lines.extend(self.http_url.iter().map(|url| format!("  HTTP      {url} (no token needed here; {url}/docs)")));
+        let token = if self.needs_token { "with a token" } else { "no token needed here" };
+        lines.extend(self.http_url.iter().map(|url| format!("  HTTP      {url} ({token}; {url}/docs)")));
         lines.extend(self.taken.iter().map(|taken| {
             format!("            another program has {taken}: `eval \"$(redial env)\"` sets REDIAL_URL for clients")
         }));
@@ -109,6 +111,7 @@ mod tests {
                 nats_url: "nats://redial:x@127.0.0.1:4222".to_owned(),
                 database_url: "postgres://redial:x@127.0.0.1:5432/redial".to_owned(),
                 http_url: files.map(|_| "http://127.0.0.1:8700".to_owned()),
+                needs_token: false,
                 taken: (next == Next::StartWorker).then(|| "127.0.0.1:8700".parse().unwrap()),
                 folder: folder.into(),
                 log: Path::new(folder).join("redial.log"),

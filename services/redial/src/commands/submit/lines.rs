@@ -24,7 +24,7 @@ pub(super) struct Line {
     /// Counted from 1.
     pub(super) number: u64,
     /// The submission with a key, or what is wrong with the line.
-    pub(super) submission: Result<Box<RawValue>, String>,
+    pub(super) submission: Result<Box<RawValue>, ApiError>,
 }
 
 /// Reads a file once, line by line.
@@ -105,10 +105,14 @@ impl Lines {
             let number = self.number;
             if read == LONGEST_LINE && text.last() != Some(&b'\n') {
                 self.read += skip_line(&mut self.reader).map_err(|error| self.unreadable(&error))?;
-                return Ok(Some(Line { number, submission: Err("longer than 17 MiB".to_owned()) }));
+                return Ok(Some(Line { number, submission: Err(ApiError::new(Code::TooLarge, "longer than 17 MiB")) }));
             }
             if !text.trim_ascii().is_empty() {
-                return Ok(Some(Line { number, submission: submission(&text, self.keys.as_mut()) }));
+                return Ok(Some(Line {
+                    number,
+                    submission: submission(&text, self.keys.as_mut())
+                        .map_err(|wrong| ApiError::new(Code::InvalidMessage, wrong)),
+                }));
             }
         }
     }
@@ -147,7 +151,7 @@ mod tests {
         let mut lines = Lines::of(reader, "calls".to_owned(), Some(name.to_owned()), None);
         let key = |line: Line| match line.submission {
             Ok(submission) => serde_json::from_str::<Submission>(submission.get()).unwrap().key.unwrap(),
-            Err(wrong) => format!("{}: {wrong}", line.number),
+            Err(wrong) => format!("{}: {}", line.number, wrong.message),
         };
         lines.batch(1000).unwrap().into_iter().map(key).collect()
     }
