@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission, SubmitResult,
-    ToolSpec, limits, subjects::Verb,
+    ANY_POOL, CONTRACT, CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission,
+    SubmitResult, ToolSpec, WorkerIdentity, limits,
+    subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
@@ -122,6 +123,31 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
     assert!(deleted <= 1, "{deleted}");
     assert_eq!(kept(&stack).await, 0);
+    stack.finish().await;
+}
+
+/// It would be read again for each of them, while the reports of all others wait.
+#[tokio::test]
+async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_read_it() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (mut nats, identity) = (stack.raw_nats().await, WorkerIdentity::of_name("manual"));
+    let payload = Payload::of(1);
+    let asked = serde_json::to_vec(&put(payload, 0, "not of this version")).unwrap();
+    nats.request(&subjects::control(&identity, ANY_POOL, ControlVerb::Piece), &asked).await;
+    assert_eq!(kept(&stack).await, 1);
+    let headers = format!("{payload}\r\n{}: {}", subjects::CONTRACT, CONTRACT + 1);
+    for _ in 0..50 {
+        nats.publish_with(&subjects::results(&identity), ("redial-payload", &headers), b"").await;
+    }
+    until("all of them are done with", async || {
+        let info = nats.jetstream("STREAM.INFO.RESULTS", &json!({})).await;
+        (info["state"]["messages"] == 0 && info["state"]["last_seq"].as_u64() >= Some(50)).then_some(())
+    })
+    .await;
+    assert_eq!(kept(&stack).await, 0);
+    let call = stack.call("echo", json!({"other": true})).await;
+    assert_eq!(stack.output(call).await, r#"{"other":true}"#);
     stack.finish().await;
 }
 

@@ -161,7 +161,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
     },
     Mutation {
         name: "retries have no cap",
-        statements: &[("effect, retry::text, timeout_ms", "effect, '{\"max_attempts\":1000}'::text, timeout_ms")],
+        statements: &[("c.retry::text, c.timeout_ms", "'{\"max_attempts\":1000}'::text, c.timeout_ms")],
         caught_by: I::AttemptsWithinMax,
         scenario: Scenario::CappedRetries,
         ..NONE

@@ -75,7 +75,8 @@ async fn statements_of_each_call_are_planned_once_and_find_rows_by_key() {
         scans(&plan[0]["Plan"], &mut found);
         assert!(!found.is_empty(), "{} reads no table: {plan}", path.display());
         for (table, index, condition) in found {
-            assert!(!condition.is_empty(), "{} walks over {table} by {index}", path.display());
+            let finds = if table.starts_with("calls") || table.starts_with("attempts") { "id = " } else { "=" };
+            assert!(condition.contains(finds), "{} walks over {table} by {index}: {condition:?}", path.display());
         }
         raw_sql("DEALLOCATE hidden").execute(&mut *db).await.unwrap();
         checked += 1;

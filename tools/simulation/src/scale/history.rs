@@ -115,6 +115,6 @@ mod tests {
     fn a_retention_has_a_dozen_partitions_and_without_one_each_is_a_month() {
         assert_eq!(divided(Some(84.0), 84.0), (15.0, 7.0));
         assert_eq!(divided(None, 300.0), (13.0, 30.0));
-        assert!((claim(14.0) - 0.13).abs() < 1e-9 && (claim(60.0) - 0.26).abs() < 1e-9 && claim(122.0) > 0.4);
+        assert!((claim(14.0) - 0.18).abs() < 1e-9 && (claim(60.0) - 0.50).abs() < 1e-9 && claim(122.0) > 0.4);
     }
 }
