@@ -1,5 +1,8 @@
 //! Values as columns hold them.
 
+use redial_proto::CallId;
+use uuid::Uuid;
+
 /// Postgres's `text` cannot hold U+0000; everything else is kept.
 pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
@@ -39,4 +42,12 @@ pub(crate) fn column<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> T) -> Vec
 pub(crate) fn sparse<'a, R, T>(rows: &'a [R], field: impl Fn(&'a R) -> Option<T>) -> Vec<Option<T>> {
     let column = column(rows, field);
     if column.iter().any(Option::is_some) { column } else { Vec::new() }
+}
+
+/// Ids without repetitions, for statements that look each of them up.
+pub(crate) fn distinct(ids: &[CallId]) -> Vec<Uuid> {
+    let mut ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }

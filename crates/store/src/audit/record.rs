@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
 use crate::{
     Store, StoreError, Time,
+    columns::distinct,
     tasks::{AskedTurn, TurnRoom, Unexpanded, task_call},
 };
 
@@ -105,7 +106,7 @@ impl Store {
 
     /// The same of calls that have ended, in a fraction of the time; others are left out.
     pub async fn records_of_ended(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let ids = distinct(ids);
         let heads = self.run_again(|| async {
             let mut db = self.checkout().await?;
             let done = sqlx::query_file_as!(RawRecord, "sql/ended_records.sql", &ids).fetch_all(&mut *db).await?;

@@ -151,7 +151,7 @@ impl Store {
         let ids: Vec<Uuid> = column(&sorted, |job| job.job.call.0);
         self.run_again(|| async {
             let mut db = self.checkout().await?;
-            let done = sqlx::query_file!("sql/requeue_jobs.sql", &ids, &column(&sorted, |job| int(job.publish_no)),)
+            let done = sqlx::query_file!("sql/requeue_jobs.sql", &ids, &column(&sorted, |job| int(job.publish_no)))
                 .execute(&mut *db)
                 .await?;
             Ok(db.done(done.rows_affected()))

@@ -6,7 +6,11 @@ use redial_proto::{CallId, ClaimId, tolerant};
 use redial_records::{Backlog, CallContent, CallRecord, Time};
 use uuid::Uuid;
 
-use crate::{StoreError, columns::uint, connect::Store};
+use crate::{
+    StoreError,
+    columns::{distinct, uint},
+    connect::Store,
+};
 
 /// A row of `load.sql` and `lock_due_calls.sql`.
 pub(super) struct RawCall {
@@ -112,7 +116,7 @@ impl TryFrom<RawCall> for CallRecord {
 impl Store {
     /// The calls with these ids, as far as they exist.
     pub async fn load(&self, ids: &[CallId]) -> Result<Loaded, StoreError> {
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let ids = distinct(ids);
         let rows = self
             .run_again(|| async {
                 let mut db = self.checkout().await?;

@@ -29,7 +29,7 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let renewed =
-                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after,);
+                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after);
                 let renewed = renewed.fetch_all(&mut *db).await?;
                 Ok(db.done(renewed))
             })

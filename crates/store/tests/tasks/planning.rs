@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgConnection, raw_sql};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, bare_call};
 
 /// What a statement has around values that the planner should not see.
 const HIDDEN: &str = "(SELECT $";
@@ -82,4 +82,33 @@ async fn statements_of_each_call_are_planned_once_and_find_rows_by_key() {
         checked += 1;
     }
     assert!(checked >= 5, "{checked} statements hide values");
+}
+
+/// They are looked up one by one, so a repetition would be a second row.
+#[tokio::test]
+async fn ended_calls_are_read_as_all_others_and_once_each() {
+    let fixture = Fixture::open().await;
+    let (ended, open) = (bare_call(), bare_call());
+    fixture.store.submit(&[ended.clone(), open.clone()], 10_000).await.unwrap();
+    raw_sql(AssertSqlSafe(format!(
+        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, duration_ms, output)
+             VALUES ('{0}', 1, 'worker-1', now(), now(), 3, '[1]');
+         INSERT INTO late_reports (call_id, attempt, worker, class) VALUES ('{0}', 1, 'worker-2', 'timeout');
+         UPDATE calls SET state = 'succeeded', attempt = 1, worker = 'worker-1', backlog_at = NULL, wake_at = NULL, finished_at = now()
+             WHERE id = '{0}'",
+        ended.id.0
+    )))
+    .execute(&fixture.db)
+    .await
+    .unwrap();
+    let twice = [ended.id, open.id, ended.id, open.id];
+    assert_eq!(fixture.store.load(&twice).await.unwrap().calls.len(), 2);
+    let of_ended = fixture.store.records_of_ended(&twice).await.unwrap();
+    let usual = fixture.store.records_of(&[ended.id]).await.unwrap();
+    let [of_ended, usual] = [of_ended, usual].map(|records| serde_json::to_value(records).unwrap());
+    assert_eq!(of_ended, usual);
+    assert_eq!(
+        (of_ended[0]["attempts_made"].as_array().unwrap().len(), of_ended[0]["late_reports"].as_array().unwrap().len()),
+        (1, 1)
+    );
 }
