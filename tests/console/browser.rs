@@ -44,11 +44,7 @@ impl Browser {
         let (driver, chromium) =
             (program("REDIAL_CHROMEDRIVER", "chromedriver"), program("REDIAL_CHROMIUM", "chromium"));
         let profile = tempfile::tempdir().unwrap();
-        let process = Process::start(driver, |command| {
-            command.arg("--port=0").env("HOME", profile.path());
-        });
-        let line = process.line("was started successfully on port ").await;
-        let port: String = line.rsplit("port ").next().unwrap().chars().take_while(char::is_ascii_digit).collect();
+        let (process, port) = start_driver(&driver, profile.path()).await;
         let mut wanted = DesiredCapabilities::chrome();
         wanted.set_binary(chromium.to_str().unwrap()).unwrap();
         let folder = format!("--user-data-dir={}", profile.path().display());
@@ -103,6 +99,30 @@ impl Browser {
     pub(crate) async fn scripts(&self, on: bool) {
         self.driver.cdp().send_raw("Emulation.setScriptExecutionDisabled", json!({"value": !on})).await.unwrap();
     }
+}
+
+/// What ChromeDriver says before its port.
+const STARTED: &str = "was started successfully on port ";
+
+/// ChromeDriver takes a free port of IPv6 and then the same of IPv4, which may be in use; then it ends, and is started again.
+async fn start_driver(driver: &Path, home: &Path) -> (Process, u16) {
+    for _ in 0..5 {
+        let process = Process::start(driver, |command| {
+            command.arg("--port=0").env("HOME", home);
+        });
+        let started = until("ChromeDriver has started", async || process.output().contains(STARTED).then_some(()));
+        tokio::select! {
+            () = started => {}
+            _ended = process.ended() => {}
+        }
+        let said = process.output();
+        if let Some((_, port)) = said.split_once(STARTED) {
+            let digits: String = port.chars().take_while(char::is_ascii_digit).collect();
+            return (process, digits.parse().unwrap());
+        }
+        assert!(said.contains("port not available"), "ChromeDriver did not start:\n{said}");
+    }
+    panic!("ChromeDriver found no port in five tries")
 }
 
 /// Without a window, without a sandbox for root, and without asking anybody outside.

@@ -112,6 +112,11 @@ async fn a_dispatcher_that_is_stopped_under_load_loses_nothing() {
     stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success());
+    let said = worker.output();
+    assert!(
+        !said.contains("no answer from NATS"),
+        "a dispatcher that leaves answers what was on its way to it: {said}"
+    );
     let evidence = stack.finish().await;
     assert_eq!(evidence.count(CallState::Succeeded), 300);
     assert_eq!(evidence.attempts().count(), 300);

@@ -1,11 +1,16 @@
 //! Serves requests over core NATS, shared by a queue group.
 
-use async_nats::{Client, HeaderMap, Subject, Subscriber};
+use std::{collections::VecDeque, time::Duration};
+
+use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{ApiError, Door, Payload, limits, subjects};
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
     Queue, QueueError,
@@ -13,6 +18,13 @@ use crate::{
     publish::{encode, traceparent_of},
     version,
 };
+
+/// Requests that still come to a member that leaves its group: more than are ever on their way at a time.
+const LAST_REQUESTS: u64 = 64;
+/// How long a member that leaves waits for them. Who gets fewer in this time has next to nothing on its way.
+const LEAVE: Duration = Duration::from_millis(100);
+/// How long the client may take to unsubscribe. It does not while it is not connected.
+const UNSUBSCRIBE: Duration = Duration::from_secs(1);
 
 impl Queue {
     /// Subscribes to requests. Members of one group share them.
@@ -23,7 +35,7 @@ impl Queue {
             None => client.subscribe(subject.to_owned()).await,
         };
         let subscriber = subscriber.map_err(|error| QueueError::nats(subject, &error))?;
-        Ok(Requests { subscriber, queue: self.clone() })
+        Ok(Requests { subscriber, queue: self.clone(), arrived: 0, ready: VecDeque::new(), stay: Stay::Open })
     }
 }
 
@@ -31,16 +43,68 @@ impl Queue {
 pub struct Requests {
     subscriber: Subscriber,
     queue: Queue,
+    /// How many the subscription has returned.
+    arrived: u64,
+    /// They had arrived when this member began to leave.
+    ready: VecDeque<Message>,
+    stay: Stay,
+}
+
+/// Whether a member stays in its group.
+#[derive(Clone, Copy)]
+enum Stay {
+    Open,
+    /// It takes its last requests, until then at most.
+    Leaving(Instant),
+    /// It has unsubscribed; the client reports that until then.
+    Left(Instant),
 }
 
 impl Requests {
-    /// The next request; `None` only after the connection was closed. Can be cancelled without loss.
+    /// Leaves the group: [`Requests::next`] still returns what is on its way here, within about 100 ms, and then `None`.
+    ///
+    /// The client drops what arrives after it has unsubscribed, and its own drain does not wait for the server's answer. So the server
+    /// is asked to send a number of requests more, after which both sides agree that no other comes.
+    pub async fn leave(&mut self) {
+        while let Some(Some(message)) = self.subscriber.next().now_or_never() {
+            self.arrived += 1;
+            self.ready.push_back(message);
+        }
+        let now = Instant::now();
+        let asked = self.subscriber.unsubscribe_after(self.arrived + LAST_REQUESTS).await;
+        self.stay = if asked.is_ok() { Stay::Leaving(now + LEAVE) } else { Stay::Left(now) };
+    }
+
+    async fn message(&mut self) -> Option<Message> {
+        if let Some(message) = self.ready.pop_front() {
+            return Some(message);
+        }
+        loop {
+            let message = match self.stay {
+                Stay::Open => self.subscriber.next().await,
+                Stay::Leaving(until) => match timeout_at(until, self.subscriber.next()).await {
+                    Ok(message) => message,
+                    Err(_) => {
+                        let unsubscribed = self.subscriber.drain().await.is_ok();
+                        let wait = if unsubscribed { UNSUBSCRIBE } else { Duration::ZERO };
+                        self.stay = Stay::Left(Instant::now() + wait);
+                        continue;
+                    }
+                },
+                Stay::Left(until) => timeout_at(until, self.subscriber.next()).await.ok().flatten(),
+            };
+            self.arrived += u64::from(message.is_some());
+            return message;
+        }
+    }
+
+    /// The next request; `None` only after the connection was closed, or after [`Requests::leave`]. Can be cancelled without loss.
     ///
     /// The server sends a reply with the rights of the dispatcher, wherever a request wants it. So a request that wants it
     /// anywhere but below its sender's own inbox is discarded.
     pub async fn next(&mut self) -> Option<Request> {
         loop {
-            let message = self.subscriber.next().await?;
+            let message = self.message().await?;
             if let Some(reply) = message.reply.as_ref().filter(|reply| !subjects::may_reply(&message.subject, reply)) {
                 tracing::warn!(
                     subject = limits::shorten(&message.subject, 200),

@@ -56,7 +56,7 @@ use std::time::Duration;
 use redial_loops::Loops;
 use redial_proto::subjects::{ControlVerb, Verb};
 use redial_queue::QueueError;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::{
     agents::{AgentsFile, Reference, check_agent_file, check_agents_file},
@@ -102,8 +102,10 @@ async fn run_with(
     let preparing = Box::pin(retry_transient(|| watch::prepare(&context)));
     let Some(prepared) = until(&shutdown, preparing).await else { return Ok(()) };
     prepared?;
-    let running = Running { context, shutdown: shutdown.child_token(), loops: loops.clone() };
+    let feeds = TaskTracker::new();
+    let running = Running { context, shutdown: shutdown.child_token(), loops: loops.clone(), feeds };
     serve_requests(&running).await?;
+    running.feeds.close();
     start_loops(&running);
     // A server works off a connection in order: once it answers this, it knows all our subscriptions.
     if let Err(error) = running.context.queue.health().await {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redial_loops::Loops;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::context::Context;
 
@@ -14,6 +14,8 @@ pub(crate) struct Running {
     pub(crate) shutdown: CancellationToken,
     /// Everything that must finish before the process may end. If one panics, the dispatcher stops.
     pub(crate) loops: Loops,
+    /// The loops that take requests from NATS.
+    pub(crate) feeds: TaskTracker,
 }
 
 impl Running {

@@ -27,12 +27,13 @@ use crate::{
 /// After the shutdown, what waits is still answered for so long; the rest is told to try again.
 const FINISH: Duration = Duration::from_secs(5);
 
-/// A queue of requests, which closes at the shutdown.
+/// A queue of requests, which closes after the shutdown, once no request is on its way here.
 fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
     let waiting = Arc::<FairQueue<Request>>::default();
-    let requests = waiting.clone();
+    let (requests, feeds) = (waiting.clone(), running.feeds.clone());
     running.spawn(name, |_, shutdown| async move {
         shutdown.cancelled().await;
+        feeds.wait().await;
         for request in requests.close(FINISH).await {
             refuse(&request).await;
         }
@@ -51,8 +52,8 @@ pub(crate) fn start_batcher<W: BatchWork<Request>>(
     requests
 }
 
-/// Lets the requests of a subject wait for their turns, until shutdown. Dispatchers share them. Never stands still, so that what
-/// waits is bounded here, and not by the client, which counts no bytes and knows no senders.
+/// Lets the requests of a subject wait for their turns, until shutdown, and those that are on their way then. Dispatchers share them.
+/// Never stands still, so that what waits is bounded here, and not by the client, which counts no bytes and knows no senders.
 pub(crate) async fn feed(
     running: &Running,
     name: &'static str,
@@ -60,19 +61,29 @@ pub(crate) async fn feed(
     waiting: Arc<FairQueue<Request>>,
 ) -> Result<(), QueueError> {
     let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
+    let feeding = running.feeds.token();
     running.spawn(name, |context, shutdown| async move {
         while let Some(Some(request)) = until(&shutdown, requests.next()).await {
-            let added = match request.apart {
-                Some(_) => context.bodies.add(&sender(&request), request, waiting.clone()),
-                None => add(&waiting, request),
-            };
-            if let Err(refused) = added {
-                // Not waited for: if even this cannot be sent, the client tries again without it.
-                let _ = refuse(&refused).now_or_never();
-            }
+            let_wait(&context, request, &waiting);
         }
+        requests.leave().await;
+        while let Some(request) = requests.next().await {
+            let_wait(&context, request, &waiting);
+        }
+        drop(feeding);
     });
     Ok(())
+}
+
+fn let_wait(context: &Context, request: Request, waiting: &Arc<FairQueue<Request>>) {
+    let added = match request.apart {
+        Some(_) => context.bodies.add(&sender(&request), request, waiting.clone()),
+        None => add(waiting, request),
+    };
+    if let Err(refused) = added {
+        // Not waited for: if even this cannot be sent, the client tries again without it.
+        let _ = refuse(&refused).now_or_never();
+    }
 }
 
 /// Senders are tenants, and worker identities.

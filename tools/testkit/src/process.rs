@@ -13,6 +13,8 @@ use tokio::sync::watch;
 
 /// How long a line may take.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the rest of the output may take to be read once the program has ended.
+const REST: Duration = Duration::from_secs(2);
 
 /// A running program. Dropping it kills it; it also dies with the test process.
 #[derive(Debug)]
@@ -63,14 +65,18 @@ impl Process {
         self.inner.exit_status().is_none()
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended. [`Process::output`] is whole then, unless a process that it started still holds the streams.
     pub async fn ended(&self) -> ExitStatus {
-        self.inner.ended().await
+        let status = self.inner.ended().await;
+        let mut lines = self.lines.clone();
+        let _captured = tokio::time::timeout(REST, lines.wait_for(|_| false)).await;
+        status
     }
 
     /// SIGKILL; waits until it has ended.
     pub async fn kill(&self) -> ExitStatus {
-        self.inner.kill().await
+        self.inner.signal(Signal::KILL);
+        self.ended().await
     }
 
     /// SIGTERM: asks it to end. Wait with [`Process::ended`].

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use redial_proto::{ApiError, Code, subjects::Intake};
 use redial_queue::{Queue, QueueError};
 
@@ -37,6 +38,57 @@ async fn requests_are_answered_by_one_of_the_group() {
     assert_eq!(numbers, 5);
     let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some(TRACE)).await.unwrap();
     assert_eq!(traced, format!("4 {TRACE}"));
+}
+
+/// Members join and leave, as dispatchers do that are replaced one after the other.
+#[tokio::test]
+async fn no_request_is_lost_when_a_member_of_the_group_leaves() {
+    let server = Server::started().await;
+    let asking = server.connect().await;
+    answer(&server.connect().await).await;
+    let ask = async |n: u32| {
+        loop {
+            match asking.request::<_, u32>("redial.ctl.test", &(2 * (n % 100)), WAIT).await {
+                // Said by nats-server 2.9 for a moment while members come and go.
+                Err(QueueError::NoResponders { .. }) => {}
+                answer => return answer.err(),
+            }
+        }
+    };
+    let requests = stream::iter(0..100_000).map(ask).buffer_unordered(100).filter_map(async |error| error);
+    let members = async {
+        loop {
+            let member = server.connect().await;
+            let mut requests = member.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
+            member.flush().await;
+            for _ in 0..50 {
+                requests.next().await.unwrap().reply(&1).await;
+            }
+            requests.leave().await;
+            while let Some(request) = requests.next().await {
+                request.reply(&1).await;
+            }
+            member.flush().await;
+        }
+    };
+    let lost: Vec<QueueError> = tokio::select! {
+        lost = requests.collect() => lost,
+        () = members => unreachable!("it has no end"),
+    };
+    assert!(lost.is_empty(), "{} requests have no answer: {:?}", lost.len(), lost[0]);
+}
+
+/// Nobody asks it anything while it leaves.
+#[tokio::test]
+async fn a_member_that_nobody_asks_leaves_too() {
+    let server = Server::started().await;
+    let queue = server.connect().await;
+    let mut requests = queue.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
+    queue.flush().await;
+    requests.leave().await;
+    assert!(within(5, requests.next()).await.is_none());
+    let error = queue.request::<_, u32>("redial.ctl.test", &1, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::NoResponders { .. }), "{error}");
 }
 
 #[tokio::test]
