@@ -38,7 +38,12 @@ async fn a_usage_error_names_what_is_allowed() {
         let run = redial(folder.path(), &[], arguments).await;
         assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
         assert!(run.out.is_empty(), "{}", run.out);
+        let as_json = redial(folder.path(), &[], &[arguments, &["--json"]].concat()).await;
+        let error: Value = serde_json::from_str(&as_json.err).unwrap();
+        assert_eq!((as_json.code, error["error"]["code"].as_str()), (2, Some("invalid_value")), "{}", as_json.err);
     }
+    let words = redial(folder.path(), &[], &["call", "--json"]).await.err;
+    assert!(words.contains(r#""message":"the following required arguments were not provided: <TOOL>"}"#), "{words}");
     let nothing = redial(folder.path(), &[], &[]).await;
     assert!(nothing.code == 2 && nothing.err.contains("Usage: redial"), "{}", nothing.err);
 }

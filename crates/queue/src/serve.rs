@@ -79,23 +79,19 @@ impl Requests {
         if let Some(message) = self.ready.pop_front() {
             return Some(message);
         }
-        loop {
-            let message = match self.stay {
-                Stay::Open => self.subscriber.next().await,
-                Stay::Leaving(until) => match timeout_at(until, self.subscriber.next()).await {
-                    Ok(message) => message,
-                    Err(_) => {
-                        let unsubscribed = self.subscriber.drain().await.is_ok();
-                        let wait = if unsubscribed { UNSUBSCRIBE } else { Duration::ZERO };
-                        self.stay = Stay::Left(Instant::now() + wait);
-                        continue;
-                    }
-                },
-                Stay::Left(until) => timeout_at(until, self.subscriber.next()).await.ok().flatten(),
-            };
-            self.arrived += u64::from(message.is_some());
-            return message;
+        if let Stay::Leaving(until) = self.stay {
+            if let Ok(message) = timeout_at(until, self.subscriber.next()).await {
+                return message;
+            }
+            let unsubscribed = self.subscriber.drain().await.is_ok();
+            self.stay = Stay::Left(Instant::now() + if unsubscribed { UNSUBSCRIBE } else { Duration::ZERO });
         }
+        if let Stay::Left(until) = self.stay {
+            return timeout_at(until, self.subscriber.next()).await.ok().flatten();
+        }
+        let message = self.subscriber.next().await;
+        self.arrived += u64::from(message.is_some());
+        message
     }
 
     /// The next request; `None` only after the connection was closed, or after [`Requests::leave`]. Can be cancelled without loss.

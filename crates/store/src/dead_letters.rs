@@ -134,7 +134,8 @@ impl Rejections {
         self.count
     }
 
-    fn first(&self) -> (&str, &str) {
+    /// Code and words of the first error.
+    pub fn first(&self) -> (&str, &str) {
         let first = self.first.first();
         first.map_or((Code::Internal.as_str(), ""), |first| (first.code.as_str(), first.message.as_str()))
     }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use redial_dispatcher::DispatcherError;
 use redial_gateway::GatewayError;
 use redial_proto::{ApiError, Code};
@@ -26,6 +27,11 @@ const CLOSED_PIPE: u8 = 141;
 /// Prints the help that was asked for, or what is wrong with the command line; returns the exit code.
 pub(crate) fn help(help: &clap::Error) -> ExitCode {
     let text = help.render();
+    let is_mistake = help.use_stderr() && help.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    // It could not be parsed, so what it asks for is looked up in the words themselves.
+    if is_mistake && std::env::args_os().any(|argument| argument == "--json") {
+        return report(&ApiError::new(Code::InvalidValue, mistake(&text.to_string())).into(), true);
+    }
     if help.use_stderr() {
         output::note_text(&if Page::of_stderr().form().1 { text.ansi().to_string() } else { text.to_string() });
         return ExitCode::from(USAGE);
@@ -35,6 +41,13 @@ pub(crate) fn help(help: &clap::Error) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error.into(), false),
     }
+}
+
+/// What is wrong with a command line, in one line and without the usage.
+fn mistake(text: &str) -> String {
+    let (what, _usage) = text.split_once("\n\nUsage:").unwrap_or((text, ""));
+    let lines: Vec<&str> = what.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// Prints the error with its code, and returns the exit code.

@@ -156,10 +156,6 @@ async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch
         decoded.unreadable_call(entry, &call, message_of(context, &batch[entry.message]), now);
     }
     let dead_letters = Mutex::new(decoded.dead_letters(batch));
-    for letter in dead_letters.lock().await.iter() {
-        let errors = letter.rejections.count();
-        tracing::error!(errors, "Keeping a message as a dead letter because of some of its reports");
-    }
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
     until_stored(shutdown, keep).await?;
     Some(decoded)

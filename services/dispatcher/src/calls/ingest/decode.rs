@@ -148,8 +148,24 @@ impl Decoded {
         }
     }
 
+    /// Tells operators what becomes dead letters: in one line for each worker identity, because one of them may send nothing else.
+    fn tell_rejected(&self, batch: &[Delivery]) {
+        let mut by_identity = BTreeMap::<String, Vec<&Rejections>>::new();
+        for (message, rejections) in self.rejected.iter().filter(|(message, _)| !self.is_left(**message)) {
+            let identity = results_identity(batch[*message].subject()).map(|identity| identity.to_string());
+            by_identity.entry(identity.unwrap_or_default()).or_default().push(rejections);
+        }
+        for (identity, rejections) in by_identity {
+            let (messages, (_, why)) = (rejections.len(), rejections[0].first());
+            let (errors, why): (u64, _) =
+                (rejections.iter().map(|one| u64::from(one.count())).sum(), limits::shorten(why, 200));
+            tracing::error!(identity, messages, errors, %why, "Keeping messages as dead letters because of some of their reports");
+        }
+    }
+
     /// One dead letter for each message in which something was rejected, unless a newer version will do that.
     pub(super) fn dead_letters(&self, batch: &[Delivery]) -> Vec<DeadLetter> {
+        self.tell_rejected(batch);
         let letter = |(message, rejections): (&usize, &Rejections)| {
             let delivery = &batch[*message];
             DeadLetter::of_results(delivery.subject(), delivery.payload.to_vec(), rejections.clone())
