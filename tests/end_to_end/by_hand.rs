@@ -112,6 +112,18 @@ impl Hand {
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
+    /// Sends heartbeats that renew this attempt, without an end.
+    pub(crate) fn renewing(&self, job: JobRef) -> impl Future<Output = ()> + use<> {
+        let (queue, subject) = (self.queue.clone(), self.subject(ControlVerb::Heartbeat));
+        let beat = Heartbeat { worker: self.id.clone(), running: vec![job], after: None, slots: 10, draining: false };
+        async move {
+            loop {
+                queue.request::<_, HeartbeatReply>(&subject, &beat, ANSWER).await.unwrap();
+                tokio::time::sleep(BEAT).await;
+            }
+        }
+    }
+
     /// Sends the last heartbeat of a worker that has drained.
     pub(crate) async fn say_goodbye(&self) {
         let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), after: None, slots: 0, draining: true };

@@ -168,6 +168,11 @@ impl Queue {
         connections
     }
 
+    /// How many connections there were until now. Unlike [`Queue::connections`] it is never late.
+    pub(crate) fn connects(&self) -> u64 {
+        self.inner.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
     /// How many messages the client dropped because a subscriber of this process was too slow.
     pub fn dropped_messages(&self) -> u64 {
         self.inner.dropped.load(Ordering::Relaxed)

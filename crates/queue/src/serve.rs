@@ -9,7 +9,7 @@ use redial_proto::{ApiError, Door, Payload, limits, subjects};
 use serde::Serialize;
 use tokio::{
     sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
@@ -21,21 +21,24 @@ use crate::{
 
 /// Requests that still come to a member that leaves its group: more than are ever on their way at a time.
 const LAST_REQUESTS: u64 = 64;
-/// How long a member that leaves waits for them. Who gets fewer in this time has next to nothing on its way.
-const LEAVE: Duration = Duration::from_millis(100);
-/// How long the client may take to unsubscribe. It does not while it is not connected.
+/// Nothing is on its way to a member that got no request for so long.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long a member that leaves waits for its last requests. Who gets fewer in this time has next to nothing on its way.
+const LEAVE: Duration = Duration::from_secs(1);
+/// How long the client may take for each step of that. It does nothing while it is not connected.
 const UNSUBSCRIBE: Duration = Duration::from_secs(1);
 
 impl Queue {
     /// Subscribes to requests. Members of one group share them.
     pub async fn serve(&self, subject: &str, group: Option<&str>) -> Result<Requests, QueueError> {
-        let client = &self.inner.client;
+        let (client, connects) = (&self.inner.client, self.connects());
         let subscriber = match group {
             Some(group) => client.queue_subscribe(subject.to_owned(), group.to_owned()).await,
             None => client.subscribe(subject.to_owned()).await,
         };
         let subscriber = subscriber.map_err(|error| QueueError::nats(subject, &error))?;
-        Ok(Requests { subscriber, queue: self.clone(), arrived: 0, ready: VecDeque::new(), stay: Stay::Open })
+        let (ready, stay) = (VecDeque::new(), Stay::Open);
+        Ok(Requests { subscriber, queue: self.clone(), connects, arrived: 0, ready, stay })
     }
 }
 
@@ -43,6 +46,8 @@ impl Queue {
 pub struct Requests {
     subscriber: Subscriber,
     queue: Queue,
+    /// Which connection of the client it subscribed on.
+    connects: u64,
     /// How many the subscription has returned.
     arrived: u64,
     /// They had arrived when this member began to leave.
@@ -61,18 +66,29 @@ enum Stay {
 }
 
 impl Requests {
-    /// Leaves the group: [`Requests::next`] still returns what is on its way here, within about 100 ms, and then `None`.
+    /// Leaves the group: [`Requests::next`] still returns what is on its way here, within about a second, and then `None`.
     ///
     /// The client drops what arrives after it has unsubscribed, and its own drain does not wait for the server's answer. So the server
-    /// is asked to send a number of requests more, after which both sides agree that no other comes.
+    /// is asked to send a number of requests more, after which both sides agree that no other comes. A server counts from the last
+    /// connection on, and the client from the first: after a reconnection only the drain is left, which may lose what is sent within
+    /// one round trip.
     pub async fn leave(&mut self) {
         while let Some(Some(message)) = self.subscriber.next().now_or_never() {
             self.arrived += 1;
             self.ready.push_back(message);
         }
+        if self.queue.connects() != self.connects {
+            return self.unsubscribe().await;
+        }
+        let asked = timeout(UNSUBSCRIBE, self.subscriber.unsubscribe_after(self.arrived + LAST_REQUESTS)).await;
         let now = Instant::now();
-        let asked = self.subscriber.unsubscribe_after(self.arrived + LAST_REQUESTS).await;
-        self.stay = if asked.is_ok() { Stay::Leaving(now + LEAVE) } else { Stay::Left(now) };
+        self.stay = if matches!(asked, Ok(Ok(()))) { Stay::Leaving(now + LEAVE) } else { Stay::Left(now) };
+    }
+
+    async fn unsubscribe(&mut self) {
+        let asked = timeout(UNSUBSCRIBE, self.subscriber.drain()).await;
+        let wait = if matches!(asked, Ok(Ok(()))) { UNSUBSCRIBE } else { Duration::ZERO };
+        self.stay = Stay::Left(Instant::now() + wait);
     }
 
     async fn message(&mut self) -> Option<Message> {
@@ -80,11 +96,10 @@ impl Requests {
             return Some(message);
         }
         if let Stay::Leaving(until) = self.stay {
-            if let Ok(message) = timeout_at(until, self.subscriber.next()).await {
+            if let Ok(message) = timeout_at(until.min(Instant::now() + QUIET), self.subscriber.next()).await {
                 return message;
             }
-            let unsubscribed = self.subscriber.drain().await.is_ok();
-            self.stay = Stay::Left(Instant::now() + if unsubscribed { UNSUBSCRIBE } else { Duration::ZERO });
+            self.unsubscribe().await;
         }
         if let Stay::Left(until) = self.stay {
             return timeout_at(until, self.subscriber.next()).await.ok().flatten();

@@ -78,6 +78,48 @@ async fn no_request_is_lost_when_a_member_of_the_group_leaves() {
     assert!(lost.is_empty(), "{} requests have no answer: {:?}", lost.len(), lost[0]);
 }
 
+/// The server counts from the last connection on: it would go on sending to a client that has taken its last requests.
+#[tokio::test]
+async fn a_member_that_was_disconnected_before_leaves_too() {
+    let mut server = Server::started().await;
+    let (asking, member) = (server.connect().await, server.connect().await);
+    let mut requests = member.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
+    member.flush().await;
+    let ask = async |_| drop(asking.request::<_, u32>("redial.ctl.test", &1, Duration::from_millis(500)).await);
+    let before = stream::iter(0..200).map(ask).buffer_unordered(100).for_each(async |()| ());
+    let answering = async {
+        for _ in 0..200 {
+            requests.next().await.unwrap().reply(&1).await;
+        }
+    };
+    within(20, async { tokio::join!(before, answering) }).await;
+    let mut connections = member.connections();
+    server.restart().await;
+    within(20, connections.changed()).await.unwrap();
+    within(20, asking.connected(WAIT)).await.unwrap();
+    member.flush().await;
+    // Until the server knows the subscription again, nobody listens.
+    let asks = async {
+        loop {
+            ask(0).await;
+        }
+    };
+    tokio::select! {
+        () = within(20, asks) => unreachable!("it has no end"),
+        request = requests.next() => request.unwrap().reply(&1).await,
+    }
+    let flood = stream::iter(0..150).map(ask).buffer_unordered(20).for_each(async |()| ());
+    let leaving = async {
+        requests.leave().await;
+        while let Some(request) = requests.next().await {
+            request.reply(&1).await;
+        }
+    };
+    within(20, async { tokio::join!(flood, leaving) }).await;
+    let error = asking.request::<_, u32>("redial.ctl.test", &1, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::NoResponders { .. }), "{error}");
+}
+
 /// Nobody asks it anything while it leaves.
 #[tokio::test]
 async fn a_member_that_nobody_asks_leaves_too() {
