@@ -1,6 +1,12 @@
 //! Connections of commands to the servers, and the requests that they send.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use redial_backoff::{Backoff, Waits};
 use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, SubmitResult, UserRole, subjects::Verb};
@@ -114,17 +120,30 @@ pub(crate) async fn request_as<R: DeserializeOwned>(
     }
 }
 
+/// How many requests of one command wait for the end of an outage: the first of them tells the user.
+#[derive(Clone, Default)]
+pub(crate) struct Outages(Arc<AtomicUsize>);
+
+impl Outages {
+    /// The waits of one request.
+    pub(crate) fn of_request(&self) -> Outage {
+        Outage { began: Instant::now(), waits: RETRY.waits(), is_waiting: false, all: self.clone() }
+    }
+}
+
 /// Waits between the retries of a request during an outage.
 pub(crate) struct Outage {
     began: Instant,
     waits: Waits,
-    /// The user was told.
-    told: bool,
+    /// It failed before.
+    is_waiting: bool,
+    all: Outages,
 }
 
 impl Outage {
+    /// The same for a command that sends one request at a time.
     pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), waits: RETRY.waits(), told: false }
+        Outages::default().of_request()
     }
 
     /// Waits before the next retry; fails with the request's error after [`OUTAGE`].
@@ -132,11 +151,24 @@ impl Outage {
         if self.began.elapsed() > OUTAGE {
             return Err(error);
         }
-        if !std::mem::replace(&mut self.told, true) {
+        if self.begins() {
             output::note(format!("{}; trying again for up to {} s", error.message, OUTAGE.as_secs()));
         }
         tokio::time::sleep(self.waits.next_wait()).await;
         Ok(())
+    }
+
+    /// True if this is the request's first failure, and no other one waits.
+    fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_waiting, true) && self.all.0.fetch_add(1, Ordering::Relaxed) == 0
+    }
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        if self.is_waiting {
+            self.all.0.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -213,4 +245,21 @@ pub(crate) fn shutdown_at_once_if_repeated(stopping: &'static str) -> anyhow::Re
         std::process::exit(130);
     });
     Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_requests_in_an_outage_the_first_tells_the_user() {
+        let outages = Outages::default();
+        let (mut first, mut second) = (outages.of_request(), outages.of_request());
+        assert!(first.begins());
+        assert!(!first.begins() && !second.begins());
+        drop(first);
+        assert!(!outages.of_request().begins(), "the second one still waits");
+        drop(second);
+        assert!(outages.of_request().begins(), "a later outage");
+    }
 }

@@ -6,7 +6,7 @@ mod tests;
 use std::{collections::BTreeSet, process::ExitCode};
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason, json_text};
+use redial_proto::{ApiError, CallId, Code, TaskCode, TaskId, TaskInput, TaskState, TaskStep, WaitReason};
 use redial_store::{Store, audit::CallAudit};
 use redial_views::TaskAudit;
 
@@ -113,8 +113,8 @@ fn call_text(record: &CallAudit, page: Page, now: DateTime<Utc>) -> String {
     let mut text = call::head(record, page);
     text.push('\n');
     text.extend(call::events(record, now).iter().map(|event| page.event(event)));
-    if let Some(result) = call::result(record) {
-        text.push_str(&format!("\nresult\n{}", json_text::indented(result.get())));
+    if let Some(result) = call::shown_result(record) {
+        text.push_str(&format!("\nresult\n{result}"));
     }
     text.trim_end().to_owned()
 }

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::lines::{Line, Lines};
 use crate::{
     cli::SubmitArgs,
-    connect::{self, Outage, REQUEST},
+    connect::{self, Outages, REQUEST},
     exit, output,
     settings::Settings,
 };
@@ -36,7 +36,7 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
     if !lines.has_name() {
         output::note("standard input has no name, so a second run submits lines without a key again; see --name");
     }
-    let sender = Sender { queue: connect::queue(settings).await?, interrupted };
+    let sender = Sender { queue: connect::queue(settings).await?, interrupted, outages: Outages::default() };
     // Whatever is on record since then in a batch that had to be sent again, its own first try wrote.
     let Some(Answer { reply: SubmitBatchReply { time: began, .. }, .. }) = sender.send(Vec::new()).await? else {
         return report(settings, &Tally::default(), true);
@@ -182,6 +182,7 @@ impl Tally {
 struct Sender {
     queue: Queue,
     interrupted: CancellationToken,
+    outages: Outages,
 }
 
 struct Answer {
@@ -194,7 +195,7 @@ impl Sender {
     /// Sends a batch until it is answered; the keys make that safe. `None`: interrupted before.
     async fn send(&self, calls: Vec<Box<RawValue>>) -> anyhow::Result<Option<Answer>> {
         let message = SubmitBatch { calls };
-        let (mut outage, mut sent_again) = (Outage::new(), false);
+        let (mut outage, mut sent_again) = (self.outages.of_request(), false);
         loop {
             let request = self.queue.ask::<_, SubmitBatchReply>(Verb::CallSubmit, &message, REQUEST);
             let Some(answer) = self.unless_interrupted(request).await else { return Ok(None) };

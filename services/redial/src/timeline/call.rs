@@ -20,8 +20,10 @@ use crate::output;
 const SHORT: usize = 90;
 /// An attempt that starts so long after it was due was held back, or waited for a worker.
 const LATE: TimeDelta = TimeDelta::seconds(1);
-/// Arguments beyond this many bytes are cut.
+/// Arguments of more bytes are cut, and this much of a large result is shown.
 const HUGE: usize = 4000;
+/// A result that takes more bytes is cut.
+const LARGE: usize = 256 * 1024;
 
 /// What the call is: its fields, arguments and repairs.
 pub(crate) fn head(record: &CallAudit, page: Page) -> String {
@@ -76,11 +78,17 @@ fn arguments(json: &str, page: Page) -> String {
     if line.len() <= SHORT {
         return page.field("arguments", &line);
     }
-    let text = json_text::indented(json);
-    if text.len() <= HUGE {
-        return format!("arguments\n{text}\n");
+    format!("arguments\n{}\n", readable(json, HUGE))
+}
+
+/// JSON as people read it. Of more than `most` bytes only the start.
+fn readable(json: &str, most: usize) -> String {
+    // Laid out, nested values could take a hundred times their bytes.
+    let text = if json.len() > most { json_text::one_line(json) } else { json_text::indented(json) };
+    if text.len() <= most {
+        return text;
     }
-    format!("arguments\n{}\n{} bytes in all; --json prints them\n", limits::shorten(&text, HUGE), json.len())
+    format!("{}\n{} bytes in all; --json prints them", limits::shorten(&text, HUGE), json.len())
 }
 
 fn changes(record: &CallAudit, page: Page) -> String {
@@ -244,6 +252,11 @@ fn cut_off(call: &CallAudit) -> Option<Entry> {
     let reply: TurnReply = serde_json::from_str(result(call)?.get()).ok()?;
     let text = "the reply ended at the model's limit of tokens; its end is missing";
     (reply.finish == Finish::Length).then(|| Entry::new("cut off", Ink::Yellow, text))
+}
+
+/// The result as people read it.
+pub(crate) fn shown_result(record: &CallAudit) -> Option<String> {
+    result(record).map(|result| readable(result.get(), LARGE))
 }
 
 /// The result of the last attempt that has one.

@@ -256,6 +256,16 @@ fn long_arguments_are_laid_out_and_huge_ones_cut() {
 }
 
 #[test]
+fn large_results_are_laid_out_and_huge_ones_cut() {
+    let shown = |output: &str| text(&call("succeeded", vec![succeeded(1, (12, 112), output)]), at(200));
+    let large = shown(&format!("[{}0]", "17,".repeat(20_000)));
+    assert!(large.ends_with("  17,\n  0\n]") && large.len() > 80_000, "{} bytes", large.len());
+    let huge = shown(&format!("[{}0]", "17,".repeat(5_000_000)));
+    assert!(huge.len() < 5_000, "{} bytes", huge.len());
+    assert!(huge.ends_with("… (cut)\n15000003 bytes in all; --json prints them"), "{huge}");
+}
+
+#[test]
 fn json_is_the_whole_record() {
     let mut record = call("succeeded", vec![succeeded(1, (12, 112), r#"{"n":1e400000,"s":"\ud800"}"#)]);
     record.redrive_of = Some(OTHER);
