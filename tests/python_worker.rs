@@ -42,7 +42,10 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
 
 /// A stack with one Python worker with a long grace.
 async fn with_worker(python: &python::Python) -> (Stack, Process) {
-    let stack = Stack::start().await;
+    beside_worker(Stack::start().await, python).await
+}
+
+async fn beside_worker(stack: Stack, python: &python::Python) -> (Stack, Process) {
     let worker = start_worker(&stack, python, Duration::from_mins(1), &unique_path("notes")).await;
     (stack, worker)
 }
@@ -158,7 +161,7 @@ async fn a_job_of_a_newer_version_is_left_to_it_and_the_worker_says_its_own() {
     let call = stack.accepted(&Submission::new("count_nights", nights)).await;
     assert_eq!(stack.output(call).await, r#"{"nights":2}"#);
     until("only what cannot be read is left", async || (nats.messages("JOBS").await == 1).then_some(())).await;
-    assert!(worker.output().contains("Set aside a job of a newer version"), "{}", worker.output());
+    worker.line("Set aside a job of a newer version").await;
     nats.jetstream("STREAM.PURGE.JOBS", &json!({})).await;
     finish(stack, worker).await;
 }
@@ -209,7 +212,7 @@ async fn every_error_is_handled_by_its_class() {
 #[tokio::test]
 async fn a_pool_runs_no_more_calls_than_it_has_slots() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    let (stack, worker) = beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, &python).await;
     stack.offered(&["take_a_slot"]).await;
     let (listener, port) = server().await;
     let calls: Vec<_> = (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();

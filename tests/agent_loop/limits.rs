@@ -67,7 +67,7 @@ async fn the_time_limit_stops_the_tools_and_asks_for_a_last_answer() {
     let (tool, started, _) = gated();
     let fixture = Fixture::open(vec![tool]).await;
     fixture.small([calls(&[("gated", "{}")]), says("It took too long.")]);
-    let agent = AgentSpec { budgets: Budgets { seconds: 1, ..Budgets::default() }, ..agent() };
+    let agent = AgentSpec { budgets: Budgets { seconds: 5, ..Budgets::default() }, ..agent() };
     let report = fixture.run_as("go", agent).await;
     started.acquire().await.unwrap().forget();
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::TimeExhausted)));

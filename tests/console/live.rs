@@ -74,7 +74,7 @@ async fn a_task_is_watched_while_everything_is_killed_in_turn() {
     workers.pop().unwrap().kill().await;
     workers.push(worker());
     gateways.pop().unwrap().kill().await;
-    page.sees("#stream:not([hidden])", "").await;
+    until("the banner is there", async || (page.count("#stream:not([hidden])").await == 1).then_some(())).await;
     gateways.push(gateway());
     gateways[0].line("Gateway started").await;
     dispatchers.pop().unwrap().kill().await;

@@ -1,5 +1,7 @@
 //! All calls that match a filter run again.
 
+use std::time::Duration;
+
 use redial_testkit::until;
 
 use crate::{browser::Browser, scene::Scene};
@@ -9,7 +11,7 @@ async fn five_thousand_failed_calls_run_again_by_a_filter() {
     let Some(browser) = Browser::start().await else { return };
     let scene = Scene::start().await;
     scene.failed(5_000).await;
-    scene.stack.wait_until_empty().await;
+    scene.stack.drained(Duration::from_mins(2)).await;
     let page = browser.open(&scene.gateway.url, "/console/failed").await;
     page.sees("section[data-key=groups]", "5\u{202f}000").await;
     page.click("section[data-key=groups] a").await;
@@ -43,7 +45,7 @@ async fn five_thousand_failed_calls_run_again_by_a_filter() {
     assert_eq!(page.count("tbody tr").await, 2, "the count and the order");
     page.go("/console/audit?verb=redrives.create").await;
     page.sees("main", "redrives.create").await;
-    scene.stack.wait_until_empty().await;
+    scene.stack.drained(Duration::from_mins(2)).await;
     until("the overview has all of them", async || {
         page.go("/console").await;
         page.text("main").await.contains("10\u{202f}000").then_some(())

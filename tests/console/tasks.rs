@@ -85,8 +85,7 @@ async fn keys_lead_everywhere_and_pages_are_whole_without_a_script() {
     page.press("?").await;
     page.sees("#keys[open]", "next and previous row").await;
     page.click("#keys button").await;
-    page.press("g").await;
-    page.press("t").await;
+    page.press("gt").await;
     page.is_at("/console/tasks").await;
     page.press("/").await;
     page.press(&task.to_string()).await;

@@ -45,6 +45,9 @@ async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
         stream.read_exact(&mut first).await.unwrap();
         assert_eq!(&first, b"HTTP/1.1 200");
         streams.push(stream);
+    }
+    for n in 0..EACH {
+        let call = calls[n % CALLS];
         waits.push(ask(address, &format!("/v1/calls/{call}"), "Prefer: wait=60\r\n").await);
     }
     let http = reqwest::Client::builder().no_proxy().build().unwrap();

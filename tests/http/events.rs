@@ -1,6 +1,13 @@
 //! Streams of events of calls and tasks: what is durable comes once, whatever dies in between.
 
-use std::time::Duration;
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use redial_proto::{
     AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
@@ -17,17 +24,23 @@ use crate::{
 
 const TURNS: u32 = 25;
 const CALLS: u32 = 100;
+const KILLS: u32 = 6;
 
-/// A model that asks for many calls in each turn, and answers in the end.
-fn busy_model() -> Tool {
-    Tool::new("busy", |request: TurnRequest| async move {
-        if request.turn > TURNS {
-            return TurnReply { text: Some("Done.".to_owned()), ..TurnReply::default() };
-        }
-        let call =
-            |n| ReplyCall { name: "echo".to_owned(), arguments: json!({"n": request.turn * 1_000 + n}).to_string() };
-        TurnReply { calls: (0..CALLS).map(call).collect(), finish: Finish::ToolCalls, ..TurnReply::default() }
-    })
+/// A model that asks for many calls in each turn, and answers in the end: not before readers have lost this many gateways.
+fn busy_model(kills: &Arc<AtomicU32>) -> Tool {
+    let kills = Arc::clone(kills);
+    Tool::new("busy", move |request: TurnRequest| turn(request, Arc::clone(&kills)))
+}
+
+async fn turn(request: TurnRequest, kills: Arc<AtomicU32>) -> TurnReply {
+    while kills.load(Ordering::Relaxed) < (request.turn / 3).min(KILLS) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    if request.turn > TURNS {
+        return TurnReply { text: Some("Done.".to_owned()), ..TurnReply::default() };
+    }
+    let call = |n| ReplyCall { name: "echo".to_owned(), arguments: json!({"n": request.turn * 1_000 + n}).to_string() };
+    TurnReply { calls: (0..CALLS).map(call).collect(), finish: Finish::ToolCalls, ..TurnReply::default() }
 }
 
 fn task(model: &str) -> TaskSubmission {
@@ -54,23 +67,24 @@ async fn ids_on_record(stack: &Stack, task: TaskId) -> Vec<String> {
 async fn ten_thousand_events_come_once_while_gateways_are_killed() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
-    stack.play_models(vec![busy_model()]).await;
+    let kills = Arc::new(AtomicU32::new(0));
+    stack.play_models(vec![busy_model(&kills)]).await;
     let mut gateways = vec![gateway_process(&stack).await, gateway_process(&stack).await];
     let task = stack.task(&task("busy")).await;
     let path = format!("/v1/tasks/{task}/events");
-    let (mut seen, mut kills) = (Vec::<Event>::new(), 0);
+    let mut seen = Vec::<Event>::new();
     while seen.last().is_none_or(|last| last.name != "end") {
         let (process, url) = gateways.remove(0);
         let after = seen.last().and_then(|last| last.id.clone());
         let mut stream = Sse::open(&url, &path, after.as_deref()).await;
-        let until = seen.len() + 700 + 90 * (kills % 5);
+        let until = seen.len() + 700 + 90 * (kills.load(Ordering::Relaxed) as usize % 5);
         while seen.len() < until
             && let Some(event) = stream.next().await
         {
             seen.extend(event.id.is_some().then_some(event));
         }
         process.kill().await;
-        kills += 1;
+        kills.fetch_add(1, Ordering::Relaxed);
         // What had arrived before.
         while let Some(event) = stream.next().await {
             seen.extend(event.id.is_some().then_some(event));
@@ -79,7 +93,7 @@ async fn ten_thousand_events_come_once_while_gateways_are_killed() {
     }
     let ids: Vec<String> = seen.iter().map(|event| event.id.clone().unwrap()).collect();
     assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no duplicate, in order");
-    assert!(ids.len() > 10_000 && kills > 5, "{} events, {kills} kills", ids.len());
+    assert!(ids.len() > 10_000, "{} events", ids.len());
     let messages = seen.iter().filter(|event| event.name == "message");
     let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();
     let written = usize::try_from(TURNS * (CALLS + 1) + 2).unwrap();
@@ -159,8 +173,8 @@ async fn attempts_of_a_call_are_events_and_its_end_is_the_last() {
     stack.finish().await;
 }
 
-/// A model that writes one piece, waits for a file, and writes the rest.
-fn writing_model(hold: std::path::PathBuf) -> Tool {
+/// A model that writes one piece, waits for a file, writes the rest, and waits for the file [`end_of`] it.
+fn writing_model(hold: PathBuf) -> Tool {
     Tool::new("writer", move |context: Context, request: TurnRequest| {
         let hold = hold.clone();
         async move {
@@ -168,18 +182,27 @@ fn writing_model(hold: std::path::PathBuf) -> Tool {
                 context.delta(Delta { turn: request.turn, text: text.to_owned(), ..Delta::default() });
             };
             write("It is ");
-            while !hold.exists() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            exists(&hold).await;
             write("sunny.");
+            exists(&end_of(&hold)).await;
             TurnReply { text: Some("It is sunny.".to_owned()), ..TurnReply::default() }
         }
     })
 }
 
+async fn exists(file: &Path) {
+    while !file.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn end_of(hold: &Path) -> PathBuf {
+    hold.with_extension("end")
+}
+
 #[tokio::test]
 async fn the_text_so_far_comes_whole_after_a_reconnect() {
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
     let hold = unique_path("hold");
     stack.play_models(vec![writing_model(hold.clone())]).await;
     let (one, two) = (stack.serve_http().await, stack.serve_http().await);
@@ -196,6 +219,10 @@ async fn the_text_so_far_comes_whole_after_a_reconnect() {
     for stream in [&mut first, &mut second] {
         let event = stream.next().await.unwrap();
         assert_eq!((event.name.as_str(), &event.data["text"]), ("delta", &"sunny.".into()));
+    }
+    // Once the end is on record, what is written is not told any more.
+    std::fs::write(end_of(&hold), "").unwrap();
+    for stream in [&mut first, &mut second] {
         assert_eq!(stream.next_of("message").await.data["content"], "It is sunny.");
         assert_eq!(stream.next_of("end").await.id.as_deref(), Some("end"));
         assert_eq!(stream.next().await, None);
@@ -222,7 +249,9 @@ async fn a_gateway_that_stops_ends_its_streams() {
     let turn = stream.next_of("turn").await;
     one.stop();
     while stream.next().await.is_some() {}
-    std::fs::write(&hold, "").unwrap();
+    for file in [&hold, &end_of(&hold)] {
+        std::fs::write(file, "").unwrap();
+    }
     let rest = Sse::open(&two.url, &path, turn.id.as_deref()).await.rest().await;
     let ids: Vec<String> = rest.iter().filter_map(|event| event.id.clone()).collect();
     let all = ids_on_record(&stack, task).await;

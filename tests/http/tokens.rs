@@ -87,10 +87,8 @@ async fn a_token_has_its_limits() {
     let one = http.with_token(&token(&one, &[UserRole::Read]).await.text());
     let two = http.with_token(&token(&two, &[UserRole::Read]).await.text());
     let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
-    let mut statuses = Vec::new();
-    for _ in 0..20 {
-        statuses.push(one.get(path).await.status);
-    }
+    let at_once = futures_util::future::join_all((0..20).map(|_| one.get(path))).await;
+    let statuses: Vec<_> = at_once.iter().map(|answer| answer.status).collect();
     assert!(statuses.contains(&429), "{statuses:?}");
     two.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
     let wait = Value::from(vec!["01a20236-ac46-7781-a3d0-49c0fb4d6170"]);

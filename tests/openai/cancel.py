@@ -1,14 +1,8 @@
-"""A response in the background is cancelled, and one whose functions have no answer."""
+"""A response whose functions have no answer is cancelled, and one in the background."""
 
 from common import ASK_USER, CLIENTS
 
 one, two = CLIENTS
-
-response = one.responses.create(model="travel", input="Work.", background=True)
-cancelled = two.responses.cancel(response.id)
-assert cancelled.status == "cancelled", cancelled
-assert one.responses.cancel(response.id).status == "cancelled"
-assert list(one.responses.retrieve(response.id, stream=True))[-1].type == "response.failed"
 
 asking = one.responses.create(model="travel", input="Ask.", tools=[ASK_USER])
 assert [item.type for item in asking.output] == ["function_call"], asking
@@ -17,3 +11,9 @@ after = asking.id[:-1] + "1"
 final = list(one.responses.retrieve(after, stream=True))
 assert [event.type for event in final] == ["response.created", "response.in_progress", "response.failed"], final
 assert two.responses.retrieve(after).status == "cancelled"
+
+response = one.responses.create(model="travel", input="Work.", background=True)
+cancelled = two.responses.cancel(response.id)
+assert cancelled.status == "cancelled", cancelled
+assert one.responses.cancel(response.id).status == "cancelled"
+assert list(one.responses.retrieve(response.id, stream=True))[-1].type == "response.failed"

@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use redial_proto::ToolEffect;
+use redial_proto::{CallState, ToolEffect};
 use redial_testkit::{Process, Servers, Stack, ToolEvent, start_scripted_worker, unique_path};
+use serde_json::json;
 
 use crate::python;
 
@@ -123,7 +124,12 @@ async fn each_response_ends_once_while_everything_is_killed_in_turn() {
     begun(21).await;
     gateways[1] = roles.gateway(1);
     begun(25).await;
+    // One that certainly runs when its worker dies.
+    let hold = unique_path("hold");
+    let running = stack.call("read", json!({"n": 1_000, "hold": hold})).await;
+    stack.is(running, CallState::Running).await;
     tools.kill().await;
+    std::fs::write(&hold, "").unwrap();
     tools = worker(&stack);
     begun(32).await;
     stack.servers.kill_nats().await;

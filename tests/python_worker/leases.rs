@@ -10,7 +10,7 @@ use redial_testkit::{Stack, unique_path, until};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::{finish, greet, python, read_greeting, server, start_worker, with_worker};
+use crate::{beside_worker, finish, greet, python, read_greeting, server, start_worker, with_worker};
 
 #[tokio::test]
 async fn after_a_kill_another_worker_runs_the_call_again() {
@@ -55,7 +55,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     let Some(python) = python::find() else { return };
     let stack = Stack::start().await;
     let notes = unique_path("notes");
-    let leaving = start_worker(&stack, &python, Duration::from_secs(1), &notes).await;
+    let leaving = start_worker(&stack, &python, Duration::from_secs(5), &notes).await;
     let (quick, quick_port) = server().await;
     let (slow, slow_port) = server().await;
     let quick_call = stack.accepted(&read_greeting(quick_port)).await;
@@ -83,14 +83,14 @@ async fn lease(stack: &Stack, call: CallId) -> Option<String> {
 #[tokio::test]
 async fn a_coroutine_that_blocks_its_loop_costs_no_lease() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    let (stack, worker) = beside_worker(Stack::start_leasing(Duration::from_secs(6)).await, &python).await;
     let (listener, port) = server().await;
     let blocking = stack.call("block_the_loop", json!({"port": port})).await;
     let (mut connection, _) = listener.accept().await.unwrap();
     let mut leases = std::collections::BTreeSet::new();
-    until("the lease was renewed many times", async || {
+    until("the lease was renewed until the first one had ended", async || {
         leases.insert(lease(&stack, blocking).await.unwrap());
-        (leases.len() > 5).then_some(())
+        (leases.len() > 4).then_some(())
     })
     .await;
     connection.write_all(b"go on\n").await.unwrap();
@@ -103,7 +103,8 @@ async fn a_coroutine_that_blocks_its_loop_costs_no_lease() {
 #[tokio::test]
 async fn what_a_repeated_claim_was_not_granted_is_released() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    // A claim is repeated after a fifth of the lease.
+    let (stack, worker) = beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, &python).await;
     let mut releases = stack.queue().subscribe(&subjects::control_of_all(ControlVerb::Release)).await.unwrap();
     // A second dispatcher, which hangs.
     let claims = subjects::control_of_all(ControlVerb::Claim);

@@ -68,7 +68,7 @@ async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
     let (process, _connection) = computing(&listener).await;
     stack.cancel(endless).await;
     assert_eq!(stack.ended(endless).await.state, CallState::Cancelled);
-    assert!(!lives(process), "it computes on");
+    until("the process has ended with its call", async || (!lives(process)).then_some(())).await;
 
     stack.workers_will_die();
     let again = stack.call("compute", json!({"port": port, "rounds": 0})).await;

@@ -115,7 +115,7 @@ async fn tenants_and_their_webhooks_take_turns_within_their_limits() {
 /// All of its webhooks are silent, and more than a worker has slots: some are left to others from the beginning.
 #[tokio::test]
 async fn many_silent_receivers_of_one_tenant_leave_slots_to_others() {
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(std::time::Duration::from_secs(15)).await;
     stack.work(vec![Tool::echo()]).await;
     stack.deliver_webhooks(HERE).await;
     let (silent, quick) = (ScriptedHttp::start().await, ScriptedHttp::start().await);

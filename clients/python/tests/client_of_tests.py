@@ -39,9 +39,9 @@ def calls() -> None:
         equal(client.run("echo", {"n": 2}), {"n": 2})
         equal(client.call("echo", '{"n": 3,}').result(30), {"n": 3})
         wait = time.monotonic()
-        late = client.call("read", {"n": 1, "before_ms": 1500})
+        late = client.call("read", {"n": 1, "before_ms": 6000})
         refusal(redial.Timeout, lambda: late.result(timeout=0.1))
-        assert time.monotonic() - wait < 1.4, "a timeout is not rounded up to the end"
+        assert time.monotonic() - wait < 5, "a timeout is not rounded up to the end"
         equal(late.result(timeout=30), {"attempt": 1})
         equal(client.run("read", {"n": 2, "before_ms": 1200}, wait=30), {"attempt": 1})
 
@@ -87,7 +87,7 @@ def many() -> None:
         mixed = client.calls([("echo", {"n": 1}), ("no_such_tool", {}), Submission("read", {"n": 2}, key="mixed")])
         equal([call.error is None for call in mixed], [True, False, True])
         refusal(redial.CallRefused, lambda: mixed[1].result(1))
-        slow = client.call("read", {"n": 5, "before_ms": 2500})
+        slow = client.call("read", {"n": 5, "before_ms": 8000})
         quick = client.call("echo", {"n": 6})
         equal([call.id for call in client.wait([slow, quick], for_="any", timeout=30)], [quick.id])
         refusal(redial.Timeout, lambda: client.wait([slow], timeout=0.1))

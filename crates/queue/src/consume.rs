@@ -48,6 +48,11 @@ impl Jobs {
         self.puller.next(max, wait).await
     }
 
+    /// What the open request of the last pull still brings; waits for ever if there is none. Can be cancelled without loss.
+    pub async fn late(&mut self) -> Vec<Delivery> {
+        self.puller.late().await
+    }
+
     /// Waits until the server sends no more jobs on the open request (at most about 5 s), and returns those that still
     /// arrived.
     pub async fn end(mut self) -> Vec<Delivery> {

@@ -97,6 +97,19 @@ impl Puller {
         }
     }
 
+    /// What arrives without a new request; waits for ever if none is open. Can be dropped at any await, too.
+    pub(crate) async fn late(&mut self) -> Vec<Delivery> {
+        loop {
+            self.collect();
+            if !self.ready.is_empty() {
+                return self.take(usize::MAX);
+            }
+            if self.open.is_none() || self.receive(Instant::now() + EXPIRES).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Waits for the open request to end; returns what still arrived.
     pub(crate) async fn end(&mut self) -> Vec<Delivery> {
         let limit = Instant::now() + EXPIRES + GRACE;

@@ -70,14 +70,14 @@ impl Requests {
     ///
     /// The client drops what arrives after it has unsubscribed, and its own drain does not wait for the server's answer. So the server
     /// is asked to send a number of requests more, after which both sides agree that no other comes. A server counts from the last
-    /// connection on, and the client from the first: after a reconnection only the drain is left, which may lose what is sent within
-    /// one round trip.
+    /// connection on, and the client from the first: after a reconnection, and while there is no connection, only the drain is left,
+    /// which may lose what is sent within one round trip.
     pub async fn leave(&mut self) {
         while let Some(Some(message)) = self.subscriber.next().now_or_never() {
             self.arrived += 1;
             self.ready.push_back(message);
         }
-        if self.queue.connects() != self.connects {
+        if !self.queue.is_connected() || self.queue.connects() != self.connects {
             return self.unsubscribe().await;
         }
         let asked = timeout(UNSUBSCRIBE, self.subscriber.unsubscribe_after(self.arrived + LAST_REQUESTS)).await;

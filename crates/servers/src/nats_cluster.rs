@@ -32,13 +32,8 @@ impl NatsCluster {
     pub async fn start(folder: impl Into<PathBuf>, size: usize, accounts: Option<String>) -> Result<Self, ServerError> {
         let folder = folder.into();
         let password = Uuid::new_v4().simple().to_string();
-        let mut ports = Vec::new();
-        while ports.len() < size {
-            let port = port::any_free().ok_or(ServerError::NoPort { server: "NATS" })?;
-            if !ports.contains(&port) {
-                ports.push(port);
-            }
-        }
+        let port = |_| port::any_free().ok_or(ServerError::NoPort { server: "NATS" });
+        let ports = (0..size).map(port).collect::<Result<Vec<_>, _>>()?;
         let configs = ports.iter().enumerate().map(|(n, port)| {
             let name = format!("n{}", n + 1);
             let member = Member { name: name.clone(), port: *port, routes: ports.clone(), password: password.clone() };

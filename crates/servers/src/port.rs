@@ -1,6 +1,10 @@
 //! Ports of 127.0.0.1.
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::{
+    collections::HashSet,
+    net::{Ipv4Addr, TcpListener},
+    sync::{Mutex, PoisonError},
+};
 
 use uuid::Uuid;
 
@@ -9,16 +13,25 @@ use uuid::Uuid;
 const FIRST: u16 = 28_100;
 const COUNT: u16 = 1_900;
 
+/// What this process was given before: a server that is down for a moment comes back to its port.
+static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+
 /// Whether a server could listen on this port.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// A free port; `None` if there is none. Another program may take it before it is used.
+/// A free port that it did not return before, while there is one; `None` if none is free. Another program may take it before it
+/// is used.
 pub(crate) fn any_free() -> Option<u16> {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let given = given.get_or_insert_default();
     let [low, high, ..] = Uuid::new_v4().into_bytes();
     let start = u16::from_le_bytes([low, high]) % COUNT;
-    (0..COUNT).map(|step| FIRST + (start + step) % COUNT).find(|port| is_free(*port)).or_else(chosen_by_the_system)
+    let free = || (0..COUNT).map(|step| FIRST + (start + step) % COUNT).filter(|port| is_free(*port));
+    let port = free().find(|port| !given.contains(port)).or_else(|| free().next()).or_else(chosen_by_the_system)?;
+    given.insert(port);
+    Some(port)
 }
 
 fn chosen_by_the_system() -> Option<u16> {
@@ -40,10 +53,9 @@ mod tests {
     }
 
     #[test]
-    fn chosen_ports_lie_outside_the_outgoing_range() {
-        for _ in 0..50 {
-            let port = any_free().unwrap();
-            assert!((FIRST..FIRST + COUNT).contains(&port), "{port}");
-        }
+    fn chosen_ports_differ_and_lie_outside_the_outgoing_range() {
+        let ports: HashSet<u16> = (0..50).map(|_| any_free().unwrap()).collect();
+        assert!(ports.iter().all(|port| (FIRST..FIRST + COUNT).contains(port)), "{ports:?}");
+        assert_eq!(ports.len(), 50, "none twice");
     }
 }

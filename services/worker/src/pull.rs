@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -99,10 +100,13 @@ struct PullHistory {
 
 /// The next jobs. Cancel-safe: the future owns no delivery while it waits.
 async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &mut PullHistory) -> Pulled {
-    state.reports.wait_for_capacity().await;
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
     // command tools of several pools share may be gone by then; such a job goes back to the stream.
-    pool.wait_for_permit().await;
+    let may_run = async {
+        state.reports.wait_for_capacity().await;
+        pool.wait_for_permit().await;
+    };
+    hand_back_until(may_run, &mut source.stream).await;
     let free = pool.permits.available_permits().min(MAX_CLAIM);
     match source.stream.pull(free.div_ceil(history.jobs_per_message), WAIT).await {
         Ok(deliveries) => {
@@ -126,6 +130,23 @@ async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &m
             tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), %error, "Failed to pull jobs");
             tokio::time::sleep(wait).await;
             Pulled::default()
+        }
+    }
+}
+
+/// Gives back what the open request brings meanwhile. It may have been for more messages than there are slots now: its packs were larger
+/// than the last ones.
+async fn hand_back_until(until: impl Future<Output = ()>, stream: &mut Jobs) {
+    let mut until = pin!(until);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut until => return,
+            late = stream.late() => {
+                for delivery in late {
+                    delivery.nak(Duration::ZERO).await;
+                }
+            }
         }
     }
 }

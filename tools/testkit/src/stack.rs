@@ -70,6 +70,13 @@ impl Stack {
         Self::on(Servers::start().await).await.dispatched().await
     }
 
+    /// The same with leases of this length, for attempts that must outlast a moment in which the machine stands still.
+    pub async fn start_leasing(lease: Duration) -> Self {
+        let mut stack = Self::on(Servers::start().await).await;
+        stack.lease = lease;
+        stack.dispatched().await
+    }
+
     /// The same with a dispatcher that keeps what another worker identity registers until an operator accepts it.
     pub async fn start_pinned() -> Self {
         let mut stack = Self::on(Servers::start().await).await;

@@ -16,13 +16,13 @@ async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
     let queue = server.connect().await;
     within(20, async { while queue.ensure_streams().await.is_err() {} }).await;
     let mut pull = queue.jobs("default").unwrap();
-    let error = within(5, pull.pull(1, WAIT)).await.err().unwrap();
+    let error = within(20, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(error, QueueError::Missing { .. }), "{error}");
-    let again = within(2, pull.pull(1, WAIT)).await.err().unwrap();
+    let again = within(20, pull.pull(1, WAIT)).await.err().unwrap();
     assert!(matches!(again, QueueError::Missing { .. }), "{again}");
     queue.ensure_jobs("default").await.unwrap();
     queue.publish_jobs(&jobs("default", 1)).await;
-    assert_eq!(within(2, pull.pull(1, WAIT)).await.unwrap().len(), 1);
+    assert_eq!(within(20, pull.pull(1, WAIT)).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn publishing_to_a_stopped_server_times_out() {
     let took = started.elapsed();
     server.signal(Signal::CONT);
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Timeout { .. }))), "{results:?}");
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(took < Duration::from_secs(15), "{took:?}");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn looks_do_not_walk_over_what_ended_while_a_snapshot_was_held() {
         .unwrap();
     let calls: Vec<NewCall> = (0..CALLS).map(|_| bare_call()).collect();
     for calls in calls.chunks(1_000) {
-        fixture.store.submit(calls, 10_000).await.unwrap();
+        fixture.store.submit(calls, 3_600_000).await.unwrap();
     }
     // They were due a minute ago, and have ended.
     for change in [

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use redial_proto::{ErrorClass, GrantRef, ToolEffect};
-use redial_worker::Tool;
+use redial_worker::{Tool, WorkerConfig};
 
 use crate::{
     dispatcher::{Dispatcher, Received},
@@ -11,7 +13,9 @@ use crate::{
 async fn a_tool_that_finishes_within_the_grace_period_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
     let (gated, gate) = tools::gated("gated");
-    let worker = dispatcher.worker(1, [gated]).await;
+    // It ends as soon as the tool does.
+    let patient = |config: &mut WorkerConfig| (config.slots, config.drain_grace) = (1, Duration::from_secs(20));
+    let worker = dispatcher.worker_with(patient, [gated]).await;
     let jobs = dispatcher.submit_many("default", "gated", 2, 2).await;
     within(5, gate.until_running(1)).await;
     worker.shutdown.cancel();

@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use chrono::TimeDelta;
 use redial_proto::{ControlMessage, ErrorClass};
@@ -18,7 +21,7 @@ fn reports(dispatcher: &mut Dispatcher) -> usize {
 #[tokio::test]
 async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().lease_ms = 600;
+    dispatcher.script().lease_ms = 6000;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     let first = dispatcher.heartbeat().await;
@@ -26,10 +29,10 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     assert_eq!(first.after, None, "none was answered yet");
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-    // Far longer than the lease of 600 ms.
+    // Longer than the lease of 6 s, of which each heartbeat renews two thirds.
     dispatcher.received();
     let mut after = dispatcher.heartbeat().await.after.unwrap();
-    for _ in 0..6 {
+    for _ in 0..4 {
         let heartbeat = dispatcher.heartbeat().await;
         assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
         assert_eq!(heartbeat.running, [job]);
@@ -80,16 +83,29 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
     worker.stop().await;
 }
 
+/// By how much pauses of 10 ms were too long at most.
+async fn longest_pause(during: Duration) -> Duration {
+    const PAUSE: Duration = Duration::from_millis(10);
+    let (began, mut longest) = (Instant::now(), Duration::ZERO);
+    while began.elapsed() < during {
+        let paused = Instant::now();
+        tokio::time::sleep(PAUSE).await;
+        longest = longest.max(paused.elapsed().saturating_sub(PAUSE));
+    }
+    longest
+}
+
 #[tokio::test]
 async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 1000;
     dispatcher.script().reply_to_heartbeats = false;
     let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
-    let started = std::time::Instant::now();
-    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
-    // At most the lease, which begins with the claim.
-    assert!((500..1100).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+    let started = Instant::now();
+    let (stopped, still) = tokio::join!(within(20, events.recv()), longest_pause(Duration::from_millis(1200)));
+    assert_eq!(stopped, Some(Event::Dropped));
+    // At most the lease, which begins with the claim; longer only if the machine stood still.
+    assert!(started.elapsed() < Duration::from_millis(1300) + 2 * still, "{:?}, {still:?}", started.elapsed());
     worker.stop().await;
     assert_eq!(reports(&mut dispatcher), 0);
 }
@@ -97,7 +113,7 @@ async fn without_renewals_the_lease_expires_by_the_workers_clock() {
 #[tokio::test]
 async fn a_cancelled_call_is_stopped_and_reported() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().lease_ms = 600;
+    dispatcher.script().lease_ms = 6000;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     for by_control_message in [true, false] {
@@ -126,7 +142,8 @@ async fn a_tool_is_stopped_at_its_deadline() {
     let worker = dispatcher.worker(4, [stuck]).await;
     dispatcher.submit("stuck").await;
     let report = dispatcher.report().await;
-    assert!((50..1000).contains(&report.duration_ms), "{}", report.duration_ms);
+    // After 10 s of overrunning it, the worker itself would end it.
+    assert!((50..10_000).contains(&report.duration_ms), "{}", report.duration_ms);
     let error = report.error.unwrap();
     assert_eq!((error.class, error.effect_possible), (ErrorClass::Timeout, true));
     assert_eq!(within(5, events.recv()).await, Some(Event::Started));
@@ -151,7 +168,7 @@ async fn a_panic_fails_only_its_attempt() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed() {
     let mut dispatcher = Dispatcher::start().await;
-    (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 3000);
+    (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 6000);
     dispatcher.script().ingest = false;
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let ended = Arc::new(Mutex::new(ended));

@@ -143,7 +143,7 @@ async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<
     let hold = Arc::new(Notify::new());
     {
         let mut script = dispatcher.script();
-        (script.lease_ms, script.timeout_ms, script.effect) = (3000, 100, ToolEffect::Unsafe);
+        (script.lease_ms, script.timeout_ms, script.effect) = (6000, 100, ToolEffect::Unsafe);
         (script.pieces.are_used, script.pieces.arguments) = (true, "{}".into());
         script.pieces.hold = Some(Arc::clone(&hold));
     }
@@ -152,13 +152,13 @@ async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<
     (job, hold)
 }
 
-/// The timeout of 100 ms and the 3 s of the lease pass meanwhile.
+/// The timeout of 100 ms and the 6 s of the lease pass meanwhile.
 #[tokio::test]
 async fn a_tool_starts_once_its_arguments_are_there_and_has_its_lease_until_then() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let (job, hold) = start_opening(&mut dispatcher, "echo").await;
-    for _ in 0..5 {
+    for _ in 0..4 {
         while dispatcher.heartbeat().await.running != [job] {}
     }
     hold.notify_one();

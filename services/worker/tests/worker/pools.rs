@@ -37,12 +37,12 @@ async fn a_free_permit_is_used_at_once() {
     // One pull for 8 jobs is open when the first job arrives, and stays open for the others.
     for running in 1..=8 {
         dispatcher.submit("gated").await;
-        within(2, gate.until_running(running)).await;
+        within(20, gate.until_running(running)).await;
     }
     dispatcher.submit("gated").await;
     gate.open(1);
     dispatcher.report().await;
-    within(2, gate.until_running(8)).await;
+    within(20, gate.until_running(8)).await;
     gate.open(8);
     worker.stop().await;
 }
@@ -55,13 +55,34 @@ async fn a_limited_tool_does_not_block_others() {
     dispatcher.submit_many("limited", "limited", 10, 2).await;
     within(5, gate.until_running(2)).await;
     let quick = dispatcher.submit("echo").await;
-    assert_eq!(within(2, dispatcher.report()).await.job_ref(), quick);
+    assert_eq!(within(20, dispatcher.report()).await.job_ref(), quick);
     gate.open(10);
     for _ in 0..10 {
         dispatcher.report().await;
     }
     assert_eq!(gate.most(), 2);
     worker.stop().await;
+}
+
+/// After a job of its own message, a worker asks for a message for each slot.
+#[tokio::test]
+async fn packs_for_which_no_slot_is_left_go_to_others() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (gated, gate) = tools::gated("gated");
+    let busy = dispatcher.worker(4, [gated.clone()]).await;
+    dispatcher.submit("gated").await;
+    gate.open(1);
+    dispatcher.report().await;
+    for _ in 0..4 {
+        dispatcher.submit_pack("gated", 8).await;
+    }
+    within(5, gate.until_running(4)).await;
+    let idle = dispatcher.worker(24, [gated]).await;
+    // What the busy one kept would come after 30 s.
+    within(20, gate.until_running(4 + 24)).await;
+    gate.open(4 + 24);
+    idle.stop().await;
+    busy.stop().await;
 }
 
 #[tokio::test]
