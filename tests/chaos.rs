@@ -22,7 +22,7 @@ const MAX_LIVE: usize = 250;
 const DISPATCHERS: usize = 2;
 const WORKERS: usize = 3;
 /// How long the whole test may take.
-const LONG: Duration = Duration::from_mins(2);
+const LONG: Duration = Duration::from_mins(10);
 
 #[tokio::test]
 #[ignore = "a process that the other test starts"]
@@ -95,7 +95,7 @@ impl Fixture {
 
     fn dispatcher(&self) -> Process {
         Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-            command.args(["dispatcher", "--lease", "4s", "--database-connections", "8"]);
+            command.args(["dispatcher", "--lease", "10s", "--database-connections", "8"]);
             command.args(["--nats-url", self.stack.servers.nats_url()]);
             command.args(["--database-url", self.stack.servers.database_url()]);
         })

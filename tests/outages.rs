@@ -177,13 +177,14 @@ async fn what_runs_during_an_outage_of_both_servers_finishes() {
 /// Calls that [`hold`] starts.
 const HELD: usize = 12;
 
-/// Starts calls whose tools may run twice, and which run until this file is written.
+/// Starts calls whose tools may run twice, and which run until this file is written, for two minutes at most.
 async fn hold(stack: &Stack) -> PathBuf {
     let gate = unique_path("gate");
     let held: Vec<Submission> = (0..HELD)
         .map(|n| {
             let effect = [ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed][n % 3].as_str();
-            Submission::new(effect, arguments(json!({"n": n, "hold": gate})))
+            let orders = arguments(json!({"n": n, "hold": gate}));
+            Submission { timeout_ms: Some(120_000), ..Submission::new(effect, orders) }
         })
         .collect();
     stack.call_all(&held).await;
@@ -238,9 +239,11 @@ async fn is_paused(server: impl Fn(&Servers) -> u32) {
 /// A suspended machine: all processes stop at once, for longer than the leases.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_machine_costs_no_attempt() {
+    // What is not meant to stop here may also stand still for seconds.
+    const MEDIUM: Duration = Duration::from_secs(10);
     let stack = Stack::on(Servers::start_own().await).await;
     let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["dispatcher", "--lease", "5s", "--nats-url", stack.servers.nats_url()]);
+        command.args(["dispatcher", "--lease", "10s", "--nats-url", stack.servers.nats_url()]);
         command.args(["--database-url", stack.servers.database_url()]);
     });
     dispatcher.line("Dispatcher started").await;
@@ -248,10 +251,11 @@ async fn a_paused_machine_costs_no_attempt() {
     stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
     let gate = hold(&stack).await;
     // A dispatcher that has just started expires no lease for this time.
-    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * SHORT).await;
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * MEDIUM).await;
     let processes = [stack.servers.postgres_pid(), stack.servers.nats_pid(), worker.pid(), dispatcher.pid()];
     let paused = processes.map(Paused::new);
-    tokio::time::sleep(2 * SHORT).await;
+    // For less than the 15 s after which Postgres ends a transaction that does nothing.
+    tokio::time::sleep(MEDIUM + SHORT / 2).await;
     drop(paused);
     // The worker may stop its tools, because their leases have ended; it then releases the calls.
     tokio::time::sleep(SHORT / 2).await;
@@ -329,7 +333,10 @@ async fn few_connections_are_opened_at_once() {
     assert!((before + 1..=before + 4).contains(&most), "{most} are open, {before} were before");
     drop(statements);
     proxy.black_hole(false);
-    assert!(join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok));
+    redial_testkit::until("all of them are answered", async || {
+        join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok).then_some(())
+    })
+    .await;
 }
 
 /// A client that stood still finds what was delivered meanwhile after the end of its request.

@@ -21,6 +21,9 @@ const ANSWER: Duration = Duration::from_secs(25);
 /// Between two heartbeats: within the lease of a stack.
 const BEAT: Duration = Duration::from_millis(500);
 
+/// How long a job may take to arrive.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 /// A worker without a loop of its own.
 pub(crate) struct Hand {
     pub(crate) id: WorkerId,
@@ -84,13 +87,19 @@ impl Hand {
     /// tools would be published; it renews nothing.
     pub(crate) async fn job(&self) -> Job {
         let mut jobs = self.queue.jobs(&self.consumer).unwrap();
-        loop {
-            self.beat().await;
-            let deliveries = jobs.pull(1, BEAT).await.unwrap();
-            if let Some(delivery) = deliveries.first() {
-                return taken(delivery).await;
+        let next = async {
+            loop {
+                self.beat().await;
+                let deliveries = jobs.pull(1, BEAT).await.unwrap();
+                if let Some(delivery) = deliveries.first() {
+                    return taken(delivery).await;
+                }
             }
-        }
+        };
+        let Ok(job) = tokio::time::timeout(PATIENCE, next).await else {
+            panic!("no job arrived on consumer {} within {PATIENCE:?}", self.consumer)
+        };
+        job
     }
 
     /// Sends a heartbeat that renews nothing, written after the answer to the last one.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use redial_testkit::{FaultProxy, Servers, Stack, Violation, until};
+use redial_testkit::{FaultProxy, Invariant, Servers, Stack, Violation, until};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -16,9 +16,10 @@ use crate::{
     wire::{Hits, Wire},
 };
 
-/// How long a scenario with its mutation waits for an end that may never come; without the mutation it waits until the
-/// end.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a scenario with its mutation waits for an end that never comes, as the checker must notice.
+const NO_END: Duration = Duration::from_secs(3);
+/// The same for an end that does come: less than the 30 s after which such a wait fails.
+const LATE_END: Duration = Duration::from_secs(25);
 /// Longer than any scenario.
 const LONG_LEASE: Duration = Duration::from_mins(10);
 
@@ -108,7 +109,8 @@ impl Fixture {
     /// Waits for the end, or only for a while with the mutation.
     pub(crate) async fn ends(&self, end: impl Future) {
         if self.mutated {
-            let _in_time = tokio::time::timeout(PATIENCE, end).await;
+            let never_ends = matches!(self.mutation.caught_by, Invariant::EveryCallEnds | Invariant::EveryTaskEnds);
+            let _in_time = tokio::time::timeout(if never_ends { NO_END } else { LATE_END }, end).await;
         } else {
             end.await;
         }

@@ -58,6 +58,14 @@ async fn what_is_due_does_not_wait_for_a_backlog_that_reached_its_deadline() {
         .execute(stack.db())
         .await
         .unwrap();
+    // All of these ends together take some seconds: longer than NATS may stand still while the retry is published.
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                    PERFORM pg_sleep(0.001) WHERE random() < 0.3;
+                    RETURN NEW;
+                END $$;
+                CREATE TRIGGER slow BEFORE UPDATE ON calls FOR EACH ROW
+                    WHEN (NEW.tool = 'gone' AND NEW.state = 'failed') EXECUTE FUNCTION slow()";
+    sqlx::raw_sql(slow).execute(stack.db()).await.unwrap();
     stack.dispatch().await;
     count(&stack, "gone", "failed", i64::try_from(calls.len()).unwrap()).await;
     count(&stack, "down", "succeeded", 1).await;

@@ -23,6 +23,29 @@ pub(crate) async fn steady_on(servers: Servers) -> Stack {
     stack
 }
 
+/// Like [`steady`], where the database notes the calls whose jobs NATS did not acknowledge in time, which are published again.
+pub(crate) async fn steady_with_notes() -> Stack {
+    let mut stack = steady_on(Servers::start().await).await;
+    let notes = "CREATE TABLE unacknowledged (call uuid NOT NULL);
+                 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                     IF current_query() LIKE '-- Puts calls whose jobs could not be published%' THEN
+                         INSERT INTO unacknowledged VALUES (NEW.id);
+                     END IF;
+                     RETURN NULL;
+                 END $$;
+                 CREATE TRIGGER note AFTER UPDATE ON calls FOR EACH ROW
+                     WHEN (OLD.backlog_at IS NULL AND NEW.backlog_at IS NOT NULL) EXECUTE FUNCTION note()";
+    sqlx::raw_sql(notes).execute(stack.db()).await.unwrap();
+    stack.dispatch().await;
+    stack
+}
+
+/// How many jobs were published again although NATS had acknowledged them; only after [`steady_with_notes`].
+pub(crate) async fn published_again(stack: &Stack) -> i64 {
+    let again = "SELECT count(*) FROM calls WHERE publish_no > 1 AND id NOT IN (SELECT call FROM unacknowledged)";
+    sqlx::query_scalar(again).fetch_one(stack.db()).await.unwrap()
+}
+
 /// A tool that answers at once.
 pub(crate) fn tool(stack: &Stack, name: &str) -> Tool {
     scripted_tool(name, ToolEffect::Read, &stack.ledger)

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use redial_proto::{RetryOverride, Submission};
 use redial_testkit::{Process, Servers, Stack, unique_path, until, until_within};
 
-use crate::fixture::{LONG, states, submit, submit_down, tool};
+use crate::fixture::{LONG, calls, states, submit_down, tool};
 
 const DOWN: u64 = 20_000;
 const GONE: u64 = 2_000;
@@ -35,7 +36,12 @@ async fn a_dispatcher_stops_before_its_backlog_is_empty_and_another_goes_on() {
     stack.work(vec![tool(&stack, "down")]).await;
     let down = unique_path("down");
     std::fs::write(&down, "").unwrap();
-    submit(&stack, "gone", GONE).await;
+    // None reaches its deadline, however slow the machine is.
+    let retry = Some(RetryOverride { deadline_ms: Some(3_600_000), ..RetryOverride::default() });
+    let gone: Vec<Submission> = calls("gone", GONE).into_iter().map(|call| Submission { retry, ..call }).collect();
+    for batch in gone.chunks(1_000) {
+        stack.call_all(batch).await;
+    }
     submit_down(&stack, &down, DOWN, Duration::from_hours(1)).await;
     // Now there is everything: jobs on the stream and in the backlog, attempts that run, retries that are due, and others that
     // wait for a token.

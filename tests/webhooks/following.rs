@@ -12,6 +12,10 @@ use uuid::Uuid;
 
 use crate::fixture::{ANSWER, ask, delivered, deliveries, events, start, subscribe};
 
+const NO_DELIVERIES: &str = "
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no delivery'; END $$;
+    CREATE TRIGGER no_deliveries BEFORE INSERT ON calls FOR EACH ROW WHEN (NEW.tool = 'redial_webhook') EXECUTE FUNCTION fail()";
+
 async fn execute(stack: &Stack, statement: &'static str) {
     sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
 }
@@ -22,13 +26,7 @@ async fn execute(stack: &Stack, statement: &'static str) {
 async fn events_that_no_dispatcher_could_deliver_are_delivered_once_by_others() {
     let (mut stack, receiver) = start([Reply::status(200)]).await;
     subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
-    execute(
-        &stack,
-        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no delivery'; END $$;
-         CREATE TRIGGER no_deliveries BEFORE INSERT ON calls FOR EACH ROW WHEN (NEW.tool = 'redial_webhook')
-             EXECUTE FUNCTION fail()",
-    )
-    .await;
+    execute(&stack, NO_DELIVERIES).await;
     for n in 0..20 {
         stack.call("echo", json!({ "n": n })).await;
     }
@@ -41,6 +39,41 @@ async fn events_that_no_dispatcher_could_deliver_are_delivered_once_by_others() 
     receiver.arrived(20).await;
     delivered(&stack, 20).await;
     assert_eq!(receiver.requests().len(), 20);
+    stack.finish().await;
+}
+
+/// Its receiver was down for longer than calls are kept.
+#[tokio::test]
+async fn retention_keeps_a_call_until_its_event_is_delivered() {
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    execute(&stack, NO_DELIVERIES).await;
+    let untold = stack.call("echo", json!({})).await;
+    until("the event is on record", async || (events(&stack).await == 1).then_some(())).await;
+    stack.stop_dispatchers().await;
+    execute(
+        &stack,
+        "SET session_replication_role = replica;
+         UPDATE calls SET finished_at = now() - interval '3 h';
+         RESET session_replication_role;
+         UPDATE webhook_events SET at = now() - interval '3 h';
+         INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments, published_at,
+                            finished_at, state)
+         VALUES (first_id(now() - interval '5 h'), now() - interval '5 h', now(), 1, false, 'told', 'default', 'read', 'default', '{}',
+                 now(), now() - interval '4 h', 'failed')",
+    )
+    .await;
+    stack.retention = Some(std::time::Duration::from_mins(1));
+    stack.dispatch().await;
+    until("what was told of before is deleted", async || {
+        let told = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM calls WHERE tool = 'told'");
+        (told.fetch_one(stack.db()).await.unwrap() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(stack.get(untold).await.state, CallState::Succeeded);
+    execute(&stack, "DROP TRIGGER no_deliveries ON calls").await;
+    receiver.arrived(1).await;
+    delivered(&stack, 1).await;
     stack.finish().await;
 }
 

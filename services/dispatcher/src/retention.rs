@@ -44,6 +44,8 @@ const ACTIONS_KEPT: Duration = Duration::from_hours(366 * 24);
 const ENDED_TOKENS: Duration = Duration::from_hours(90 * 24);
 /// What is not in the statistics yet is kept for so much longer at most.
 const UNCOUNTED: Duration = Duration::from_hours(1);
+/// So is what a webhook has not been told of: as long as one delivery is tried.
+const UNTOLD: Duration = Duration::from_hours(24);
 
 /// Deletes what nobody reads any more, again and again.
 pub(crate) async fn clean_up(context: Arc<Context>, shutdown: CancellationToken) {
@@ -145,11 +147,13 @@ async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow:
     began.elapsed().saturating_sub(dropping.bounding())
 }
 
-/// What ended before this time is deleted. It waits for the statistics, but not for long: they may be held up by anything.
+/// What ended before this time is deleted. It waits for the statistics and for webhooks, but not for long: they may be held up by
+/// anything.
 async fn cutoff(store: &Store, age: Duration) -> Result<Time, StoreError> {
     let cutoff = store.now().await? - age;
-    let counted = store.rolled_until().await?;
-    Ok(counted.map_or(cutoff - UNCOUNTED, |counted| counted.clamp(cutoff - UNCOUNTED, cutoff)))
+    let counted = store.rolled_until().await?.unwrap_or(Time::MIN_UTC).max(cutoff - UNCOUNTED);
+    let told = store.webhooks_done_until().await?.unwrap_or(cutoff).max(cutoff - UNTOLD);
+    Ok(cutoff.min(counted).min(told))
 }
 
 fn report(what: &str, pass: (u64, Option<StoreError>)) {

@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 
 pub use faults::Side;
 use faults::{Faults, Traffic};
+
+/// How long something may take that a test waits for.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A proxy between a client and its servers, each of which has an address of its own here. Dropping it closes everything.
 #[derive(Debug)]
@@ -121,14 +124,18 @@ impl FaultProxy {
 
     /// Waits until so many connections are open.
     pub async fn connections(&self, count: usize) {
-        self.traffic.subscribe().wait_for(|traffic| traffic.open == count).await.unwrap();
+        let mut traffic = self.traffic.subscribe();
+        let reached = timeout(PATIENCE, traffic.wait_for(|traffic| traffic.open == count)).await.is_ok();
+        assert!(reached, "{} connections are open after {PATIENCE:?}, not {count}", self.open());
     }
 
     /// Waits until a server has answered something that a client sent after this was called.
     pub async fn answers(&self) {
         self.faults.send_modify(|faults| faults.looks += 1);
         let look = self.faults.borrow().looks;
-        self.traffic.subscribe().wait_for(|traffic| traffic.answered >= look).await.unwrap();
+        let mut traffic = self.traffic.subscribe();
+        let answered = timeout(PATIENCE, traffic.wait_for(|traffic| traffic.answered >= look)).await.is_ok();
+        assert!(answered, "no server has answered anything that a client sent within {PATIENCE:?}");
     }
 }
 

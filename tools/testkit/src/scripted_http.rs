@@ -12,11 +12,15 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinHandle,
+    time::timeout,
 };
 
 mod read;
 
 pub use read::Request;
+
+/// How long requests that a test waits for may take.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// An answer of the server.
 #[derive(Clone, Debug)]
@@ -112,8 +116,11 @@ impl ScriptedHttp {
     /// Waits until so many requests have arrived (they may still be unanswered), and returns the last of these.
     pub async fn arrived(&self, count: usize) -> Request {
         let mut requests = self.requests.clone();
-        let arrived = requests.wait_for(|requests| requests.len() >= count).await.unwrap();
-        arrived[count - 1].clone()
+        let arrived = timeout(PATIENCE, requests.wait_for(|requests| requests.len() >= count)).await;
+        let Ok(arrived) = arrived else {
+            panic!("{} requests have arrived after {PATIENCE:?}, not {count}", self.requests.borrow().len())
+        };
+        arrived.unwrap()[count - 1].clone()
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Stack {
     pub accept_tools: bool,
     /// What dispatchers that are started later allow as arguments and results, in bytes.
     pub max_payload: usize,
+    /// How long dispatchers that are started later keep what has ended.
+    pub retention: Option<Duration>,
     /// Replicas of the streams that dispatchers that are started later ask for.
     pub nats_replicas: Option<u32>,
     /// What dispatchers and workers that are started later derive the secrets of webhooks from.
@@ -115,6 +117,7 @@ impl Stack {
             agents: None,
             access: None,
             accept_tools: true,
+            retention: None,
             nats_replicas: None,
             max_payload: redial_proto::limits::MAX_PAYLOAD,
             webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),

@@ -118,6 +118,16 @@ impl Store {
         .await
     }
 
+    /// The end of what webhooks are done with; `None` if there is nothing that they may still need.
+    pub async fn webhooks_done_until(&self) -> Result<Option<Time>, StoreError> {
+        self.run(async {
+            let mut db = self.checkout().await?;
+            let oldest = sqlx::query_file_scalar!("sql/webhooks_oldest.sql").fetch_one(&mut *db).await?;
+            Ok(db.done(oldest))
+        })
+        .await
+    }
+
     /// The receivers that said in a span that they do not want any more.
     pub async fn gone_receivers(&self, span: Span) -> Result<Vec<Gone>, StoreError> {
         let class = ErrorClass::BusinessRule.as_str();

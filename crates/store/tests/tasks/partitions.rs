@@ -80,9 +80,14 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     for call in [&gone, &open, &late] {
         assert!(matches!(submit(&fixture, call).await, Submitted::Written));
     }
-    let redrive = NewCall { redrive_of: Some(Redrive { call: gone.id, origin: gone.id }), ..old_call(old) };
-    assert!(matches!(submit(&fixture, &redrive).await, Submitted::Written));
-    for call in [&gone, &redrive, &of_task] {
+    cancel(&fixture, &of_task).await;
+    let again =
+        |call: &NewCall| NewCall { redrive_of: Some(Redrive { call: call.id, origin: call.id }), ..old_call(old) };
+    let (redrive, of_living) = (again(&gone), again(&of_task));
+    for call in [&redrive, &of_living] {
+        assert!(matches!(submit(&fixture, call).await, Submitted::Written));
+    }
+    for call in [&gone, &redrive, &of_living] {
         cancel(&fixture, call).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
@@ -91,14 +96,15 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
 
     fixture.store.free_keys(old, cutoff).await.unwrap();
     assert!(fixture.store.bound_kept(old).await.unwrap());
-    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 3 });
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 4 });
     let left = tables_of(&fixture).await;
-    let mut needed = [open.id.0, late.id.0, of_task.id.0];
+    let mut needed = [open.id.0, late.id.0, of_task.id.0, of_living.id.0];
     needed.sort_unstable();
     assert_eq!(left, needed.map(|id| ("calls_kept".to_owned(), id)));
     let partitions = fixture.store.partitions().await.unwrap();
     assert_eq!((partitions.len(), partitions[0].until), (2, old.until));
-    assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 0);
+    assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 1, "that of the task's call");
+    assert!(matches!(submit(&fixture, &again(&of_task)).await, Submitted::Existing { id, .. } if id == of_living.id));
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 0 }, "repeated");
     assert!(fixture.store.bound_kept(old).await.unwrap(), "repeated");
 

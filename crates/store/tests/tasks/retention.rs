@@ -1,8 +1,8 @@
 //! Old conversations are deleted completely, or not at all.
 
 use redial_proto::{CallState, ErrorClass, Failure, TaskId};
-use redial_records::{Change, Guard, NewCall, Time, Transition};
-use redial_store::Pruned;
+use redial_records::{Change, Guard, NewCall, Redrive, Time, Transition};
+use redial_store::{Pruned, Submitted};
 use uuid::Uuid;
 
 use crate::fixture::{Fixture, bare_call, new_call};
@@ -136,6 +136,38 @@ async fn a_pass_over_calls_continues_behind_the_last_one_too() {
     assert_eq!(first, Pruned { deleted: 0, last: Some(calls[2].id.0) }, "those that live are walked over");
     let second = fixture.store.prune_calls(cutoff, Time::MAX_UTC, calls[2].id.0, 3).await.unwrap();
     assert_eq!(second, Pruned { deleted: 2, last: Some(calls[4].id.0) });
+}
+
+/// Without its redrive, the call would be redriven once more.
+#[tokio::test]
+async fn a_redrive_stays_as_long_as_the_call_of_a_task_that_it_runs_again() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("living").await;
+    let call = new_call(task, 1, 0);
+    fixture.start_with(task, std::slice::from_ref(&call)).await;
+    cancel(&fixture, &call).await;
+    fixture.end(task).await;
+    let again = |of: &NewCall| NewCall { redrive_of: Some(Redrive { call: of.id, origin: call.id }), ..bare_call() };
+    let first = again(&call);
+    let second = again(&first);
+    for redrive in [&first, &second] {
+        assert!(matches!(
+            fixture.store.submit(std::slice::from_ref(redrive), 10_000).await.unwrap()[..],
+            [Submitted::Written]
+        ));
+        cancel(&fixture, redrive).await;
+    }
+    let cutoff = fixture.store.now().await.unwrap();
+    let other = fixture.submit("living").await;
+    assert_eq!(prune(&fixture, cutoff).await, 0);
+    for (of, before) in [(&call, &first), (&first, &second)] {
+        let results = fixture.store.submit(&[again(of)], 10_000).await.unwrap();
+        assert!(matches!(&results[..], [Submitted::Existing { id, .. }] if *id == before.id), "{results:?}");
+    }
+    fixture.end(other).await;
+    let cutoff = fixture.store.now().await.unwrap();
+    assert_eq!(prune(&fixture, cutoff).await, 2 + 2, "both tasks, and the redrives");
+    assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 0);
 }
 
 #[tokio::test]

@@ -90,6 +90,9 @@ async fn write(context: &Context, events: &[PendingEvent]) -> Result<usize, Stor
         DeliverOutcome::Written(_) => deliveries.iter().filter(|one| one.call.is_none()).count(),
         DeliverOutcome::Erasing => 0,
     };
+    if dropped > 0 {
+        tracing::warn!(dropped, "Dropped webhook events of calls and tasks that are not on record any more");
+    }
     Ok(done.len() + dropped)
 }
 

@@ -38,6 +38,7 @@ impl Stack {
             agents: self.agents.clone(),
             access: self.access.clone(),
             accept_tools: self.accept_tools,
+            retention: self.retention,
             nats_replicas: self.nats_replicas,
             max_payload: self.max_payload,
             webhook_key: self.webhook_key.clone(),
