@@ -34,7 +34,7 @@ class Connecting(unittest.IsolatedAsyncioTestCase):
         with self.assertLogs("redial.worker", "WARNING") as logged:
             starting = asyncio.ensure_future(link.start())
             while not logged.output:
-                await asyncio.sleep(0.01)
+                await asyncio.wait([starting], timeout=0.01)
             starting.cancel()
             await asyncio.wait([starting])
         return logged.output[0]

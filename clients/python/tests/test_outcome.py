@@ -4,10 +4,11 @@ import asyncio
 import enum
 import json
 import logging
+import tracemalloc
 import unittest
 import uuid
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 import httpx
@@ -23,8 +24,9 @@ from redial import (
     Unavailable,
     Violation,
 )
-from redial._limits import depth, parts, shorten
+from redial._limits import MAX_PIECE, depth, parts, shorten
 from redial._outcome import Outcome, message_of, of_exception, of_result, report_of
+from redial._pieces import split
 from redial._redact import Redactor, without_hosts
 
 # The exceptions of these tests are meant to be raised.
@@ -95,12 +97,41 @@ class Results(unittest.TestCase):
         self.assertEqual(depth("1"), 0)
         self.assertEqual(depth(r'{"a":[1,{"b":"[[[\"{{"}]}'), 3)
         self.assertEqual(depth("[" * 100_000), 100_000)
+        for value, wanted in [
+            ("", 0),
+            ('"[{', 0),
+            ("\\", 0),
+            ("ends with \\", 0),
+            ('\\\\"]}', 0),
+            ("\ud83d\ude00 [ \ud800", 0),
+            (["\\", ['"', "["], "]]"], 2),
+            ({'"[': {"}": [["\n\t\u2028[", {}]]}}, 5),
+            ([[], [[]], "[[[[", [1]], 3),
+        ]:
+            for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), json.dumps(value, indent=1)):
+                self.assertEqual(depth(text), wanted, text)
+
+    def test_the_memory_of_depth_does_not_grow_with_the_text(self) -> None:
+        for text in ('"' + 'in [a] \\"' * (4 * 1024 * 1024 // 9) + '"', '"' + "x" * (4 * 1024 * 1024) + '"'):
+            tracemalloc.start()
+            try:
+                self.assertEqual(depth(text), 0)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            self.assertLess(peak, 3 * len(text))
 
     def test_long_texts_are_cut_between_characters(self) -> None:
         self.assertEqual(shorten("short", 10), "short")
         cut = shorten("好" * 100, 50)
         self.assertTrue(len(cut.encode()) <= 50 and cut.endswith("(cut)"), cut)
         self.assertEqual(shorten("\ud800", 10), "?")
+
+    def test_pieces_are_cut_between_characters(self) -> None:
+        for text in ("", "x", "x" * MAX_PIECE, "好" * MAX_PIECE, "x" + "😀" * MAX_PIECE):
+            pieces = split(text.encode())
+            self.assertEqual("".join(pieces), text)
+            self.assertTrue(all(MAX_PIECE - 3 <= len(piece.encode()) <= MAX_PIECE for piece in pieces[:-1]))
 
     def test_parts_respect_size_and_count(self) -> None:
         self.assertEqual(parts([]), [])
@@ -136,9 +167,12 @@ class Errors(unittest.TestCase):
 
     def test_a_pause_is_passed_on(self) -> None:
         self.assertEqual(error_for(RateLimited("slower", retry_after=1.5))["retry_after_ms"], 1500)
-        self.assertEqual(error_for(Unavailable("later", retry_after=-1))["retry_after_ms"], 0)
+        self.assertEqual(error_for(Unavailable("later", retry_after=timedelta(days=1)))["retry_after_ms"], 86_400_000)
         self.assertEqual(error_for(answered(503, **{"retry-after": "7"}))["retry_after_ms"], 7000)
         self.assertNotIn("retry_after_ms", error_for(answered(404, **{"retry-after": "7"})))
+        squared = answered(503)
+        squared.response.headers = httpx.Headers([(b"retry-after", b"\xb2")])
+        self.assertEqual(error_for(squared), {"class": "unavailable", "message": "the service answered HTTP 503"})
 
     def test_violations_are_told_with_what_was_sent(self) -> None:
         broken = (

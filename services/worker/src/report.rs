@@ -1,6 +1,7 @@
 //! Report: sends the results of attempts, and repeats each one until a dispatcher has put it on record.
 //!
-//! The first report leaves at once; those that arrive while it is being sent form the next batch.
+//! The first report leaves at once; those that arrive while it is being sent form the next batch. Large ones, which may take seconds,
+//! are sent by a reporter of their own and hold up no others.
 
 use std::{
     sync::{
@@ -25,7 +26,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-use crate::resend::ResendQueue;
+use crate::resend::{MAX_BYTES, ResendQueue};
 
 /// Bytes of pending reports above which the worker pulls no more jobs.
 const MAX_PENDING: usize = 32 * 1024 * 1024;
@@ -35,7 +36,8 @@ const MAX_REPORT: usize = 900 * 1024;
 /// Hands reports to the [`Reporter`]. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ReportSender {
-    sender: mpsc::UnboundedSender<Command>,
+    small: mpsc::UnboundedSender<Command>,
+    large: mpsc::UnboundedSender<Command>,
     pending: Arc<PendingCounts>,
 }
 
@@ -60,14 +62,23 @@ struct BorrowedBatch<'a> {
 }
 
 impl ReportSender {
-    pub(crate) fn new(queue: Queue, worker: WorkerId, pieces_subject: String) -> (Self, Reporter) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    pub(crate) fn new(queue: &Queue, worker: &WorkerId, pieces_subject: &str) -> (Self, [Reporter; 2]) {
         let pending = Arc::new(PendingCounts::default());
-        let connections = queue.connections();
-        let resend = ResendQueue::default();
-        let reporter =
-            Reporter { queue, worker, pieces_subject, receiver, connections, resend, pending: Arc::clone(&pending) };
-        (Self { sender, pending }, reporter)
+        let reporter = || {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            let reporter = Reporter {
+                queue: queue.clone(),
+                worker: worker.clone(),
+                pieces_subject: pieces_subject.to_owned(),
+                receiver,
+                connections: queue.connections(),
+                resend: ResendQueue::default(),
+                pending: Arc::clone(&pending),
+            };
+            (sender, reporter)
+        };
+        let ((small, of_small), (large, of_large)) = (reporter(), reporter());
+        (Self { small, large, pending }, [of_small, of_large])
     }
 
     /// Counts as a pending report until it is dropped. Held from before an attempt ends until its report is sent:
@@ -87,13 +98,15 @@ impl ReportSender {
         let report = encode(grant, ran, answer);
         self.pending.reports.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
+        let reporter = if report.get().len() > MAX_BYTES { &self.large } else { &self.small };
         // The receiver lives as long as the worker.
-        let _ = self.sender.send(Command::Send(grant.job_ref(), report, memory));
+        let _ = reporter.send(Command::Send(grant.job_ref(), report, memory));
     }
 
     /// Drops reports that are on record, or that no dispatcher would accept any more.
     pub(crate) fn forget(&self, jobs: Vec<JobRef>) {
-        let _ = self.sender.send(Command::Forget(jobs));
+        let _ = self.large.send(Command::Forget(jobs.clone()));
+        let _ = self.small.send(Command::Forget(jobs));
     }
 
     /// Waits until the pending reports are small enough for the worker to take more jobs.

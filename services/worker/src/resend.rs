@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 /// Bytes of reports in one message. A larger report gets its own message.
-const MAX_BYTES: usize = 700 * 1024;
+pub(crate) const MAX_BYTES: usize = 700 * 1024;
 /// A report that is on the stream but not on record after this long is sent again; the time doubles with each
 /// repetition.
 const RESEND: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(1));

@@ -163,7 +163,7 @@ impl Worker {
         let (pools, slots) = pools(&self.tools, limits);
         let named = Named { id: self.id, pools: self.config.pools_token()?, host: self.config.host };
         let pieces_subject = subjects::control(&named.id.identity(), &named.pools, ControlVerb::Piece);
-        let (reports, reporter) = ReportSender::new(queue.clone(), named.id.clone(), pieces_subject);
+        let (reports, reporters) = ReportSender::new(&queue, &named.id, &pieces_subject);
         let state = Arc::new(WorkerState::new(queue, named, self.tools, slots, reports));
         let control_messages = control::subscribe(&state).await?;
         let Some(registered) = shutdown.run_until_cancelled(register::register(&state)).await else {
@@ -174,7 +174,7 @@ impl Worker {
         tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
 
         let loops = state.control_tasks.group();
-        let _background = spawn_background(&state, &loops, reporter);
+        let _background = spawn_background(&state, &loops, reporters);
         let _control = aborted(loops.spawn("control messages", control::run(Arc::clone(&state), control_messages)));
         let pulls = loops.group();
         for pool in pools {
@@ -254,9 +254,14 @@ impl Worker {
 }
 
 /// Starts the loops that report, send heartbeats, and keep the worker registered. Dropping them aborts them.
-fn spawn_background(state: &Arc<WorkerState>, loops: &Loops, reporter: Reporter) -> [AbortOnDropHandle<()>; 5] {
+fn spawn_background(
+    state: &Arc<WorkerState>,
+    loops: &Loops,
+    [of_small, of_large]: [Reporter; 2],
+) -> [AbortOnDropHandle<()>; 6] {
     [
-        aborted(loops.spawn("send reports", reporter.run())),
+        aborted(loops.spawn("send reports", of_small.run())),
+        aborted(loops.spawn("send large reports", of_large.run())),
         aborted(loops.spawn("send heartbeats", heartbeat::run(Arc::clone(state)))),
         aborted(loops.spawn("stop expired attempts", heartbeat::stop_expired(Arc::clone(state)))),
         aborted(loops.spawn("release what was not granted", {

@@ -35,7 +35,7 @@ LARGE = 8
 def is_newer(message: Msg) -> bool:
     """Whether the sender of a message is of a newer version of the contract. Anything but a number is ignored."""
     said = (message.headers or {}).get("redial-contract", "")
-    return said.isascii() and said.isdigit() and int(said) > CONTRACT
+    return said.isascii() and said.isdigit() and int(said[:9]) > CONTRACT
 
 
 class Permits:

@@ -100,12 +100,21 @@ def escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+_MARK = re.compile(r'["\[{\]}]|\\.')
+"""A quote or a bracket, or what a backslash escapes, which JSON has only in strings."""
+
+
 def depth(text: str) -> int:
-    """The nesting depth of a JSON text. Does not recurse."""
+    """The nesting depth of a JSON text. Does not recurse, and its memory does not grow with the text."""
     level = deepest = 0
-    for bracket in re.findall(r"[\[{\]}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
-        level += 1 if bracket in "[{" else -1
-        deepest = max(deepest, level)
+    in_string = False
+    for found in _MARK.finditer(text):
+        mark = found[0]
+        if mark == '"':
+            in_string = not in_string
+        elif not in_string:
+            level += 1 if mark in "[{" else -1
+            deepest = max(deepest, level)
     return deepest
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +36,10 @@ class Outcome:
         return Outcome(error=failure(error_class, message, effect_possible))
 
 
+NO_OUTCOME = Outcome.failed("internal", "the worker failed while it ran the tool")
+"""What a function has that ended in a way that the worker does not know."""
+
+
 def of_result(result: Any, redactor: Redactor) -> Outcome:
     """A result, or an error if it breaks a limit."""
     try:
@@ -54,8 +60,38 @@ def of_result(result: Any, redactor: Redactor) -> Outcome:
 
 def of_exception(error: BaseException, redactor: Redactor, context: Context) -> Outcome:
     """The error of an exception. The text of an unknown exception goes to the log only, with the attempt that raised it: a
-    report is stored, and models read its message."""
-    return Outcome(error=redactor.error(_classified(error, context)))
+    report is stored, and models read its message. Raises nothing: the attempt would never end."""
+    try:
+        return Outcome(error=redactor.error(_plain(_classified(error, context))))
+    except BaseException as failed:
+        with suppress(BaseException):  # a handler of the log may be what failed
+            text = "Failed to report an exception of a tool tool=%s call=%s attempt=%d"
+            log.error(text, context.tool, context.call, context.attempt, exc_info=failed)
+        return Outcome.failed("internal", "the worker failed to report what the tool raised")
+
+
+def _plain(error: dict[str, Any]) -> dict[str, Any]:
+    """A `Failure` as what JSON knows, so that all secrets in it are found. Its details are left out if what was sent, as the tool
+    tells it, has no JSON."""
+    bare = {name: value for name, value in error.items() if name != "details"}
+    found: dict[str, Any] = json.loads(encode(bare))
+    with suppress(TypeError, ValueError, RecursionError):
+        if details := _plain_details(error.get("details") or ()):
+            found["details"] = details
+    return found
+
+
+def _plain_details(details: Iterable[Any]) -> list[Any]:
+    """The same as what JSON knows; none if they are too large for a report, or nest deeper than dispatchers read them."""
+    found, size = [], 0
+    for detail in details:
+        text = encode(detail)
+        size += len(text)
+        # What was sent is a level deeper than it was in the arguments.
+        if size > MAX_REPORT or depth(text.decode()) > MAX_DEPTH + 1:
+            return []
+        found.append(json.loads(text))
+    return found
 
 
 def _classified(error: BaseException, context: Context) -> dict[str, Any]:
@@ -89,7 +125,7 @@ def _of_status(response: httpx.Response) -> dict[str, Any]:
     else:
         error = failure("invalid_arguments" if status in (400, 422) else "business_rule", message)
     seconds = response.headers.get("retry-after", "")
-    if seconds.isdigit() and error["class"] in ("rate_limited", "unavailable"):
+    if seconds.isdecimal() and error["class"] in ("rate_limited", "unavailable"):
         error["retry_after_ms"] = min(int(seconds[:9]), 86_400) * 1000
     return error
 
@@ -100,12 +136,8 @@ def report_of(ref: dict[str, Any], claim: str, seconds: float, outcome: Outcome)
     if outcome.output is not None:
         return encode(head)[:-1] + b',"output":' + outcome.output + b"}"
     error = outcome.error or failure("internal", "the outcome has neither a result nor an error")
-    try:
-        text = encode({**head, "error": error})
-    except (TypeError, ValueError, RecursionError):
-        # What was sent, as the tool told it, has no JSON.
-        text = b""
-    if text and len(text) <= MAX_REPORT:
+    text = encode({**head, "error": error})
+    if len(text) <= MAX_REPORT:
         return text
     bare = {name: value for name, value in error.items() if name != "details"}
     return encode({**head, "error": bare})

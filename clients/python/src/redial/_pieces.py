@@ -28,13 +28,13 @@ TRIES = 5
 
 def split(body: bytes) -> list[str]:
     """A text as pieces, cut between characters."""
-    found = []
-    while body:
-        end = MAX_PIECE
+    found, start = [], 0
+    while start < len(body):
+        end = start + MAX_PIECE
         while end < len(body) and body[end] & 0xC0 == 0x80:
             end -= 1
-        found.append(body[:end].decode())
-        body = body[end:]
+        found.append(body[start:end].decode())
+        start = end
     return found
 
 

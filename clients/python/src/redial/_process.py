@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from redial import _outcome
-from redial._outcome import Outcome
+from redial._outcome import NO_OUTCOME, Outcome
 from redial._redact import Redactor
 from redial.context import Context
 from redial.tool import Tool
@@ -145,9 +145,12 @@ class _InProcess:
                     self._child.process.kill()
 
     def _work(self, tool: Tool, arguments: dict[str, Any]) -> None:
-        outcome = self._run(tool, arguments)
-        with suppress(RuntimeError):  # the worker has ended
-            self._loop.call_soon_threadsafe(self._set, outcome)
+        outcome = NO_OUTCOME
+        try:
+            outcome = self._run(tool, arguments)
+        finally:
+            with suppress(RuntimeError):  # the worker has ended
+                self._loop.call_soon_threadsafe(self._set, outcome)
 
     def _set(self, outcome: Outcome) -> None:
         if not self.ended.done():
@@ -170,16 +173,19 @@ class _InProcess:
         return self._result(child, text)
 
     def _result(self, child: _Child, text: bytes) -> Outcome:
+        answered = False
         try:
             child.pipe.send_bytes(text)
             answer: Outcome = pickle.loads(child.pipe.recv_bytes())
+            answered = True
         except (EOFError, OSError):
             # It was killed, or it ended itself.
             answer = Outcome.failed("tool_failed", "the process of the tool ended before the tool did")
         finally:
             with self._lock:
                 self._child = None
-                usable = not self._context.cancelled.is_set() and child.process.is_alive()
+                # A process that has just ended may still count as alive.
+                usable = answered and not self._context.cancelled.is_set() and child.process.is_alive()
             self._pool.give_back(child, usable)
         return answer
 
@@ -203,10 +209,8 @@ def _answer(job: _Job) -> Outcome:
         parameters[job.context_parameter] = context
     try:
         return _outcome.of_result(job.function(**parameters), job.redactor)
-    except Stopped:
-        raise
     except BaseException as error:
-        # Here, where the traceback is.
+        # Here, where the traceback is. Also `Stopped`: if the worker sent the signal, it ends this process now.
         return _outcome.of_exception(error, job.redactor, context)
 
 

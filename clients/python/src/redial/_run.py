@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from redial import _outcome
-from redial._outcome import Outcome, log
+from redial._outcome import NO_OUTCOME, Outcome, log
 from redial._process import ProcessPool
 from redial._redact import Redactor
 from redial.context import Context
@@ -113,14 +114,16 @@ class _InLoop:
     async def _run(self) -> Outcome:
         try:
             return _outcome.of_result(await call(self._tool, self._arguments, self._context), self._redactor)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
             return _outcome.of_exception(error, self._redactor, self._context)
 
     def _done(self, task: asyncio.Task[Outcome]) -> None:
         if task.cancelled():
             self._finish(_outcome.of_exception(asyncio.CancelledError(), self._redactor, self._context))
         else:
-            self._finish(ended_or_raised(task))
+            self._finish(ended_or_raised(task, self._context))
 
     def _finish(self, outcome: Outcome) -> None:
         try:
@@ -134,10 +137,12 @@ class _InLoop:
             self.ended.set_result(outcome)
 
 
-def ended_or_raised(task: asyncio.Task[Outcome]) -> Outcome:
+def ended_or_raised(task: asyncio.Task[Outcome], context: Context) -> Outcome:
     """The outcome of a task that was not cancelled."""
     if (error := task.exception()) is not None:
-        return Outcome.failed("internal", f"the worker failed with {type(error).__name__}")
+        text = "Failed to run a tool tool=%s call=%s attempt=%d"
+        log.error(text, context.tool, context.call, context.attempt, exc_info=error)
+        return NO_OUTCOME
     return task.result()
 
 
@@ -158,12 +163,12 @@ class _InThread:
         self.ended: asyncio.Future[Outcome] = loop.create_future()
 
         def work() -> None:
-            outcome = ended_with(tool, arguments, context, redactor)
+            outcome = NO_OUTCOME
             try:
-                loop.call_soon_threadsafe(self.ended.set_result, outcome)
-            except RuntimeError:
-                # The worker has ended.
-                return
+                outcome = ended_with(tool, arguments, context, redactor)
+            finally:
+                with suppress(RuntimeError):  # the worker has ended
+                    loop.call_soon_threadsafe(self.ended.set_result, outcome)
 
         try:
             threading.Thread(target=work, name=f"redial-{tool.name}", daemon=True).start()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from redial._limits import MAX_DETAILS, MAX_ERROR_MESSAGE, shorten
@@ -15,6 +17,9 @@ class _NotSent(enum.Enum):
 
 NOT_SENT: Final = _NotSent.NOT_SENT
 """What was sent, if nothing was: `None` says that `null` was sent."""
+
+LONGEST_PAUSE = 366 * 86_400
+"""Seconds. A service that asks for a longer pause makes a mistake, and the protocol has no number for any pause."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,15 @@ class Violation:
     sent: Any
     """What was sent there; `NOT_SENT` if nothing was."""
     allowed: str
-    """What the rule allows, in words."""
+    """What the rule allows, in words. A number, or another value, becomes its text."""
     hint: str | None = None
     """A likely correction."""
+
+    def __post_init__(self) -> None:
+        for name in ("path", "rule", "allowed"):
+            object.__setattr__(self, name, _text(getattr(self, name)))
+        if self.hint is not None:
+            object.__setattr__(self, "hint", _text(self.hint))
 
     def to_json(self) -> dict[str, Any]:
         """As `FieldError` of the protocol."""
@@ -42,7 +53,8 @@ class Violation:
         return found
 
     def __str__(self) -> str:
-        sent = "nothing" if self.sent is NOT_SENT else repr(self.sent)
+        # No message has room for more.
+        sent = "nothing" if self.sent is NOT_SENT else shorten(repr(self.sent), MAX_ERROR_MESSAGE)
         return f"{self.path or 'the arguments'}: {sent} was sent; allowed: {self.allowed}"
 
 
@@ -55,27 +67,28 @@ class ToolError(Exception):
     """A tool's failure. Raise one of the subclasses: each is a class of errors with a route of its own.
 
     Callers and models read `message`. `diagnostics` are for operators only: put the text of a library's error there.
-    `retry_after` is in seconds. `effect_possible=False` says that the tool certainly did nothing: an `unsafe` tool is
-    tried again only then.
+    Both may be exceptions, too, whose texts are taken. `retry_after` is in seconds, or a timedelta. `effect_possible=False`
+    says that the tool certainly did nothing: an `unsafe` tool is tried again only then. Raises TypeError or ValueError for a
+    `retry_after` that is no pause, and for violations that are none.
     """
 
     error_class: ClassVar[str] = "tool_failed"
 
     def __init__(
         self,
-        message: str,
+        message: object,
         *,
-        diagnostics: str | None = None,
-        retry_after: float | None = None,
+        diagnostics: object = None,
+        retry_after: float | timedelta | None = None,
         effect_possible: bool = True,
         violations: tuple[Violation, ...] = (),
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.diagnostics = diagnostics
-        self.retry_after = retry_after
+        self.message = _text(message)
+        super().__init__(self.message)
+        self.diagnostics = None if diagnostics is None else _text(diagnostics)
+        self.retry_after = None if retry_after is None else _seconds(retry_after)
         self.effect_possible = effect_possible
-        self.violations = violations
+        self.violations = tuple(_violation(one) for one in violations)
 
     def to_json(self) -> dict[str, Any]:
         """As `Failure` of the protocol."""
@@ -85,11 +98,34 @@ class ToolError(Exception):
         if self.diagnostics is not None:
             error["diagnostics"] = shorten(self.diagnostics, MAX_ERROR_MESSAGE)
         if self.retry_after is not None:
-            error["retry_after_ms"] = max(0, int(self.retry_after * 1000))
+            error["retry_after_ms"] = int(min(self.retry_after, LONGEST_PAUSE) * 1000)
         return error
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (type(self), self.message, dict(self.__dict__)))
+
+
+def _text(value: object) -> str:
+    """A text, or that of another value; an exception without one is told by its type."""
+    return value if isinstance(value, str) else str(value) or type(value).__name__
+
+
+def _seconds(pause: float | timedelta) -> float:
+    """A pause in seconds; one that is over is 0. Raises TypeError or ValueError for what is none."""
+    seconds = pause.total_seconds() if isinstance(pause, timedelta) else pause
+    allowed = "allowed: seconds as a finite number, or a timedelta"
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"retry_after is {pause!r}; {allowed}")
+    if not -math.inf < seconds < math.inf:
+        raise ValueError(f"retry_after is {pause!r}; {allowed}")
+    return max(0, seconds)
+
+
+def _violation(one: object) -> Violation:
+    """Raises TypeError for what is none."""
+    if not isinstance(one, Violation):
+        raise TypeError(f"a violation is {one!r}; allowed: Violation(path, rule, sent, allowed), one for each broken rule")
+    return one
 
 
 def _restored(kind: type[ToolError], message: str, state: dict[str, Any]) -> ToolError:
@@ -114,7 +150,7 @@ class InvalidArguments(ToolError):
 class InvalidArgument(InvalidArguments):
     """One argument breaks a rule of the tool: `InvalidArgument("/date", "minimum", sent, "today or later")`."""
 
-    def __init__(self, path: str, rule: str, sent: Any, allowed: str, hint: str | None = None) -> None:
+    def __init__(self, path: str, rule: str, sent: Any, allowed: Any, hint: Any = None) -> None:
         super().__init__(Violation(path, rule, sent, allowed, hint))
 
 
@@ -135,7 +171,7 @@ class RateLimited(ToolError):
 
     error_class = "rate_limited"
 
-    def __init__(self, message: str, *, retry_after: float | None = None, diagnostics: str | None = None) -> None:
+    def __init__(self, message: object, *, retry_after: float | timedelta | None = None, diagnostics: object = None) -> None:
         super().__init__(message, retry_after=retry_after, diagnostics=diagnostics, effect_possible=False)
 
 

@@ -255,9 +255,10 @@ class Worker:
                 session.run(loop)
             except BaseException as raised:
                 error = raised
-            finally:
+            try:
                 if then is not None:
                     then()
+            finally:
                 loop.call_soon_threadsafe(_end, ended, error)
 
         threading.Thread(target=work, name="redial-worker", daemon=True).start()

@@ -27,7 +27,7 @@ use crate::{
         start_files::{self, Found},
     },
     connect::{self, STOPPING},
-    dev_folder::{self, DevAddresses, DevState, public},
+    dev_folder::{self, DEV_FOLDER, DevAddresses, DevState, public},
     output,
     settings::Settings,
 };
@@ -102,10 +102,13 @@ fn wrong_folder(folder: &Path, error: &std::io::Error) -> ApiError {
 
 /// Says who runs in the folder, and how to use or stop it.
 fn runs_already(folder: &Path, state: DevState) -> ApiError {
+    let is_default = folder.ends_with(DEV_FOLDER);
+    let use_it =
+        if is_default { "Use it from this folder, such as `redial health`" } else { "Its terminal says how to use it" };
     let folder = folder.display();
     let message = match state {
         DevState::Running(Some(addresses)) => format!(
-            "redial dev already runs on {folder}: {}; NATS {}, Postgres {}. Use it from this folder, such as `redial health`; \
+            "redial dev already runs on {folder}: {}; NATS {}, Postgres {}. {use_it}; \
              stop it with Ctrl-C in its terminal or `kill {}`; or start another one with --folder",
             addresses.who(Utc::now()),
             public(&addresses.nats_url),

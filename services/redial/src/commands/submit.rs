@@ -43,7 +43,7 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
     };
     let bar = progress(lines.bytes);
     let mut tally = Tally { json: settings.json(), began, ..Tally::default() };
-    let mut pending = FuturesOrdered::new();
+    let (mut pending, mut failed) = (FuturesOrdered::new(), None);
     loop {
         while pending.len() < PENDING && !sender.interrupted.is_cancelled() {
             let batch = lines.batch(args.batch as usize)?;
@@ -59,10 +59,19 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
             });
         }
         let Some((lines, answer)) = pending.next().await else { break };
-        tally.count(lines, answer?.as_ref(), &bar)?;
+        let answer = answer.unwrap_or_else(|error| {
+            // No more is sent, and what is under way has a moment left.
+            sender.interrupted.cancel();
+            failed.get_or_insert(error);
+            None
+        });
+        tally.count(lines, answer.as_ref(), &bar)?;
     }
     bar.finish_and_clear();
-    report(settings, &tally, sender.interrupted.is_cancelled())
+    let code = report(settings, &tally, sender.interrupted.is_cancelled() && failed.is_none())?;
+    let Some(error) = failed else { return Ok(code) };
+    output::note("gave up: run the same command again to submit the rest");
+    Err(error)
 }
 
 /// A line's number, and what is wrong with the line.
@@ -114,7 +123,7 @@ struct Tally {
     new: HashSet<CallId>,
     refused: u64,
     rejected: u64,
-    /// Sent, and interrupted before an answer came: perhaps on record.
+    /// Sent, and interrupted or given up before an answer came: perhaps on record.
     unanswered: u64,
     /// The database's time when the command began.
     began: Option<DateTime<Utc>>,

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     dispatcher::{Dispatcher, Received},
     tools::{self, Event},
+    within,
 };
 
 /// What a scripted dispatcher keeps of bodies in pieces.
@@ -28,14 +29,15 @@ pub(crate) struct Pieces {
     pub(crate) failures: u32,
     /// Opening grants is refused.
     pub(crate) refused: Option<Code>,
-    /// The next opening of a grant is answered once this is notified, and nothing else about pieces before that.
+    /// The next opening of a grant, or the next piece, is answered once this is notified, and nothing else about pieces before that.
     hold: Option<Arc<Notify>>,
 }
 
 impl Pieces {
     /// What the answer to a request has to wait for.
     pub(crate) fn held(&mut self, request: &PieceRequest) -> Option<Arc<Notify>> {
-        if matches!(request, PieceRequest::Open { .. }) { self.hold.take() } else { None }
+        let waits = matches!(request, PieceRequest::Open { .. } | PieceRequest::Put { .. });
+        if waits { self.hold.take() } else { None }
     }
 
     pub(crate) fn answer(&mut self, request: PieceRequest) -> Result<PieceReply, ApiError> {
@@ -164,6 +166,26 @@ async fn a_tool_starts_once_its_arguments_are_there_and_has_its_lease_until_then
     hold.notify_one();
     let report = dispatcher.report().await;
     assert_eq!((report.job_ref(), report.output.unwrap().get()), (job, "{}"));
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_large_report_holds_up_no_small_ones() {
+    let mut dispatcher = Dispatcher::start().await;
+    let worker = dispatcher.worker(4, [tools::with_output_of(2 * 1024 * 1024), Tool::echo()]).await;
+    let hold = Arc::new(Notify::new());
+    dispatcher.script().pieces.hold = Some(Arc::clone(&hold));
+    let large = dispatcher.submit("with_output_of").await;
+    within(20, async {
+        while dispatcher.script().pieces.hold.is_some() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let small = dispatcher.submit("echo").await;
+    assert_eq!(dispatcher.report().await.job_ref(), small);
+    hold.notify_one();
+    assert_eq!(dispatcher.report().await.job_ref(), large);
     worker.stop().await;
 }
 
