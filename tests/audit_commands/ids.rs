@@ -22,7 +22,7 @@ async fn an_id_is_accepted_by_its_first_characters() {
     }
     let shared = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
     ambiguous(&fixture, &first[..shared], [&first, &second]).await;
-    unknown(&fixture, shown[0]).await;
+    unknown(&fixture, [shown[0], &second]).await;
 
     let page = fixture.json(&["history", "--before", shown[0]]).await;
     assert_eq!((page.len(), page[0]["call"].as_str()), (1, Some(first.as_str())));
@@ -46,7 +46,7 @@ async fn ambiguous(fixture: &Fixture, shared: &str, ids: [&str; 2]) {
     }
 }
 
-async fn unknown(fixture: &Fixture, call: &str) {
+async fn unknown(fixture: &Fixture, ids_of_a_call: [&str; 2]) {
     for (arguments, code) in [
         (["show", &NO_CALL[..20]], "call_not_found"),
         (["replay", &NO_CALL[..20]], "task_not_found"),
@@ -57,9 +57,11 @@ async fn unknown(fixture: &Fixture, call: &str) {
         assert_in_order(&done.err, &["on record", "\nsee redial tasks and redial history", code]);
         assert!(done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
     }
-    let done = fixture.run(&["watch", call]).await;
-    assert_eq!(done.code, 2, "{done:?}");
-    assert_in_order(&done.err, &[call, "is a call\n", "allowed: a task"]);
+    for call in ids_of_a_call {
+        let done = fixture.run(&["watch", call]).await;
+        assert_eq!(done.code, 2, "{done:?}");
+        assert_in_order(&done.err, &[call, "is a call\n", "allowed: a task"]);
+    }
     let done = fixture.run(&["history", "--task", "0"]).await;
     assert_eq!(done.code, 2, "{done:?}");
     assert_in_order(

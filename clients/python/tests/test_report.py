@@ -53,6 +53,7 @@ class Lanes(unittest.IsolatedAsyncioTestCase):
             reporter.forget(("large", 1))
             await asyncio.wait_for(reporter.wait_until_recorded(), 20)
             running.cancel()
+            await asyncio.wait([running])
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
                 requests = [client.get_call("1").view() for _ in range(3)]
                 errors = await asyncio.gather(*requests, return_exceptions=True)
         self.assertEqual(len(logged.output), 1, logged.output)
-        text = "Failed to reach the gateway; trying again for patience_s at most url=http://127.0.0.1:1 patience_s=0.5 error="
+        text = "Failed to reach the gateway; trying again for 0.5 s at most url=http://127.0.0.1:1 error="
         self.assertIn(text, logged.output[0])
         for error in errors:
             self.assertIsInstance(error, ConnectionFailed)

@@ -226,20 +226,22 @@ const NO_PARTITION: &str = "no partition of relation";
 const READ_ONLY: &str = "25006";
 const STATEMENT_TIMEOUT: &str = "57014";
 const LOCK_TIMEOUT: &str = "55P03";
+/// SQLSTATE: the server closed the connection, because this machine stood still in the middle of a transaction.
+const IDLE_IN_TRANSACTION: &str = "25P03";
 
 /// Two tasks of a conversation that start at once meet at this index, and one of them is rolled back: it has to wait.
 const ONE_AT_A_TIME: &str = "tasks_running";
 
 /// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
 /// 55P03 lock timeout, 57 operator intervention (shutdown, 57P03 starting up), 25006 read-only: a standby, or a primary
-/// that is fenced. Postgres documentation, appendix A.
+/// that is fenced, 25P03 idle in a transaction for too long. Postgres documentation, appendix A.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
         sqlx::Error::Database(db) => {
             db.code().is_some_and(|code| {
                 ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
-                    || [LOCK_TIMEOUT, READ_ONLY].contains(&code.as_ref())
+                    || [LOCK_TIMEOUT, READ_ONLY, IDLE_IN_TRANSACTION].contains(&code.as_ref())
             }) || db.constraint() == Some(ONE_AT_A_TIME)
         }
         _ => false,

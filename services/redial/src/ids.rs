@@ -138,6 +138,11 @@ fn wrong_kind(other: &Named, of: Of) -> ApiError {
     ApiError::new(Code::InvalidValue, format!("{} is a {}\nallowed: a {}", other.id, kind(other), of.name()))
 }
 
+/// The same of an id that was given whole.
+pub(crate) fn is_a_call(id: Uuid) -> ApiError {
+    ApiError::new(Code::InvalidValue, format!("{id} is a call\nallowed: a task; see redial show"))
+}
+
 fn only_others(text: &str, other: &Named, of: Of) -> ApiError {
     let message = format!(
         "the ids of several {}s begin with {text}\nand that of no {}; allowed: the id of a {}",

@@ -111,8 +111,8 @@ class Transport:
         """Tells once of an outage, however many requests wait for its end."""
         if not self._outage:
             self._outage = True
-            text = "Failed to reach the gateway; trying again for patience_s at most url=%s patience_s=%g error=%s"
-            log.warning(text, self.url, self._patience, cause)
+            text = "Failed to reach the gateway; trying again for %g s at most url=%s error=%s"
+            log.warning(text, self._patience, self.url, cause)
 
     async def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """The JSON of an answer."""

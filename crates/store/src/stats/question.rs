@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use redial_proto::turn::model_name;
 
 use super::tally::{AttemptSums, CallKey, CallSums};
 use crate::Time;
+
+/// Statistics of calls are kept for so long.
+pub(super) const KEPT: TimeDelta = TimeDelta::days(400);
+/// Those of workers, whose names change with every start, are kept for so long.
+pub(super) const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
 
 /// What figures are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +26,13 @@ pub enum By {
     Worker,
     /// The hour in which calls ended.
     Hour,
+}
+
+impl By {
+    /// How long these figures are kept.
+    pub const fn kept(self) -> TimeDelta {
+        if matches!(self, Self::Worker) { WORKERS_KEPT } else { KEPT }
+    }
 }
 
 /// Which figures.

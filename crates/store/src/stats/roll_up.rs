@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 use sqlx::PgConnection;
 
 use super::{
+    question::{KEPT, WORKERS_KEPT},
     rows,
     slice::{self, Range, Slice, day_of, hour_of},
 };
@@ -11,10 +12,6 @@ use crate::{Store, StoreError, Time};
 
 /// Rows for one hour: of calls, and the same number for attempts. What is beyond is counted as one.
 const MOST: usize = 1_000;
-/// Statistics of calls are kept for so long.
-const KEPT: TimeDelta = TimeDelta::days(400);
-/// Those of workers, whose names change with every start, are kept for so long.
-const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
 /// Days that are added up from their hours in one step.
 const DAYS: TimeDelta = TimeDelta::days(10);
 

@@ -30,18 +30,21 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     } else if !figures.is_empty() {
         output::line(table::render(question.by, &stats))?;
     }
-    output::note(about(&stats));
+    output::note(about(&stats, question.by));
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the figures are about, as far as the table does not say it.
-fn about(stats: &Stats) -> String {
+fn about(stats: &Stats, by: By) -> String {
     let since = stats.since.format("%Y-%m-%d %H:%MZ");
     let until = stats.until.format("%Y-%m-%d %H:%M:%SZ");
     if stats.groups.is_empty() && stats.is_complete {
         return format!("no call that matches ended from {since} to {until}");
     }
     let mut about = format!("calls that ended from {since} to {until}\np50 and p95 are within 10 %");
+    if chrono::Utc::now() - stats.since > by.kept() {
+        about += &format!("\nwhat ended over {} days ago is not counted", by.kept().num_days());
+    }
     if !stats.is_complete {
         about += "\nlater calls are not counted yet: ask again in a few minutes.\n\
                   If it stays so, see the dispatchers' logs";

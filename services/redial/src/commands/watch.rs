@@ -7,7 +7,10 @@ mod waits;
 
 use std::process::ExitCode;
 
-use redial_proto::{TaskId, TaskState, TaskView};
+use redial_proto::{
+    ApiError, CallId, CallView, Code, GetRequest, Language, TaskId, TaskState, TaskView, subjects::Verb,
+};
+use redial_queue::Queue;
 
 pub(super) use self::{
     follow::follow,
@@ -24,10 +27,18 @@ pub(crate) async fn run(settings: &Settings, task: &IdText) -> anyhow::Result<Ex
     let task = TaskId(ids::resolve(settings, task, Of::Task).await?);
     let queue = connect::queue(settings).await?;
     let printer = if settings.json() { Printer::Json } else { Printer::text(Out::Stdout) };
-    Ok(match follow(settings, &queue, task, printer).await? {
-        Some(view) => exit_code(&view),
-        None => interrupted(task),
-    })
+    match follow(settings, &queue, task, printer).await {
+        Ok(Some(view)) => Ok(exit_code(&view)),
+        Ok(None) => Ok(interrupted(task)),
+        Err(error) => Err(if is_call(&queue, task, &error).await { ids::is_a_call(task.0).into() } else { error }),
+    }
+}
+
+/// Whether a call has the id that no task has.
+async fn is_call(queue: &Queue, id: TaskId, error: &anyhow::Error) -> bool {
+    let is_unknown = error.downcast_ref::<ApiError>().is_some_and(|error| error.code == Code::TaskNotFound);
+    let get = GetRequest { call: CallId(id.0), language: Language::default() };
+    is_unknown && connect::request::<CallView>(queue, Verb::CallGet, &get).await.is_ok()
 }
 
 /// Success only if the task has an answer that no limit forced.
