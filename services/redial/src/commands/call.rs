@@ -12,7 +12,7 @@ use redial_proto::{
     SubmitStatus, WaitReason, Waiting,
     subjects::{self, Verb},
 };
-use redial_queue::Queue;
+use redial_queue::{Queue, QueueError};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -33,7 +33,17 @@ pub(crate) async fn run(settings: &Settings, args: CallArgs) -> anyhow::Result<E
     let wait_for_end = args.wait;
     let submission = submission(args)?;
     let queue = connect::queue(settings).await?;
-    let result: SubmitResult = connect::request(&queue, Verb::CallSubmit, &submission).await.map_err(connect::api)?;
+    let asked = connect::request(&queue, Verb::CallSubmit, &submission).await;
+    let is_uncertain = match &asked {
+        Ok(result) => connect::is_retryable(result),
+        // Nobody took it.
+        Err(QueueError::NoResponders { .. }) => false,
+        Err(error) => error.is_retryable(),
+    };
+    if let Some(key) = submission.key.as_ref().filter(|_| is_uncertain && !settings.json()) {
+        output::note(format!("the call may be on record or not; sent again with --key {key} it is there once"));
+    }
+    let result: SubmitResult = asked.map_err(connect::api)?;
     if !matches!(result.status, SubmitStatus::Accepted | SubmitStatus::Existing) {
         if settings.json() {
             output::json(&result)?;
