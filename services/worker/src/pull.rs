@@ -13,7 +13,7 @@ use redial_proto::{
 };
 use redial_queue::{Delivery, Jobs};
 use redial_telemetry::set_aside;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     claim,
@@ -27,6 +27,8 @@ use crate::{
 /// arrive at once.
 const WAIT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(1);
+/// A message for which no slot is left goes back after this.
+const SOON: Duration = Duration::from_millis(50);
 /// A job whose tool has reached its limit goes back to the stream for a time that doubles up to this. It is not
 /// claimed, so it uses up no attempt, no time of its lease, and no permit that another job could use.
 const LIMITED_CAP: Duration = Duration::from_secs(4);
@@ -138,6 +140,10 @@ async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &m
 /// than the last ones.
 async fn hand_back_until(until: impl Future<Output = ()>, stream: &mut Jobs) {
     let mut until = pin!(until);
+    // With fast tools a slot is free again before another worker could have the message.
+    if timeout(SOON, &mut until).await.is_ok() {
+        return;
+    }
     loop {
         tokio::select! {
             biased;
