@@ -102,7 +102,7 @@ fn wrong_folder(folder: &Path, error: &std::io::Error) -> ApiError {
 
 /// Says who runs in the folder, and how to use or stop it.
 fn runs_already(folder: &Path, state: DevState) -> ApiError {
-    let is_default = folder.ends_with(DEV_FOLDER);
+    let is_default = std::env::current_dir().is_ok_and(|here| here.join(DEV_FOLDER) == folder);
     let use_it =
         if is_default { "Use it from this folder, such as `redial health`" } else { "Its terminal says how to use it" };
     let folder = folder.display();

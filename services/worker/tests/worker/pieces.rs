@@ -1,6 +1,10 @@
 //! Arguments and results that do not fit into one message.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use redial_proto::{
     ApiError, Code, ControlMessage, ErrorClass, GrantRef, JobRef, Payload, PieceReply, PieceRequest, ToolEffect,
@@ -21,6 +25,8 @@ use crate::{
 pub(crate) struct Pieces {
     /// By id and number.
     kept: HashMap<(String, u32), String>,
+    /// The ids of all bodies that were put.
+    bodies: HashSet<String>,
     /// The arguments of granted calls are fetched apart.
     pub(crate) are_used: bool,
     /// The arguments of the next grants that are opened.
@@ -43,6 +49,7 @@ impl Pieces {
     pub(crate) fn answer(&mut self, request: PieceRequest) -> Result<PieceReply, ApiError> {
         match request {
             PieceRequest::Put { payload, piece, text } => {
+                self.bodies.insert(payload.payload.to_string());
                 self.kept.insert((payload.payload.to_string(), piece), text);
             }
             PieceRequest::Get { payload, piece } => {
@@ -186,6 +193,8 @@ async fn a_large_report_holds_up_no_small_ones() {
     assert_eq!(dispatcher.report().await.job_ref(), small);
     hold.notify_one();
     assert_eq!(dispatcher.report().await.job_ref(), large);
+    // Otherwise the small one only came once the worker had given the large one up, to put it anew.
+    assert_eq!(dispatcher.script().pieces.bodies.len(), 1);
     worker.stop().await;
 }
 
