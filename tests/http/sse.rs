@@ -29,11 +29,16 @@ impl Sse {
 
     /// Opens the stream of a path with a token.
     pub(crate) async fn open_with(url: &str, path: &str, token: &str) -> Self {
-        redial_telemetry::install_crypto();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let response = client.get(format!("{url}{path}")).bearer_auth(token).send().await.unwrap();
+        let response = Self::ask_with(url, path, token).await.unwrap();
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         Self { headers: response.headers().clone(), response, buffer: Vec::new() }
+    }
+
+    /// Sends the request with a token; the answer may be no stream.
+    pub(crate) async fn ask_with(url: &str, path: &str, token: &str) -> reqwest::Result<Response> {
+        redial_telemetry::install_crypto();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(format!("{url}{path}")).bearer_auth(token).send().await
     }
 
     /// Sends the request; the answer may be no stream.

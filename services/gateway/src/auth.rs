@@ -159,23 +159,24 @@ impl Tokens {
 
     /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
     async fn read(&self, store: &Store, id: &TokenId) -> Result<Option<Known>, Problem> {
+        if let Some(fresh) = self.fresh(id) {
+            return Ok(fresh);
+        }
         let found = self.known().get(id).cloned();
-        if let Some(known) = found.as_ref().filter(|known| known.read_at.elapsed() < FRESH) {
-            return Ok(Some(known.clone()));
-        }
-        if self.unknown().get(id).is_some_and(|read_at| read_at.elapsed() < FRESH) {
-            return Ok(None);
-        }
         // Requests with invented ids must not use up the connections.
-        let _turn = match found {
-            None => self.lookups.acquire().await.ok(),
-            Some(_) => None,
-        };
+        let mut _turn = None;
+        if found.is_none() {
+            _turn = self.lookups.acquire().await.ok();
+            // The requests before this one may have had the same token.
+            if let Some(fresh) = self.fresh(id) {
+                return Ok(fresh);
+            }
+        }
         let read_at = Instant::now();
-        let record = match (store.token(id).await, &found) {
+        let record = match (store.token(id).await, found) {
             (Ok(record), _) => record,
             // During an outage the last that was read counts.
-            (Err(error), Some(known)) if error.is_transient() => return Ok(Some(known.clone())),
+            (Err(error), Some(known)) if error.is_transient() => return Ok(Some(known)),
             (Err(error), _) => return Err(error.into()),
         };
         let Some(record) = record.map(Arc::new) else {
@@ -187,12 +188,15 @@ impl Tokens {
             unknown.insert(id.clone(), read_at);
             return Ok(None);
         };
-        let new_limits = || Arc::new(Limits::new(self.rate, self.streams));
-        let limits = found.as_ref().map_or_else(new_limits, |known| known.limits.clone());
-        let used = found.is_some_and(|known| known.used);
-        let known = Known { record, limits, read_at, used };
-        self.remember(id, known.clone());
-        Ok(Some(known))
+        Ok(Some(self.remember(id, record, read_at)))
+    }
+
+    /// What less than [`FRESH`] ago was read of a token: `Some(None)` if nobody had it.
+    fn fresh(&self, id: &TokenId) -> Option<Option<Known>> {
+        if let Some(known) = self.known().get(id).filter(|known| known.read_at.elapsed() < FRESH) {
+            return Some(Some(known.clone()));
+        }
+        self.unknown().get(id).is_some_and(|read_at| read_at.elapsed() < FRESH).then_some(None)
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<TokenId, Known>> {
@@ -203,15 +207,22 @@ impl Tokens {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// If there are too many, the one that was read longest ago goes, and its limits with it; but none that has a request open.
-    fn remember(&self, id: &TokenId, known: Known) {
+    /// Requests that come together read a token several times; they share its limits all the same. If there are too many tokens, the
+    /// one that was read longest ago goes, and its limits with it; but none that has a request open.
+    fn remember(&self, id: &TokenId, record: Arc<TokenRecord>, read_at: Instant) -> Known {
         let mut all = self.known();
         if all.len() >= REMEMBERED && !all.contains_key(id) {
             let idle = all.iter().filter(|(_, known)| known.limits.are_idle());
             let oldest = idle.min_by_key(|(_, known)| known.read_at).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| all.remove(&oldest));
         }
-        all.insert(id.clone(), known);
+        let (limits, used) = match all.get(id) {
+            Some(known) => (known.limits.clone(), known.used),
+            None => (Arc::new(Limits::new(self.rate, self.streams)), false),
+        };
+        let known = Known { record, limits, read_at, used };
+        all.insert(id.clone(), known.clone());
+        known
     }
 
     fn mark_used(&self, id: &TokenId) {

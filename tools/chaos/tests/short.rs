@@ -11,7 +11,8 @@ use serde_json::Value;
 /// Runs to the end, and checks what every report must say.
 fn run(faults: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_redial-chaos"))
-        .args(["--calls", "300", "--tasks", "5", "--minutes", "1", "--json"])
+        // It takes half of that; on a slow machine all faults need it.
+        .args(["--calls", "300", "--tasks", "5", "--minutes", "3", "--json"])
         .args(faults)
         .output()
         .unwrap();

@@ -14,10 +14,20 @@ use crate::{
 
 const WAIT: Duration = Duration::from_secs(5);
 
+/// Returns once the server has read what this connection has sent: it answers in order, and may be about to start.
+async fn is_read(queue: &Queue) {
+    within(20, async {
+        while queue.health().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
 /// Answers every request with its number plus one, and refuses odd numbers.
 async fn answer(queue: &Queue) {
     let mut requests = queue.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
-    queue.flush().await;
+    is_read(queue).await;
     tokio::spawn(async move {
         while let Some(request) = requests.next().await {
             let number: u32 = serde_json::from_slice(&request.payload).unwrap();
@@ -107,7 +117,7 @@ async fn flood(asking: &Queue, count: u32, at_once: usize) {
 /// A member of the group that has answered 200 requests.
 async fn busy_member(asking: &Queue, member: &Queue) -> Requests {
     let mut requests = member.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
-    member.flush().await;
+    is_read(member).await;
     let answering = async {
         for _ in 0..200 {
             requests.next().await.unwrap().reply(&1).await;
@@ -174,7 +184,7 @@ async fn a_member_that_is_disconnected_leaves_too() {
     within(60, async { tokio::join!(back, answer_the_last(&mut requests)) }).await;
     drop(requests);
     within(20, member.connected(WAIT)).await.unwrap();
-    member.flush().await;
+    is_read(&member).await;
     nobody_listens(&asking).await;
 }
 
@@ -184,7 +194,7 @@ async fn a_member_that_nobody_asks_leaves_too() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let mut requests = queue.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
-    queue.flush().await;
+    is_read(&queue).await;
     requests.leave().await;
     assert!(within(5, requests.next()).await.is_none());
     nobody_listens(&queue).await;
