@@ -22,6 +22,8 @@ mod events;
 mod feed;
 #[path = "http/functions.rs"]
 mod functions;
+#[path = "http/large.rs"]
+mod large;
 #[path = "http/lists.rs"]
 mod lists;
 #[path = "http/processes.rs"]

@@ -17,7 +17,7 @@ use crate::{
     limits::{Limits, RequestLimits},
     problem::Problem,
     rights::Rights,
-    sessions::{self, FRESH, REMEMBERED, SessionHash, Sessions},
+    sessions::{self, FRESH, REMEMBERED, SessionHash, Sessions, Stale},
 };
 
 /// Tokens that are not remembered are read so many at a time.
@@ -159,7 +159,7 @@ impl Tokens {
 
     /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
     async fn read(&self, store: &Store, id: &TokenId) -> Result<Option<Known>, Problem> {
-        if let Some(fresh) = self.fresh(id) {
+        if let Ok(fresh) = self.fresh(id) {
             return Ok(fresh);
         }
         let found = self.known().get(id).cloned();
@@ -168,7 +168,7 @@ impl Tokens {
         if found.is_none() {
             _turn = self.lookups.acquire().await.ok();
             // The requests before this one may have had the same token.
-            if let Some(fresh) = self.fresh(id) {
+            if let Ok(fresh) = self.fresh(id) {
                 return Ok(fresh);
             }
         }
@@ -191,12 +191,13 @@ impl Tokens {
         Ok(Some(self.remember(id, record, read_at)))
     }
 
-    /// What less than [`FRESH`] ago was read of a token: `Some(None)` if nobody had it.
-    fn fresh(&self, id: &TokenId) -> Option<Option<Known>> {
+    /// What less than [`FRESH`] ago was read of a token; `None`: nobody had it.
+    fn fresh(&self, id: &TokenId) -> Result<Option<Known>, Stale> {
         if let Some(known) = self.known().get(id).filter(|known| known.read_at.elapsed() < FRESH) {
-            return Some(Some(known.clone()));
+            return Ok(Some(known.clone()));
         }
-        self.unknown().get(id).is_some_and(|read_at| read_at.elapsed() < FRESH).then_some(None)
+        let is_unknown = self.unknown().get(id).is_some_and(|read_at| read_at.elapsed() < FRESH);
+        if is_unknown { Ok(None) } else { Err(Stale) }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<TokenId, Known>> {

@@ -14,8 +14,17 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    auth::Tokens, config::GatewayConfig, figures::Figures, hub::Hub, identity::Identity, last_look::LastLook,
-    limits::LARGE_BYTES, problem::Problem, rights::Rights, stats::Stats, streams::Streams,
+    auth::Tokens,
+    config::GatewayConfig,
+    figures::Figures,
+    hub::Hub,
+    identity::Identity,
+    last_look::LastLook,
+    limits::{LARGE_BYTES, LargeTurn},
+    problem::Problem,
+    rights::Rights,
+    stats::Stats,
+    streams::Streams,
 };
 
 /// The state of the router.
@@ -116,9 +125,18 @@ impl Gateway {
             return Ok(());
         }
         let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
-        who.limits.large(&self.large).await.map_err(stops)?;
+        who.limits.keep_large(&self.large).await.map_err(stops)?;
         // The right may have been lost meanwhile.
         self.rights.check(who)
+    }
+
+    /// Waits for a turn to hold more than [`LARGE_BYTES`] for a part of a request.
+    pub(crate) async fn large_turn(&self, who: &Identity) -> Result<LargeTurn, Problem> {
+        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
+        let turn = who.limits.large(&self.large).await.map_err(stops)?;
+        // The right may have been lost meanwhile.
+        self.rights.check(who)?;
+        Ok(turn)
     }
 
     /// Returns when nothing more may be waited for on behalf of a request: the gateway stops, or the access file has taken away

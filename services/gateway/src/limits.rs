@@ -115,12 +115,17 @@ impl RequestLimits {
         self.turn().take()
     }
 
-    /// Waits until the request may hold what is large: its body, or its answer until that was sent.
-    pub(crate) async fn large(&self, of_all: &Arc<Semaphore>) -> Result<(), AcquireError> {
+    /// Waits for a turn to hold what is large.
+    pub(crate) async fn large(&self, of_all: &Arc<Semaphore>) -> Result<LargeTurn, AcquireError> {
+        let own = self.token.large.clone().acquire_owned().await?;
+        Ok(LargeTurn { _own: own, _all: of_all.clone().acquire_owned().await? })
+    }
+
+    /// The turn of the request itself: for its body, and for its answer until that was sent.
+    pub(crate) async fn keep_large(&self, of_all: &Arc<Semaphore>) -> Result<(), AcquireError> {
         if self.large_turn().is_none() {
-            let own = self.token.large.clone().acquire_owned().await?;
-            let all = of_all.clone().acquire_owned().await?;
-            *self.large_turn() = Some(LargeTurn { _own: own, _all: all });
+            let turn = self.large(of_all).await?;
+            *self.large_turn() = Some(turn);
         }
         Ok(())
     }

@@ -28,6 +28,9 @@ const RANDOM: usize = 32;
 /// SHA-256 of the id of a session.
 pub(crate) type SessionHash = [u8; 32];
 
+/// Nothing was read, or too long ago: the database has to be asked.
+pub(crate) struct Stale;
+
 /// The sessions that requests had lately.
 #[derive(Default)]
 pub(crate) struct Sessions {
@@ -45,19 +48,18 @@ impl Sessions {
         lookups: &Semaphore,
         hash: SessionHash,
     ) -> Result<Option<SessionRecord>, Problem> {
-        let alive =
-            |(record, read_at): (SessionRecord, Instant)| (!record.has_ended_by(read_at.elapsed())).then_some(record);
+        if let Ok(fresh) = self.fresh(hash) {
+            return Ok(fresh);
+        }
         let found = lock(&self.known).get(&hash).cloned();
-        if let Some(known) = found.as_ref().filter(|(_, read_at)| read_at.elapsed() < FRESH) {
-            return Ok(alive(known.clone()));
+        let mut _turn = None;
+        if found.is_none() {
+            _turn = lookups.acquire().await.ok();
+            // The requests before this one may have had the same session.
+            if let Ok(fresh) = self.fresh(hash) {
+                return Ok(fresh);
+            }
         }
-        if lock(&self.unknown).get(&hash).is_some_and(|read_at| read_at.elapsed() < FRESH) {
-            return Ok(None);
-        }
-        let _turn = match found {
-            None => lookups.acquire().await.ok(),
-            Some(_) => None,
-        };
         let read_at = Instant::now();
         match (store.session(hash).await, found) {
             // It was ended here while it was read.
@@ -77,11 +79,26 @@ impl Sessions {
         }
     }
 
+    /// What less than [`FRESH`] ago was read of a session, or became of it here; `None`: it has ended, or nobody had it.
+    fn fresh(&self, hash: SessionHash) -> Result<Option<SessionRecord>, Stale> {
+        // First, because a read that began before the session was ended here may remember it.
+        if lock(&self.unknown).get(&hash).is_some_and(|read_at| read_at.elapsed() < FRESH) {
+            return Ok(None);
+        }
+        let known = lock(&self.known).get(&hash).filter(|(_, read_at)| read_at.elapsed() < FRESH).cloned();
+        known.map(alive).ok_or(Stale)
+    }
+
     /// It was ended here.
     pub(crate) fn forget(&self, hash: SessionHash) {
         lock(&self.known).remove(&hash);
         remember(&self.unknown, hash, Instant::now());
     }
+}
+
+/// The record, unless the session has ended since it was read.
+fn alive((record, read_at): (SessionRecord, Instant)) -> Option<SessionRecord> {
+    (!record.has_ended_by(read_at.elapsed())).then_some(record)
 }
 
 fn lock<T>(map: &Mutex<HashMap<SessionHash, T>>) -> MutexGuard<'_, HashMap<SessionHash, T>> {

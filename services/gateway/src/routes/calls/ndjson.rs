@@ -18,11 +18,13 @@ use redial_proto::{
 use redial_queue::QueueError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     extract::{check_depth, text},
     gateway::{Gateway, Shared},
     identity::Identity,
+    limits::{LARGE_BYTES, LargeTurn},
     problem::Problem,
 };
 
@@ -36,7 +38,7 @@ const BYTES: usize = 256 * 1024;
 const LINE: usize = limits::MAX_PAYLOAD + 512 * 1024;
 /// Requests to the dispatchers at a time.
 const AT_ONCE: usize = 8;
-/// Whoever sends nothing for so long is cut off.
+/// Whoever sends nothing for so long is cut off, and so is who sends a large line for longer.
 const IDLE: Duration = Duration::from_mins(1);
 /// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -49,15 +51,11 @@ pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Resul
     let stream_permit = who.limits.stream()?;
     let caller = who.caller(Verb::CallSubmit)?;
     let (who, traceparent) = (who.clone(), text(request.headers(), TRACEPARENT).map(str::to_owned));
-    let lines = Lines { body: request.into_body().into_data_stream(), buffer: BytesMut::new(), skipped: 0 };
+    let lines = Lines::of(request.into_body().into_data_stream(), Some((gateway.clone(), who)));
     let submitted = batches(lines)
         .map(move |batch| {
             let (gateway, caller, traceparent) = (gateway.clone(), caller.clone(), traceparent.clone());
-            let who = who.clone();
-            async move {
-                gateway.hold(&who, batch.bytes).await.map_err(|problem| io::Error::other(problem.error))?;
-                batch.submit(&gateway, &caller, traceparent.as_deref()).await
-            }
+            async move { batch.submit(&gateway, &caller, traceparent.as_deref()).await }
         })
         .buffered(AT_ONCE)
         .map(move |answers| {
@@ -74,12 +72,27 @@ struct Lines {
     buffer: BytesMut,
     /// Bytes of the line that is too long, so far.
     skipped: usize,
+    /// Who sends them. Large lines of nobody, as in tests, wait for no turn.
+    sender: Option<(Shared, Identity)>,
+    /// While a line is large.
+    large: Option<Large>,
+}
+
+/// A large line: nothing more of it is read before it has its turn, so that few are in memory at a time.
+struct Large {
+    _turn: LargeTurn,
+    /// Until when the line has to be whole. Others wait for the turn.
+    until: Instant,
 }
 
 /// What a body ends with, if not with a line.
 struct Broken(ApiError);
 
 impl Lines {
+    fn of(body: BodyDataStream, sender: Option<(Shared, Identity)>) -> Self {
+        Self { body, buffer: BytesMut::new(), skipped: 0, sender, large: None }
+    }
+
     /// The next line, or its error; `None` at the end of the body. Of a line that is too long nothing is kept.
     async fn next(&mut self) -> Result<Option<Result<Bytes, ApiError>>, Broken> {
         let mut looked = 0;
@@ -92,9 +105,11 @@ impl Lines {
             if looked > LINE || self.skipped > 0 {
                 self.skipped += looked;
                 self.buffer.clear();
+                self.large = None;
                 looked = 0;
             }
-            match tokio::time::timeout(IDLE, self.body.next()).await {
+            let until = self.turn_until(looked).await?;
+            match timeout_at(until, self.body.next()).await {
                 Ok(Some(Ok(piece))) => self.buffer.extend_from_slice(&piece),
                 Ok(Some(Err(error))) => {
                     let message =
@@ -107,12 +122,22 @@ impl Lines {
                     return Ok(Some(self.ended(line)));
                 }
                 Err(_) => {
-                    let message =
-                        format!("nothing arrived for {} s; the lines after this one were not read", IDLE.as_secs());
+                    let what =
+                        if self.large.is_some() { "a line did not arrive whole within" } else { "nothing arrived for" };
+                    let message = format!("{what} {} s; the lines after this one were not read", IDLE.as_secs());
                     return Err(Broken(ApiError::new(Code::InvalidMessage, message)));
                 }
             }
         }
+    }
+
+    /// Waits for the turn of a line of which so many bytes have arrived; until when the next ones have to.
+    async fn turn_until(&mut self, bytes: usize) -> Result<Instant, Broken> {
+        if let (true, None, Some((gateway, who))) = (bytes > LARGE_BYTES, &self.large, &self.sender) {
+            let turn = gateway.large_turn(who).await.map_err(|problem| Broken(problem.error))?;
+            self.large = Some(Large { _turn: turn, until: Instant::now() + IDLE });
+        }
+        Ok(self.large.as_ref().map_or_else(|| Instant::now() + IDLE, |large| large.until))
     }
 
     /// A line, of which this is the rest.
@@ -121,6 +146,7 @@ impl Lines {
         if bytes <= LINE {
             return Ok(rest);
         }
+        self.large = None;
         Err(ApiError::new(Code::TooLarge, format!("the line has {bytes} bytes; allowed: {LINE}")))
     }
 
@@ -138,6 +164,8 @@ struct Batch {
     bytes: usize,
     /// Whether all of them have keys, so that they may be sent again.
     keyed: bool,
+    /// Until they are submitted, if a line is large.
+    large: Option<Large>,
 }
 
 /// A batch is what has arrived, so that a slow sender waits for nothing.
@@ -148,7 +176,10 @@ fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
         loop {
             match lines.next().await {
                 Ok(None) => return (!batch.lines.is_empty()).then_some((batch, None)),
-                Ok(Some(Ok(line))) => batch.add(line.trim_ascii()),
+                Ok(Some(Ok(line))) => {
+                    batch.add(line.trim_ascii());
+                    batch.large = lines.large.take();
+                }
                 Ok(Some(Err(error))) => batch.lines.push(Err(error)),
                 Err(Broken(error)) => {
                     batch.lines.push(Err(error));
@@ -165,7 +196,7 @@ fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
 
 impl Batch {
     const fn new() -> Self {
-        Self { lines: Vec::new(), bytes: 0, keyed: true }
+        Self { lines: Vec::new(), bytes: 0, keyed: true, large: None }
     }
 
     /// Empty lines are no calls.
@@ -264,7 +295,7 @@ mod tests {
             let pieces: Vec<_> =
                 text.as_bytes().chunks(size).map(|piece| Ok::<_, io::Error>(Bytes::copy_from_slice(piece))).collect();
             let body = Body::from_stream(stream::iter(pieces)).into_data_stream();
-            let batches: Vec<Batch> = batches(Lines { body, buffer: BytesMut::new(), skipped: 0 }).collect().await;
+            let batches: Vec<Batch> = batches(Lines::of(body, None)).collect().await;
             assert!(batches.iter().all(|batch| batch.keyed));
             let lines = batches.into_iter().flat_map(|batch| batch.lines);
             let lines: Vec<_> = lines.map(|line| line.map(drop).map_err(|error| error.message)).collect();

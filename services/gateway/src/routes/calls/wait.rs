@@ -58,7 +58,8 @@ async fn wait_from(
         if look {
             match read(gateway, who, call, language).await {
                 Ok(view) if view.state.is_terminal() => return Ok(Some(Ended(to_json(&view)?))),
-                Ok(_) => {}
+                // Nothing of the call is held while it goes on.
+                Ok(_) => drop(who.limits.take_large()),
                 // The next look may succeed.
                 Err(problem) if problem.again().is_some() => {}
                 Err(problem) => return Err(problem),

@@ -1,0 +1,81 @@
+//! Large bodies and answers: few are in memory at a time, and who waits or listens holds none.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, future, stream};
+use redial_proto::ToolEffect;
+use redial_testkit::{Stack, scripted_tool, unique_path, until};
+use redial_tools::Tool;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::client::{Answer, Http};
+
+/// One more than a token may have.
+const TURNS: usize = 3;
+
+fn large(hold: &std::path::Path) -> Value {
+    json!({"tool": "slow", "arguments": {"hold": hold, "text": "x".repeat(1_200_000)}})
+}
+
+#[tokio::test]
+async fn who_waits_for_a_large_call_keeps_nobody_from_reading_it() {
+    let mut stack = Stack::start_leasing(Duration::from_mins(1)).await;
+    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let hold = unique_path("hold");
+    let accepted = http.post("/v1/calls", &large(&hold)).await.must(202);
+    let path = format!("/v1/calls/{}", accepted["call"].as_str().unwrap());
+    let wait = async || {
+        let request = http.request(Method::GET, &path).header("prefer", "wait=60");
+        Answer::of(request.send().await.unwrap()).await
+    };
+    let reads = async {
+        let waits = format!("redial_gateway_waiting {TURNS}");
+        until(&waits, async || http.get("/metrics").await.text.contains(&waits).then_some(())).await;
+        // Each of them has looked.
+        for _ in 0..TURNS {
+            assert_eq!(http.get(&path).await.must(200)["arguments"]["text"].as_str().unwrap().len(), 1_200_000);
+        }
+        std::fs::write(&hold, "").unwrap();
+    };
+    // Those that wait do not end before.
+    let (waited, ()) = future::join(future::join_all((0..TURNS).map(|_| wait())), reads).await;
+    for answer in waited {
+        assert_eq!(answer.must(200)["state"], "succeeded");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_stream_of_calls_holds_a_large_line_until_it_is_submitted() {
+    let mut stack = Stack::start_leasing(Duration::from_mins(1)).await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let line = json!({"tool": "echo", "arguments": {"text": "x".repeat(1_200_000)}}).to_string() + "\n";
+    let mut open = Vec::new();
+    for _ in 0..TURNS {
+        let (sender, pieces) = mpsc::unbounded_channel::<String>();
+        let pieces = stream::unfold(pieces, async |mut pieces| Some((Ok::<_, String>(pieces.recv().await?), pieces)));
+        let request = http.request(Method::POST, "/v1/calls").header("content-type", "application/x-ndjson");
+        let request = request.body(reqwest::Body::wrap_stream(pieces));
+        for half in [&line[..line.len() / 2], &line[line.len() / 2..]] {
+            sender.send(half.to_owned()).unwrap();
+        }
+        let mut answers = request.send().await.unwrap().bytes_stream();
+        let answer = answers.next().await.unwrap().unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["status"], "accepted", "{answer}");
+        // The stream goes on.
+        open.push((sender, answers, answer));
+    }
+    for (_, _, answer) in &open {
+        http.get(&format!("/v1/calls/{}", answer["call"].as_str().unwrap())).await.must(200);
+    }
+    drop(open);
+    stack.drained(Duration::from_mins(2)).await;
+    stack.finish().await;
+}
