@@ -87,9 +87,13 @@ impl ActiveAttempts {
         true
     }
 
-    /// Ends an attempt whose tool has finished; returns true if the caller must report the result.
-    pub(crate) fn finish(&self, job: JobRef) -> bool {
-        let first = self.lock().get_mut(&job).is_some_and(|attempt| attempt.tool.take().is_some());
+    /// Ends an attempt whose tool has finished; returns true if the caller must report the result. A tool that blocked its thread until
+    /// its grant was given back does not end the attempt of a later one.
+    pub(crate) fn finish(&self, granted: GrantRef) -> bool {
+        let mut attempts = self.lock();
+        let attempt = attempts.get_mut(&granted.job_ref()).filter(|attempt| attempt.lease.grant == granted);
+        let first = attempt.is_some_and(|attempt| attempt.tool.take().is_some());
+        drop(attempts);
         self.ended.notify_waiters();
         first
     }
@@ -198,20 +202,22 @@ mod tests {
     }
 
     /// Starts an attempt whose tool never ends.
-    fn start(attempts: &ActiveAttempts) -> (JobRef, tokio::task::JoinHandle<()>) {
+    fn start(attempts: &ActiveAttempts) -> (GrantRef, tokio::task::JoinHandle<()>) {
         let (lease, tool) = (lease(), tokio::spawn(std::future::pending()));
         assert!(attempts.start(lease, || tool.abort_handle()));
-        (lease.grant.job_ref(), tool)
+        (lease.grant, tool)
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_attempt_is_started_once_and_ends_once() {
         let attempts = ActiveAttempts::default();
-        let (job, tool) = start(&attempts);
-        let again = Lease { grant: GrantRef { claim: ClaimId::generate(), call: job.call, attempt: 1 }, ..lease() };
+        let (grant, tool) = start(&attempts);
+        let job = grant.job_ref();
+        let again = Lease { grant: GrantRef { claim: ClaimId::generate(), ..grant }, ..lease() };
         assert!(!attempts.start(again, || unreachable!("started twice")));
-        assert!(attempts.finish(job));
-        assert!(!attempts.finish(job));
+        assert!(!attempts.finish(again.grant), "it is another grant's");
+        assert!(attempts.finish(grant));
+        assert!(!attempts.finish(grant));
         assert_eq!(attempts.stop(job), None);
         assert_eq!(attempts.jobs().0, [job], "active until the report is on record");
         assert!(attempts.remove(job) && !attempts.remove(job));
@@ -230,10 +236,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stopped_attempt_does_not_finish() {
         let attempts = ActiveAttempts::default();
-        let (job, tool) = start(&attempts);
-        let stopped = attempts.stop(job).unwrap();
-        assert_eq!((stopped.grant.job_ref(), stopped.effect), (job, ToolEffect::Read));
-        assert!(!attempts.finish(job));
+        let (grant, tool) = start(&attempts);
+        let stopped = attempts.stop(grant.job_ref()).unwrap();
+        assert_eq!((stopped.grant, stopped.effect), (grant, ToolEffect::Read));
+        assert!(!attempts.finish(grant));
         assert!(tool.await.unwrap_err().is_cancelled());
     }
 
@@ -244,10 +250,10 @@ mod tests {
         let (done, _tool) = start(&attempts);
         let (lost, tool) = start(&attempts);
         attempts.finish(done);
-        attempts.renew(&[kept], Instant::now() + 2 * LEASE);
-        attempts.renew(&[kept], Instant::now());
+        attempts.renew(&[kept.job_ref()], Instant::now() + 2 * LEASE);
+        attempts.renew(&[kept.job_ref()], Instant::now());
         let expired = attempts.expire(Instant::now() + LEASE);
-        assert_eq!(expired.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [lost]);
+        assert_eq!(expired.iter().map(|stopped| stopped.grant).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
         assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each attempt expires once");
     }
@@ -261,10 +267,14 @@ mod tests {
         let late = Instant::now() + LEASE + OVERDUE;
         assert!(attempts.overdue(late - Duration::from_millis(1)).is_empty());
         let overdue = attempts.overdue(late);
-        assert_eq!(overdue.iter().map(|stopped| stopped.grant.job_ref()).collect::<Vec<_>>(), [blocked]);
+        assert_eq!(overdue.iter().map(|stopped| stopped.grant).collect::<Vec<_>>(), [blocked]);
         assert!(attempts.overdue(late).is_empty(), "each ends once");
         assert!(!attempts.finish(blocked), "should the tool end after all, its result does not count");
-        assert_eq!(attempts.jobs(), (vec![done], false), "the finished one is renewed until its report is on record");
+        assert_eq!(
+            attempts.jobs(),
+            (vec![done.job_ref()], false),
+            "the finished one is renewed until its report is on record"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -304,7 +314,7 @@ mod tests {
         attempts.finish(one);
         let idle = tokio::time::timeout(Duration::from_secs(1), attempts.idle());
         assert!(idle.await.is_err());
-        let stop = async { assert!(attempts.stop(two).is_some()) };
+        let stop = async { assert!(attempts.stop(two.job_ref()).is_some()) };
         tokio::join!(attempts.idle(), stop);
     }
 }

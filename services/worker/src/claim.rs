@@ -109,8 +109,8 @@ async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAn
     let mut permits = HashMap::with_capacity(pulled.jobs.len());
     let mut messages = Vec::with_capacity(pulled.jobs.len());
     for (_, message) in pulled.returned {
-        // Without an answer to the first request it is not known whether they were published again.
-        if failures > 0 { message.unclaimed().await } else { messages.push(message) }
+        // Without an answer to the first request it is not known whether they were published again. Twice is harmless.
+        if failures > 0 { message.hand_back().await } else { messages.push(message) }
     }
     for job in pulled.jobs {
         permits.insert(job.job_ref(), job.permit);

@@ -68,11 +68,20 @@ async fn pull_from(
     let largest = (pool.permits.available_permits() / 4).clamp(1, MAX_PACK);
     let mut history = PullHistory { jobs_per_message: largest, ..PullHistory::default() };
     loop {
-        let pulled = tokio::select! {
+        let brought = tokio::select! {
             biased;
             () = state.draining.cancelled() => break,
             _ = consumers.changed() => break,
-            pulled = next(state, pool, &mut source, &mut history) => pulled,
+            brought = next(state, pool, &mut source.stream, &mut history) => brought,
+        };
+        let pulled = match brought {
+            Brought::Jobs(deliveries) => take_all(state, pool, &source.consumer, &mut history, deliveries).await,
+            Brought::Late(deliveries) => {
+                for delivery in deliveries {
+                    delivery.nak(Duration::ZERO).await;
+                }
+                continue;
+            }
         };
         for batch in claim::batches(pulled) {
             state.control_tasks.spawn("claim jobs", claim::claim(Arc::clone(state), batch));
@@ -100,61 +109,76 @@ struct PullHistory {
     missing_tools: HashSet<String>,
 }
 
-/// The next jobs. Cancel-safe: the future owns no delivery while it waits.
-async fn next(state: &WorkerState, pool: &Pool, source: &mut Source, history: &mut PullHistory) -> Pulled {
+/// Messages of a pull.
+enum Brought {
+    /// There are permits for at least some of their jobs.
+    Jobs(Vec<Delivery>),
+    /// They came while there was none.
+    Late(Vec<Delivery>),
+}
+
+/// The next messages. Cancel-safe: the future owns no delivery while it waits.
+async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut PullHistory) -> Brought {
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
     // command tools of several pools share may be gone by then; such a job goes back to the stream.
     let may_run = async {
         state.reports.wait_for_capacity().await;
         pool.wait_for_permit().await;
     };
-    hand_back_until(may_run, &mut source.stream).await;
+    if let Some(late) = late_before(may_run, stream).await {
+        return Brought::Late(late);
+    }
     let free = pool.permits.available_permits().min(MAX_CLAIM);
-    match source.stream.pull(free.div_ceil(history.jobs_per_message), WAIT).await {
+    match stream.pull(free.div_ceil(history.jobs_per_message), WAIT).await {
         Ok(deliveries) => {
             history.failures = 0;
-            let (mut pulled, mut messages) = (Pulled::default(), 0);
-            for delivery in deliveries {
-                let taken = take(state, pool, &source.consumer, history, delivery).await;
-                messages += usize::from(!taken.jobs.is_empty());
-                pulled.jobs.extend(taken.jobs);
-                pulled.returned.extend(taken.returned);
-            }
-            if messages > 0 {
-                let returned: usize = pulled.returned.iter().map(|(back, _)| back.pack.jobs.len()).sum();
-                history.jobs_per_message = (pulled.jobs.len() + returned).div_ceil(messages);
-            }
-            pulled
+            Brought::Jobs(deliveries)
         }
         Err(error) => {
             history.failures += 1;
             let wait = pause::after(history.failures, PAUSE_CAP);
             tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), %error, "Failed to pull jobs");
             tokio::time::sleep(wait).await;
-            Pulled::default()
+            Brought::Jobs(Vec::new())
         }
     }
 }
 
-/// Gives back what the open request brings meanwhile. It may have been for more messages than there are slots now: its packs were larger
-/// than the last ones.
-async fn hand_back_until(until: impl Future<Output = ()>, stream: &mut Jobs) {
+/// What the open request brings before a slot is free. It may have been for more messages than there are slots now: its packs were
+/// larger than the last ones.
+async fn late_before(until: impl Future<Output = ()>, stream: &mut Jobs) -> Option<Vec<Delivery>> {
     let mut until = pin!(until);
     // With fast tools a slot is free again before another worker could have the message.
     if timeout(SOON, &mut until).await.is_ok() {
-        return;
+        return None;
     }
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut until => return,
-            late = stream.late() => {
-                for delivery in late {
-                    delivery.nak(Duration::ZERO).await;
-                }
-            }
-        }
+    tokio::select! {
+        biased;
+        () = until => None,
+        late = stream.late() => Some(late),
     }
+}
+
+/// What [`take`] makes of each message.
+async fn take_all(
+    state: &WorkerState,
+    pool: &Pool,
+    consumer: &str,
+    history: &mut PullHistory,
+    deliveries: Vec<Delivery>,
+) -> Pulled {
+    let (mut pulled, mut messages) = (Pulled::default(), 0);
+    for delivery in deliveries {
+        let taken = take(state, pool, consumer, history, delivery).await;
+        messages += usize::from(!taken.jobs.is_empty());
+        pulled.jobs.extend(taken.jobs);
+        pulled.returned.extend(taken.returned);
+    }
+    if messages > 0 {
+        let returned: usize = pulled.returned.iter().map(|(back, _)| back.pack.jobs.len()).sum();
+        history.jobs_per_message = (pulled.jobs.len() + returned).div_ceil(messages);
+    }
+    pulled
 }
 
 /// Parses a message and acquires permits for its jobs, as many as there are. The others go back with the claim. A message of which no

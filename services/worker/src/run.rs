@@ -79,7 +79,7 @@ fn end(state: &WorkerState, granted: GrantRef, permit: Permit, Ended { took, ans
     drop(permit);
     // Keeps a draining worker alive between the end of the attempt and its report.
     let _pending = state.reports.pending_guard();
-    if !state.attempts.finish(granted.job_ref()) {
+    if !state.attempts.finish(granted) {
         return;
     }
     if let Some(class) = class {
@@ -93,7 +93,7 @@ fn give_back(state: &Arc<WorkerState>, granted: GrantRef, permit: Permit) {
     drop(permit);
     // Keeps a draining worker alive between the end of the attempt and its release.
     let pending = state.reports.pending_guard();
-    if state.attempts.finish(granted.job_ref()) {
+    if state.attempts.finish(granted) {
         state.attempts.remove(granted.job_ref());
         let giver = Arc::clone(state);
         state.control_tasks.spawn("give an attempt back", async move {

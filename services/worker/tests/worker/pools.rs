@@ -124,16 +124,20 @@ async fn a_pack_that_no_dispatcher_answers_for_is_delivered_again() {
 async fn only_the_first_request_of_a_claim_gives_jobs_back() {
     let mut dispatcher = Dispatcher::start().await;
     let (gated, gate) = tools::gated("gated");
-    let worker = dispatcher.worker(2, [gated]).await;
+    let worker = dispatcher.worker(2, [gated.clone()]).await;
     dispatcher.script().unanswered_claims = 1;
-    dispatcher.submit_pack("gated", 6).await;
+    let jobs = dispatcher.submit_pack("gated", 6).await;
     assert_eq!(dispatcher.claim().await.returned.len(), 1);
     let again = dispatcher.claim().await;
     assert_eq!((again.jobs.len(), again.returned.len()), (2, 0));
     within(20, gate.until_running(2)).await;
-    // Nobody knows whether the others were published again, so the message is kept for another delivery.
-    assert_eq!(dispatcher.queue.ensure_streams().await.unwrap().jobs, 1);
-    gate.open(2);
+    // Nobody knows whether the others were published again, so the message is for whoever has slots: now, and not after 30 s.
+    dispatcher.script().refused.extend(&jobs[..2]);
+    let idle = dispatcher.worker(24, [gated]).await;
+    within(20, gate.until_running(6)).await;
+    dispatcher.stream_is_empty().await;
+    gate.open(6);
+    idle.stop().await;
     worker.stop().await;
 }
 
