@@ -1,6 +1,7 @@
 """Waits: they outlast the loss of a gateway, and ask no more often than they must."""
 
 import asyncio
+import threading
 import unittest
 
 from gateway_of_tests import Answer, Gateway, Request
@@ -51,6 +52,32 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
                 self.assertNotIn("word", str(refused.exception))
         with self.assertRaisesRegex(ValueError, "^REDIAL_URL is 'nats://h:4222'"):
             AsyncClient(environment={"REDIAL_URL": "nats://h:4222"})
+
+    def test_who_waits_in_another_thread_hears_that_the_client_was_closed(self) -> None:
+        asked = threading.Event()
+
+        async def answer(_: Request) -> None:
+            asked.set()
+            await asyncio.sleep(600)
+
+        told = list[str]()
+
+        def wait(client: Client) -> None:
+            try:
+                client.get_call("1").result()
+            except RuntimeError as error:
+                told.append(str(error))
+
+        with Gateway(answer) as gateway:
+            client = Client(gateway.url, patience=600)
+            thread = threading.Thread(target=wait, args=[client], daemon=True)
+            thread.start()
+            self.assertTrue(asked.wait(60))
+            client.close()
+            thread.join(60)
+        self.assertEqual(told, ["the client was closed meanwhile"])
+        with self.assertRaisesRegex(RuntimeError, "the client is closed"):
+            client.get_call("1").view()
 
     async def test_less_than_a_second_is_not_waited_for_in_a_storm_of_requests(self) -> None:
         async def answer(request: Request) -> Answer:

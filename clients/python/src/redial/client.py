@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Literal, TypeVar
 
 from redial.async_client import AsyncCall, AsyncClient, AsyncTask, Submission
@@ -27,16 +28,25 @@ class _Loop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._stopped = False
-        threading.Thread(target=self._loop.run_forever, name="redial-client", daemon=True).start()
+        # Held while something is given to the loop, so that nothing comes after its end.
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, name="redial-client", daemon=True).start()
+
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for the end of something in the loop."""
-        if self._stopped:
-            work.close()
-            raise RuntimeError("the client is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._lock:
+            if self._stopped:
+                work.close()
+                raise RuntimeError("the client is closed")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
+        except CancelledError:
+            raise RuntimeError("the client was closed meanwhile") from None
         except BaseException:
             future.cancel()
             raise
@@ -64,10 +74,21 @@ class _Loop:
                 self.run(close())
 
     def stop(self) -> None:
-        """Ends what is iterated over, and the thread."""
-        self.run(self._loop.shutdown_asyncgens())
-        self._stopped = True
+        """Ends what other threads wait for, what is iterated over, and the thread."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            ended = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        ended.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
 
 
 class Client:
