@@ -24,6 +24,8 @@ pub struct Reread<T> {
 struct LastRead<T> {
     current: Current<T>,
     version: Option<Version>,
+    /// That version could not be read.
+    unread: bool,
     checked_at: Instant,
 }
 
@@ -60,10 +62,11 @@ impl<T> Reread<T> {
         what: &'static str,
         parse: fn(&str, &str) -> Result<T, ApiError>,
     ) -> Result<Self, ApiError> {
-        let mut known = LastRead { current: Current::default(), version: None, checked_at: Instant::now() };
+        let mut known =
+            LastRead { current: Current::default(), version: None, unread: false, checked_at: Instant::now() };
         if let Some(path) = &file {
             known.version = version(path).await;
-            let value = read(path, what, parse).await?;
+            let value = parse(&path.display().to_string(), &text(path, what).await?)?;
             known.current =
                 Current { value: Some(Arc::new(value)), file: Some(path.display().to_string().into()), problem: None };
         }
@@ -84,11 +87,13 @@ impl<T> Reread<T> {
 
     async fn reload_if_changed(&self, path: &Path, known: &mut LastRead<T>) {
         let version = version(path).await;
-        if version == known.version {
+        if version == known.version && !known.unread {
             return;
         }
         known.version = version;
-        match read(path, self.what, self.parse).await {
+        let text = text(path, self.what).await;
+        known.unread = text.is_err();
+        match text.and_then(|text| (self.parse)(&path.display().to_string(), &text)) {
             Ok(value) => {
                 tracing::info!(file = %path.display(), what = self.what, "Reloaded a file");
                 known.current.value = Some(Arc::new(value));
@@ -96,11 +101,14 @@ impl<T> Reread<T> {
             }
             Err(error) => {
                 let what = self.what;
-                tracing::error!(
-                    what,
-                    error = error.message,
-                    "Failed to reload a file; its earlier version stays in use"
-                );
+                // One that cannot be read is tried every second.
+                if known.current.problem.as_deref() != Some(error.message.as_str()) {
+                    tracing::error!(
+                        what,
+                        error = error.message,
+                        "Failed to reload a file; its earlier version stays in use"
+                    );
+                }
                 known.current.problem = Some(error.message.into());
             }
         }
@@ -113,12 +121,11 @@ async fn version(path: &Path) -> Option<Version> {
     Some((metadata.modified().ok(), metadata.len()))
 }
 
-async fn read<T>(path: &Path, what: &str, parse: fn(&str, &str) -> Result<T, ApiError>) -> Result<T, ApiError> {
-    let file = path.display().to_string();
-    let text = fs::read_to_string(path).await.map_err(|error| {
-        ApiError::new(Code::InvalidConfiguration, format!("{file}: the {what} cannot be read: {error}"))
-    })?;
-    parse(&file, &text)
+async fn text(path: &Path, what: &str) -> Result<String, ApiError> {
+    fs::read_to_string(path).await.map_err(|error| {
+        let message = format!("{}: the {what} cannot be read: {error}", path.display());
+        ApiError::new(Code::InvalidConfiguration, message)
+    })
 }
 
 #[cfg(test)]
@@ -152,6 +159,14 @@ mod tests {
         std::fs::write(&path, "4").unwrap();
         let repaired = after(6).await;
         assert_eq!((value(&repaired), repaired.problem), (Some(4), None));
+
+        // What could not be read is read again, although the file looks as before.
+        let written_at = std::time::SystemTime::now();
+        for (text, wanted, n) in [(b"\xff\xff", 4, 8), (b"42", 42, 10)] {
+            std::fs::write(&path, text).unwrap();
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(written_at).unwrap();
+            assert_eq!(value(&after(n).await), Some(wanted));
+        }
     }
 
     #[tokio::test]

@@ -157,7 +157,7 @@ pub(crate) async fn look_at_workers(context: &Context, slow: bool, since: Instan
         }
     }
     let seen_after = context.feeder.seen_until(context.store.now().await?, context.grace().is_zero()) - OFFER_GRACE;
-    context.registry.offer(|tool| context.feeder.is_offered(tool, seen_after));
+    context.registry.offer(|tool, _| context.feeder.is_offered(tool, seen_after));
     drop(looking);
     for consumer in gone {
         match context.store.requeue_consumer(&consumer, MAX_CHECK_MS).await {

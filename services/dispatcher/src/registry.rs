@@ -78,12 +78,14 @@ impl Registry {
         Served { tools: self.tools(), identities }
     }
 
-    /// Decides which tools agents are offered.
-    pub(crate) fn offer(&self, is_offered: impl Fn(&str) -> bool) {
+    /// Decides which tools agents are offered, by its name and what they were offered before.
+    pub(crate) fn offer(&self, is_offered: impl Fn(&str, &Tools) -> bool) {
+        let mut now = self.offered.write().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: another task may have read the database meanwhile, and must not be followed by the tools before that.
         let tools = self.tools();
-        let offered = |(name, tool): &(&String, &Arc<RegisteredTool>)| tool.is_model() || is_offered(name);
+        let offered = |(name, tool): &(&String, &Arc<RegisteredTool>)| tool.is_model() || is_offered(name, &now);
         let offered = tools.iter().filter(offered).map(|(name, tool)| (name.clone(), tool.clone())).collect();
-        *self.offered.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offered);
+        *now = Arc::new(offered);
     }
 
     /// Reads the database again.
@@ -137,8 +139,7 @@ impl Registry {
         let before =
             std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));
         // A tool that is new was registered a moment ago, by a live worker.
-        let offered = self.offered();
-        self.offer(|tool| offered.contains_key(tool) || !before.contains_key(tool));
+        self.offer(|tool, offered| offered.contains_key(tool) || !before.contains_key(tool));
         Ok(())
     }
 }
