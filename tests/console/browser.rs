@@ -16,6 +16,8 @@ use thirtyfour::{
 
 /// If it is set, these tests are skipped with a note.
 const SKIP: &str = "REDIAL_SKIP_BROWSER";
+/// How long a page may take to show something.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A browser of its own, with an empty profile.
 pub(crate) struct Browser {
@@ -159,7 +161,7 @@ impl Page<'_> {
                 None => address == wanted,
             }
         };
-        let arrives = tokio::time::timeout(Duration::from_secs(30), async {
+        let arrives = tokio::time::timeout(PATIENCE, async {
             while !is_there().await {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -180,7 +182,7 @@ impl Page<'_> {
     /// Waits until an element has this text.
     pub(crate) async fn sees(&self, css: &str, text: &str) {
         let mut last = String::new();
-        let seen = tokio::time::timeout(Duration::from_secs(30), async {
+        let seen = tokio::time::timeout(PATIENCE, async {
             loop {
                 last = self.text(css).await;
                 if last.contains(text) {

@@ -232,7 +232,9 @@ async fn an_outage_of_postgres_only_delays_an_erasure() {
     stack.servers.start_postgres().await;
     let interrupted = !asking.await.unwrap();
     let erased = forget(&acme, &asked).await;
-    assert_eq!(erased.counts, counts(30_000), "interrupted: {interrupted}");
+    // Whether they are in the statistics by now depends on how long all this took.
+    let wanted = ForgetCounts { statistics: erased.counts.statistics, ..counts(30_000) };
+    assert_eq!(erased.counts, wanted, "interrupted: {interrupted}");
     assert_eq!(count(&stack, "calls").await, 0);
     stack.finish().await;
 }

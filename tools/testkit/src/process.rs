@@ -12,7 +12,7 @@ use redial_servers::Signal;
 use tokio::sync::watch;
 
 /// How long a line may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// How long the rest of the output may take to be read once the program has ended.
 const REST: Duration = Duration::from_secs(2);
 

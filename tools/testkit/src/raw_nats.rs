@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-const ANSWER: Duration = Duration::from_secs(25);
+const ANSWER: Duration = Duration::from_mins(1);
 /// Without a leader nobody answers.
 const LEADER: Duration = Duration::from_secs(1);
 const INBOX: &str = "_INBOX.raw";

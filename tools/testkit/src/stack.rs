@@ -67,7 +67,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Starts one dispatcher with leases of 2 s and no worker, on the Postgres that all tests share.
+    /// Starts one dispatcher with leases of 6 s and no worker, on the Postgres that all tests share.
     pub async fn start() -> Self {
         Self::on(Servers::start().await).await.dispatched().await
     }
@@ -113,7 +113,7 @@ impl Stack {
         Self {
             servers,
             ledger: Ledger::create(),
-            lease: Duration::from_secs(2),
+            lease: Duration::from_secs(6),
             agents: None,
             access: None,
             accept_tools: true,

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long a condition may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);
 /// What a check and its pause count at most: a machine that stands still for seconds, or is slow, costs no patience.
 const CHECK: Duration = Duration::from_millis(50);
 /// So many times the patience may pass by the clock, if checks take long for another reason.
-const LONGEST: u32 = 10;
+const LONGEST: u32 = 4;
 
-/// Repeats a check until it has an answer. Panics with `what` after 30 s, of which each check counts 50 ms at most.
+/// Repeats a check until it has an answer. Panics with `what` after 2 min, of which each check counts 50 ms at most.
 pub async fn until<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(PATIENCE, what, check).await
 }

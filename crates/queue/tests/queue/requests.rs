@@ -58,10 +58,17 @@ const STILL: Duration = Duration::from_millis(100);
 
 #[tokio::test]
 async fn no_request_is_lost_when_a_member_of_the_group_leaves() {
-    for _ in 0..5 {
+    // Runs are short, so that the machine does not stand still in each of them.
+    let mut without_loss = 0;
+    for _ in 0..20 {
         let (lost, still) = lost_while_members_leave().await;
-        let Some(first) = lost.first() else { return };
-        assert!(still > STILL, "{} requests have no answer: {first:?}", lost.len());
+        match lost.first() {
+            Some(first) => assert!(still > STILL, "{} requests have no answer: {first:?}", lost.len()),
+            None => without_loss += 1,
+        }
+        if without_loss == 4 {
+            return;
+        }
     }
     panic!("the machine stands still all the time");
 }
@@ -85,7 +92,7 @@ async fn lost_while_members_leave() -> (Vec<QueueError>, Duration) {
             }
         }
     };
-    let requests = stream::iter(0..100_000).map(ask).buffer_unordered(100).filter_map(async |error| error);
+    let requests = stream::iter(0..25_000).map(ask).buffer_unordered(100).filter_map(async |error| error);
     let members = async {
         loop {
             let member = server.connect().await;
@@ -274,7 +281,7 @@ async fn messages_that_a_slow_subscriber_misses_are_counted() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let _never_read = queue.subscribe("redial.events.>").await.unwrap();
-    within(30, async {
+    within(120, async {
         while queue.dropped_messages() == 0 {
             for _ in 0..10_000 {
                 queue.publish("redial.events.x", &1).await.unwrap();

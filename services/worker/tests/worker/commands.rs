@@ -188,11 +188,16 @@ async fn the_limit_holds_over_all_pools() {
 #[tokio::test]
 async fn the_timeout_begins_when_the_program_starts() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().timeout_ms = 5000;
-    let programs = Programs::new("sleep 1; echo 1", &[("slow", "")]);
+    let programs = Programs::new(GATED, &[("gated", "")]);
     let worker = programs.start(&mut dispatcher, 1, Vec::new()).await;
-    // The last one waits for longer than the timeout.
-    let jobs = dispatcher.submit_many("commands", "slow", 7, 2).await;
+    // The first one may run for 60 s.
+    let mut jobs = dispatcher.submit_many("commands", "gated", 1, 2).await;
+    programs.until_running(1).await;
+    dispatcher.script().timeout_ms = 10_000;
+    jobs.extend(dispatcher.submit_many("commands", "gated", 1, 2).await);
+    // The second one waits for longer than its timeout.
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    programs.open();
     succeed(&mut dispatcher, jobs).await;
     worker.stop().await;
 }

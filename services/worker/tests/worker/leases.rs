@@ -3,7 +3,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::TimeDelta;
 use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
 use serde_json::{Map, Value};
@@ -14,6 +13,9 @@ use crate::{
     within,
 };
 
+/// A lease of 12 s, with a heartbeat every 4 s: it lasts, although the machine stands still for some seconds.
+const LEASE_MS: u64 = 12_000;
+
 fn reports(dispatcher: &mut Dispatcher) -> usize {
     dispatcher.received().iter().filter(|received| matches!(received, Received::Report(_))).count()
 }
@@ -21,24 +23,28 @@ fn reports(dispatcher: &mut Dispatcher) -> usize {
 #[tokio::test]
 async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().lease_ms = 6000;
+    dispatcher.script().lease_ms = LEASE_MS;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     let first = dispatcher.heartbeat().await;
     assert!(first.running.is_empty());
     assert_eq!(first.after, None, "none was answered yet");
     let job = dispatcher.submit("stuck").await;
-    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-    // Longer than the lease of 6 s, of which each heartbeat renews two thirds.
+    assert_eq!(within(20, events.recv()).await, Some(Event::Started));
+    let started = Instant::now();
     dispatcher.received();
-    let mut after = dispatcher.heartbeat().await.after.unwrap();
-    for _ in 0..4 {
+    let first = dispatcher.heartbeat().await.after;
+    let mut last = first;
+    // Each heartbeat renews two thirds of the lease.
+    while started.elapsed() < Duration::from_secs(12) {
         let heartbeat = dispatcher.heartbeat().await;
         assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
         assert_eq!(heartbeat.running, [job]);
-        after += TimeDelta::seconds(1);
-        assert_eq!(heartbeat.after, Some(after), "the time of the answer to the one before it");
+        // Copies of one that was not answered in time name the same.
+        assert!(heartbeat.after >= last, "{:?} after {last:?}", heartbeat.after);
+        last = heartbeat.after;
     }
+    assert!(last > first, "the time of the last answer: {first:?}, {last:?}");
     assert!(events.try_recv().is_err(), "the tool was stopped");
     worker.stop().await;
 }
@@ -46,18 +52,23 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
 #[tokio::test]
 async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
-    // The worker sends a heartbeat every 2 s: the reply stops the tool long before the lease would have expired.
-    dispatcher.script().lease_ms = 6000;
+    dispatcher.script().lease_ms = LEASE_MS;
     let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
     dispatcher.script().lost = vec![job];
-    assert_eq!(within(4, events.recv()).await, Some(Event::Dropped));
-    dispatcher
-        .next(|received| {
-            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty()).then_some(())
-        })
-        .await;
+    assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
+    // Those from before the call are idle, too.
+    let mut received = dispatcher.received();
+    let idle = dispatcher.next(|next| {
+        let is_idle = matches!(&next, Received::Heartbeat(heartbeat) if heartbeat.running.is_empty());
+        received.push(next);
+        is_idle.then_some(())
+    });
+    idle.await;
     worker.stop().await;
-    assert_eq!(reports(&mut dispatcher), 0);
+    received.extend(dispatcher.received());
+    // A release would say that the lease had expired, and not that a reply stopped the tool.
+    let told = received.iter().filter(|received| matches!(received, Received::Report(_) | Received::Release(_)));
+    assert_eq!(told.count(), 0, "{received:?}");
 }
 
 /// If one of two dispatchers hangs, a retry must not depend on which one gets it.
@@ -66,20 +77,23 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 6000;
     let StuckCall { worker, .. } = tools::start_stuck(&mut dispatcher).await;
-    dispatcher.heartbeat().await;
     dispatcher.script().reply_to_heartbeats = false;
-    dispatcher.received();
-    let retries = async {
-        // Single heartbeats would be 1.5 s apart.
-        dispatcher.heartbeat().await;
-        for copies in [3, 5, 5] {
-            dispatcher.heartbeat().await;
-            for _ in 1..copies {
-                within(1, dispatcher.heartbeat()).await;
-            }
+    // Until one is answered, all name the same time.
+    let (mut after, mut sent) = (None, 0);
+    while sent < 1 + 3 {
+        let heartbeat = dispatcher.heartbeat().await;
+        sent = if heartbeat.after == after { sent + 1 } else { 1 };
+        after = heartbeat.after;
+    }
+    dispatcher.script().reply_to_heartbeats = true;
+    let answered = async {
+        while dispatcher.heartbeat().await.after == after {
+            sent += 1;
         }
     };
-    within(20, retries).await;
+    within(60, answered).await;
+    // One, three copies and five, and five more whenever an answer came too late.
+    assert!(sent >= 1 + 3 + 5 && (sent - 1 - 3) % 5 == 0, "{sent} heartbeats");
     worker.stop().await;
 }
 
@@ -98,14 +112,14 @@ async fn longest_pause(during: Duration) -> Duration {
 #[tokio::test]
 async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().lease_ms = 1000;
+    dispatcher.script().lease_ms = 3000;
     dispatcher.script().reply_to_heartbeats = false;
     let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
     let started = Instant::now();
-    let (stopped, still) = tokio::join!(within(20, events.recv()), longest_pause(Duration::from_millis(1200)));
+    let (stopped, still) = tokio::join!(within(20, events.recv()), longest_pause(Duration::from_millis(3200)));
     assert_eq!(stopped, Some(Event::Dropped));
     // At most the lease, which begins with the claim; longer only if the machine stood still.
-    assert!(started.elapsed() < Duration::from_millis(1300) + 2 * still, "{:?}, {still:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(3300) + 2 * still, "{:?}, {still:?}", started.elapsed());
     worker.stop().await;
     assert_eq!(reports(&mut dispatcher), 0);
 }
@@ -113,19 +127,19 @@ async fn without_renewals_the_lease_expires_by_the_workers_clock() {
 #[tokio::test]
 async fn a_cancelled_call_is_stopped_and_reported() {
     let mut dispatcher = Dispatcher::start().await;
-    dispatcher.script().lease_ms = 6000;
+    dispatcher.script().lease_ms = LEASE_MS;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     for by_control_message in [true, false] {
         let job = dispatcher.submit("stuck").await;
-        assert_eq!(within(5, events.recv()).await, Some(Event::Started));
+        assert_eq!(within(20, events.recv()).await, Some(Event::Started));
         if by_control_message {
             let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
             dispatcher.send_control(&worker.id, &message).await;
         } else {
             dispatcher.script().cancelled = vec![job];
         }
-        assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
+        assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
         let report = dispatcher.report().await;
         let error = report.error.as_ref().unwrap();
         assert_eq!((report.job_ref(), error.class), (job, ErrorClass::Cancelled));
@@ -146,8 +160,8 @@ async fn a_tool_is_stopped_at_its_deadline() {
     assert!((50..10_000).contains(&report.duration_ms), "{}", report.duration_ms);
     let error = report.error.unwrap();
     assert_eq!((error.class, error.effect_possible), (ErrorClass::Timeout, true));
-    assert_eq!(within(5, events.recv()).await, Some(Event::Started));
-    assert_eq!(within(5, events.recv()).await, Some(Event::Dropped));
+    assert_eq!(within(20, events.recv()).await, Some(Event::Started));
+    assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
     worker.stop().await;
 }
 
@@ -168,7 +182,7 @@ async fn a_panic_fails_only_its_attempt() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed() {
     let mut dispatcher = Dispatcher::start().await;
-    (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 6000);
+    (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 20_000);
     dispatcher.script().ingest = false;
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let ended = Arc::new(Mutex::new(ended));
@@ -184,11 +198,11 @@ async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed(
         while dispatcher.heartbeat().await.running != [job] {}
         dispatcher.report().await
     };
-    let report = within(30, renewed).await;
+    let report = within(60, renewed).await;
     assert_eq!((report.job_ref(), report.error.unwrap().class), (job, ErrorClass::Timeout));
     assert!(report.duration_ms >= 10_000, "{} ms", report.duration_ms);
     dispatcher.received();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let heartbeat = dispatcher.heartbeat().await;
         assert!(heartbeat.running.is_empty(), "its lease is renewed");
         assert_eq!(heartbeat.after, None, "it does not name all that the worker holds");

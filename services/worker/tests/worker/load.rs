@@ -20,7 +20,7 @@ async fn ten_thousand_slow_calls_run_at_once() {
     let worker = dispatcher.worker(10_000, [gated]).await;
     dispatcher.submit_many("default", "gated", CALLS, 2).await;
     let started = Instant::now();
-    within(60, gate.until_running(CALLS)).await;
+    within(300, gate.until_running(CALLS)).await;
     let (took, used) = (started.elapsed(), memory().saturating_sub(before));
     println!("{CALLS} calls running after {took:?}, {used} MB");
     assert!(used < 150, "{used} MB");

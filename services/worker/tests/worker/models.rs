@@ -28,7 +28,7 @@ fn writing_model(deltas: usize) -> (Tool, tools::Gate) {
 }
 
 async fn next(deltas: &mut Subscription) -> Delta {
-    let payload = within(5, deltas.next()).await.unwrap();
+    let payload = within(20, deltas.next()).await.unwrap();
     serde_json::from_slice(&payload).unwrap()
 }
 
@@ -183,9 +183,9 @@ async fn a_busy_model_does_not_block_another() {
     slow.concurrency = Some(2);
     let worker = dispatcher.start_worker(Worker::new(dispatcher.config()).model(slow).model(quick)).await;
     dispatcher.submit_many("models", "model-slow", 20, 2).await;
-    within(5, gate.until_running(2)).await;
+    within(20, gate.until_running(2)).await;
     let job = dispatcher.submit_many("models", "model-echo", 1, 2).await[0];
-    assert_eq!(within(5, dispatcher.report()).await.job_ref(), job);
+    assert_eq!(dispatcher.report().await.job_ref(), job);
     assert_eq!(gate.running(), 2);
     gate.open(20);
     for _ in 0..20 {
@@ -205,7 +205,7 @@ async fn a_call_is_not_claimed_while_its_model_is_busy() {
     dispatcher.submit_many("models", "model-slow", 3, 2).await;
     let mut claimed = 0;
     for _ in 0..3 {
-        within(5, gate.until_running(1)).await;
+        within(20, gate.until_running(1)).await;
         gate.open(1);
         // The next claim may come before the report: the permit is returned as soon as the tool has ended.
         let report = dispatcher.next(|received| match received {

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redial_proto::{
@@ -139,20 +139,43 @@ async fn an_attempt_whose_arguments_cannot_be_put_together_ends_as_a_bug() {
 
 /// What is given back next; fails if a report comes before it.
 async fn released(dispatcher: &mut Dispatcher) -> Vec<JobRef> {
-    let next = dispatcher.next(|received| match received {
-        Received::Release(release) => Some(release.jobs.iter().map(GrantRef::job_ref).collect()),
-        Received::Report(report) => panic!("it is reported: {report:?}"),
-        Received::Registration(_) | Received::Claim(_) | Received::Heartbeat(_) => None,
-    });
-    next.await
+    let released = async {
+        loop {
+            let next = dispatcher.next(|received| match received {
+                Received::Release(release) => Some(release.jobs.iter().map(GrantRef::job_ref).collect()),
+                Received::Report(report) => panic!("it is reported: {report:?}"),
+                // They go on: each time, the limit of `next` begins anew.
+                Received::Registration(_) | Received::Claim(_) | Received::Heartbeat(_) => Some(Vec::new()),
+            });
+            let jobs: Vec<JobRef> = next.await;
+            if !jobs.is_empty() {
+                return jobs;
+            }
+        }
+    };
+    within(60, released).await
 }
 
+/// Waits for a heartbeat that renews the lease of this attempt; fails if it ends before.
+async fn renewed(dispatcher: &mut Dispatcher, job: JobRef) {
+    let next = dispatcher.next(|received| match received {
+        Received::Heartbeat(heartbeat) => (heartbeat.running == [job]).then_some(()),
+        Received::Release(release) => panic!("it is given back: {release:?}"),
+        Received::Report(report) => panic!("it is reported: {report:?}"),
+        Received::Registration(_) | Received::Claim(_) => None,
+    });
+    next.await;
+}
+
+/// A lease that lasts, although the machine stands still for some seconds.
+const LEASE_MS: u64 = 20_000;
+
 /// An attempt of an unsafe tool whose arguments are being opened; that is answered once it is notified.
-async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<Notify>) {
+async fn start_opening(dispatcher: &mut Dispatcher, tool: &str, lease_ms: u64) -> (JobRef, Arc<Notify>) {
     let hold = Arc::new(Notify::new());
     {
         let mut script = dispatcher.script();
-        (script.lease_ms, script.timeout_ms, script.effect) = (6000, 100, ToolEffect::Unsafe);
+        (script.lease_ms, script.timeout_ms, script.effect) = (lease_ms, 100, ToolEffect::Unsafe);
         (script.pieces.are_used, script.pieces.arguments) = (true, "{}".into());
         script.pieces.hold = Some(Arc::clone(&hold));
     }
@@ -161,14 +184,15 @@ async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<
     (job, hold)
 }
 
-/// The timeout of 100 ms and the 6 s of the lease pass meanwhile.
+/// The timeout of 100 ms and the 9 s of the lease pass meanwhile. After 15 s the worker would give the attempt back.
 #[tokio::test]
 async fn a_tool_starts_once_its_arguments_are_there_and_has_its_lease_until_then() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    let (job, hold) = start_opening(&mut dispatcher, "echo").await;
-    for _ in 0..4 {
-        while dispatcher.heartbeat().await.running != [job] {}
+    let (job, hold) = start_opening(&mut dispatcher, "echo", 9000).await;
+    let claimed = Instant::now();
+    while claimed.elapsed() < Duration::from_secs(9) {
+        renewed(&mut dispatcher, job).await;
     }
     hold.notify_one();
     let report = dispatcher.report().await;
@@ -203,7 +227,7 @@ async fn a_large_report_holds_up_no_small_ones() {
 async fn an_attempt_whose_arguments_come_too_late_is_given_back_and_does_not_time_out() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    let (job, _hold) = start_opening(&mut dispatcher, "echo").await;
+    let (job, _hold) = start_opening(&mut dispatcher, "echo", LEASE_MS).await;
     assert_eq!(released(&mut dispatcher).await, [job]);
     while !dispatcher.heartbeat().await.running.is_empty() {}
     worker.stop().await;
@@ -214,8 +238,8 @@ async fn a_call_that_is_cancelled_during_the_fetch_is_reported_without_an_effect
     let mut dispatcher = Dispatcher::start().await;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
-    let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
-    while dispatcher.heartbeat().await.running != [job] {}
+    let (job, hold) = start_opening(&mut dispatcher, "stuck", LEASE_MS).await;
+    renewed(&mut dispatcher, job).await;
     let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
     dispatcher.send_control(&worker.id, &message).await;
     let report = dispatcher.report().await;
@@ -234,8 +258,8 @@ async fn an_attempt_whose_arguments_are_fetched_during_the_drain_is_given_back()
         let (stuck, mut events) = tools::stuck();
         let grace = Duration::from_millis(if in_time { 15_000 } else { 300 });
         let worker = dispatcher.worker_with(|config| config.drain_grace = grace, [stuck]).await;
-        let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
-        while dispatcher.heartbeat().await.running != [job] {}
+        let (job, hold) = start_opening(&mut dispatcher, "stuck", LEASE_MS).await;
+        renewed(&mut dispatcher, job).await;
         worker.shutdown.cancel();
         if in_time {
             while !dispatcher.heartbeat().await.draining {}

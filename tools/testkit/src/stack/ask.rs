@@ -15,7 +15,7 @@ use serde_json::{Value, value::RawValue};
 use super::Stack;
 
 /// Recovery from a crash of all servers is part of it.
-const ANSWER: Duration = Duration::from_secs(25);
+const ANSWER: Duration = Duration::from_mins(1);
 
 /// A value as a call's arguments.
 #[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
