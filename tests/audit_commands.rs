@@ -28,7 +28,7 @@ use std::{collections::HashSet, fmt::Write, time::Duration};
 
 use fixture::Fixture;
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::Reply;
+use redial_testkit::{Reply, until};
 use serde_json::{Value, json};
 
 const NO_CALL: &str = "01936b1c-0000-7000-8000-000000000001";
@@ -166,7 +166,11 @@ async fn tools_and_workers(fixture: &Fixture) {
     let tool = &fixture.json(&["tools"]).await[0];
     assert_eq!((&tool["spec"]["name"], &tool["state"]), (&json!("book"), &json!("served")));
     assert!(tool.get("retries_per_second").is_none(), "it neither fails nor recovers: {tool}");
-    let workers = fixture.out(&["workers"]).await;
+    // What has ended a moment ago counts until the next heartbeat.
+    let workers = until("the worker is idle", async || {
+        Some(fixture.out(&["workers"]).await).filter(|workers| workers.contains(" 0 of 192 slots"))
+    })
+    .await;
     assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo", "redial_webho"]);
     assert_eq!(fixture.json(&["workers", "--all"]).await.len(), 1);
 }

@@ -7,7 +7,7 @@ use redial_store::Purpose;
 use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path, until};
 use redial_worker::Tool;
 
-use crate::fixture::{BIG, Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
+use crate::fixture::{BIG, Fixture, LEASE, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
 
 /// A tool over HTTP that takes a second. The requests to its server show how often it ran.
 async fn slow_tool() -> (ScriptedHttp, Vec<Tool>) {
@@ -104,7 +104,11 @@ async fn two_dispatchers_share_the_work_on_many_tasks() {
 #[tokio::test]
 async fn a_wiped_nats_store_costs_no_turn_and_no_call() {
     let (server, tools) = slow_tool().await;
-    let mut fixture = Fixture::over(Stack::start_own().await, tools).await;
+    let mut stack = Stack::start_own().await;
+    stack.lease = LEASE;
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
+    let mut fixture = Fixture::over(stack, tools).await;
     fixture.stack.redeliver_after(Duration::from_secs(2)).await;
     fixture.small([calls(&[("slow", "{}")]), says("done")]);
     let id = fixture.stack.task(&task("go", agent())).await;

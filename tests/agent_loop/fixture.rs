@@ -1,5 +1,7 @@
 //! A stack that runs tasks, with scripted models behind HTTP.
 
+use std::time::Duration;
+
 use redial_proto::{
     AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect, TurnRequest,
 };
@@ -14,6 +16,9 @@ use uuid::Uuid;
 /// Paths of the small model and of the stronger one on the scripted server.
 pub(crate) const SMALL: &str = "/small/chat/completions";
 pub(crate) const BIG: &str = "/big/chat/completions";
+
+/// A turn or a tool runs again if everything stands still for that long.
+pub(crate) const LEASE: Duration = Duration::from_secs(15);
 
 pub(crate) struct Fixture {
     pub(crate) stack: Stack,
@@ -84,7 +89,7 @@ pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
 impl Fixture {
     /// Starts everything with these tools.
     pub(crate) async fn open(tools: Vec<Tool>) -> Self {
-        Self::over(Stack::start().await, tools).await
+        Self::over(Stack::start_leasing(LEASE).await, tools).await
     }
 
     pub(crate) async fn over(mut stack: Stack, tools: Vec<Tool>) -> Self {

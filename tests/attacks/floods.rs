@@ -12,6 +12,7 @@ use redial_testkit::{arguments, until};
 use serde_json::{json, value::to_raw_value};
 use sqlx::PgPool;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{ANSWER, World};
 
@@ -64,36 +65,51 @@ async fn overtaken_by(db: &PgPool, calls: &[(f64, CallId)]) -> i64 {
     sqlx::query_scalar(most).bind(ids).fetch_one(db).await.unwrap()
 }
 
+/// Submits batch after batch until it is over.
+async fn flood(queue: Queue, over: CancellationToken) {
+    while !over.is_cancelled() {
+        let batch = SubmitBatch { calls: vec![to_raw_value(&slow()).unwrap(); BATCH] };
+        let _: Result<SubmitBatchReply, _> = queue.ask(Verb::CallSubmit, &batch, ANSWER).await;
+        over.run_until_cancelled(tokio::time::sleep(Duration::from_secs(2))).await;
+    }
+}
+
+/// Waits until nothing of the flood is left. Most of it never has its turn.
+async fn ebb(world: &World, db: &PgPool) {
+    until("nothing of the flood is left", async || {
+        // The dispatcher writes some of them at this moment, in another order: a deadlock may end this.
+        let delete = "DELETE FROM calls WHERE tenant = 'acme' AND backlog_at IS NOT NULL AND attempt = 0";
+        sqlx::query(delete).execute(db).await.ok()?;
+        (world.count("calls WHERE tenant = 'acme' AND wake_at IS NOT NULL").await == 0).then_some(())
+    })
+    .await;
+}
+
 /// The workers have 64 slots, and each call takes 0.3 s: the flood alone keeps them busy for minutes.
 #[tokio::test]
 async fn a_tenant_that_floods_delays_no_other() {
     let world = World::start_alone().await;
     let (alice, bob) = (world.user("acme.alice").await, world.user("globex.bob").await);
     let db = PgPool::connect(world.servers.database_url()).await.unwrap();
-    let before = p99(&measure(&bob, &db).await);
-    let mut flood = JoinSet::new();
-    for _ in 0..BATCHES {
-        let alice = alice.clone();
-        flood.spawn(async move {
-            loop {
-                let batch = SubmitBatch { calls: vec![to_raw_value(&slow()).unwrap(); BATCH] };
-                let _: Result<SubmitBatchReply, _> = alice.ask(Verb::CallSubmit, &batch, ANSWER).await;
-                tokio::time::sleep(Duration::from_secs(2)).await;
-            }
-        });
-    }
     let waiting = "calls WHERE tenant = 'acme' AND backlog_at IS NOT NULL";
-    until("the flood waits", async || (world.count(waiting).await > 3_000).then_some(())).await;
-    let mut ratios = Vec::new();
-    // The machine may be busy with other things for a moment.
+    let mut ratios = Vec::<f64>::new();
+    // The machine may be busy with other things for a moment, or from now on.
     while ratios.len() < 10 && ratios.iter().all(|ratio| *ratio > 1.5) {
+        let before = p99(&measure(&bob, &db).await);
+        let (mut senders, over) = (JoinSet::new(), CancellationToken::new());
+        for _ in 0..BATCHES {
+            senders.spawn(flood(alice.clone(), over.clone()));
+        }
+        until("the flood waits", async || (world.count(waiting).await > 3_000).then_some(())).await;
         let beside = measure(&bob, &db).await;
         assert!(world.count(waiting).await > 1_000, "it is a flood all the time");
         let overtaken = overtaken_by(&db, &beside).await;
         assert!(overtaken <= 128, "{overtaken} calls of the flood were published before, and went before");
         ratios.push(p99(&beside) / before);
+        over.cancel();
+        senders.join_all().await;
+        ebb(&world, &db).await;
     }
-    flood.abort_all();
     println!("p99 beside the flood, as a ratio: {ratios:.2?}");
     assert!(ratios.iter().any(|ratio| *ratio <= 1.5), "{ratios:.2?}");
     db.close().await;

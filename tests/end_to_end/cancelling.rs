@@ -1,5 +1,7 @@
 //! After an acknowledged cancel nothing starts, and running attempts are stopped.
 
+use std::time::Duration;
+
 use redial_proto::{
     ApiError, CallId, CallState, CancelReply, CancelRequest, ClaimId, Code, ErrorClass, ToolEffect, ToolSpec,
     subjects::Verb,
@@ -42,7 +44,8 @@ async fn a_call_between_two_attempts_never_starts_again() {
 #[tokio::test]
 async fn a_running_tool_is_stopped() {
     for effect in ToolEffect::ALL {
-        let stack = with_tool(effect).await;
+        let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
+        stack.work(vec![scripted_tool("tool", effect, &stack.ledger)]).await;
         let call = stack.call("tool", json!({"hold": "/nonexistent"})).await;
         stack.ledger.reaches(ToolEvent::Started, 1).await;
         assert_eq!(stack.cancel(call).await, CallState::Running, "its worker is notified");
@@ -59,7 +62,7 @@ async fn a_running_tool_is_stopped() {
 
 #[tokio::test]
 async fn a_result_before_the_cancel_counts() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(Duration::from_secs(15)).await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let call = stack.call("tool", json!({})).await;
     worker.granted().await;

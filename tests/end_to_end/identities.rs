@@ -42,7 +42,7 @@ async fn a_worker_registers_tools_only_in_the_pools_of_its_subject() {
 
 #[tokio::test]
 async fn a_worker_cannot_act_under_the_id_of_another_identity() {
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(Duration::from_secs(30)).await;
     let mut worker = Hand::new(&stack, vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("tool") }]).await;
     let call = stack.call("tool", json!({})).await;
     worker.granted().await;
@@ -81,7 +81,7 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
 #[tokio::test]
 async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
     for wrong_first in [true, false] {
-        let stack = Stack::start().await;
+        let stack = Stack::start_leasing(Duration::from_secs(30)).await;
         let spec = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("tool") };
         let mut worker = Hand::new(&stack, vec![spec]).await;
         let rogue = Hand::of_identity(&stack, "rogue").await;

@@ -1,5 +1,7 @@
 //! Outputs that databases reject: stored unchanged or refused with a class, and never redelivered without end.
 
+use std::time::Duration;
+
 use redial_proto::{CallState, ErrorClass, JobRef, ToolEffect, ToolSpec, limits};
 use redial_testkit::{Stack, scripted_tool};
 use serde_json::json;
@@ -36,7 +38,7 @@ async fn odd_outputs_are_stored_unchanged() {
 
 #[tokio::test]
 async fn a_worker_in_another_language_may_send_them_too() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     for text in ODD {
         let call = stack.call("read", json!({})).await;
@@ -57,7 +59,8 @@ fn too_deep() -> String {
 
 #[tokio::test]
 async fn oversize_and_overdeep_outputs_end_the_call_with_a_class() {
-    let mut stack = Stack::start().await;
+    // Nothing renews the lease while a large result is on its way.
+    let mut stack = Stack::start_leasing(Duration::from_mins(1)).await;
     let mut hand = Hand::new(&stack, vec![ToolSpec::named("hand")]).await;
     for (text, class) in [(too_large(), ErrorClass::OutputTooLarge), (too_deep(), ErrorClass::OutputInvalid)] {
         let call = stack.call("hand", json!({})).await;
@@ -86,7 +89,7 @@ fn large() -> redial_tools::Tool {
 
 #[tokio::test]
 async fn the_largest_output_and_the_largest_arguments_pass() {
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(Duration::from_secs(30)).await;
     stack.work(vec![redial_tools::Tool::echo()]).await;
     let mut hand = Hand::new(&stack, vec![ToolSpec::named("hand")]).await;
     let text = "x".repeat(limits::MAX_PAYLOAD - 8);

@@ -42,7 +42,7 @@ async fn kept(stack: &Stack) -> i64 {
 #[tokio::test]
 async fn many_large_calls_at_once_pass_beside_small_ones() {
     const LARGE: u32 = 6;
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(Duration::from_secs(30)).await;
     stack.work(vec![Tool::echo()]).await;
     let text = "好\"\\ x".repeat(400_000);
     let one = |n: u32| Submission::new("echo", arguments(json!({"n": n, "text": text})));
@@ -155,7 +155,7 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
 /// It would be granted and given back again and again.
 #[tokio::test]
 async fn a_worker_that_takes_no_large_arguments_gets_none() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("echo")]).await;
     let large = Submission::new("echo", arguments(json!({"text": "x".repeat(limits::MAX_INLINE)})));
     let (call, small) = (stack.accepted(&large).await, stack.call("echo", json!({})).await);

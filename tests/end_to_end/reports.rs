@@ -1,10 +1,15 @@
 //! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
 
+use std::time::Duration;
+
 use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
 use redial_testkit::{Stack, arguments, until};
 use serde_json::{Value, json};
 
 use crate::{by_hand::Hand, fixture::dead_letters};
+
+/// Nothing renews the leases here.
+const LEASE: Duration = Duration::from_secs(30);
 
 fn reader() -> ToolSpec {
     let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
@@ -18,7 +23,7 @@ async fn late(stack: &Stack) -> Vec<(i32, String)> {
 
 #[tokio::test]
 async fn a_report_sent_twice_counts_once() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let call = stack.call("read", json!({})).await;
     worker.granted().await;
@@ -32,7 +37,7 @@ async fn a_report_sent_twice_counts_once() {
 
 #[tokio::test]
 async fn a_report_twice_in_one_message_counts_once() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let call = stack.call("read", json!({})).await;
     worker.granted().await;
@@ -47,7 +52,7 @@ async fn a_report_twice_in_one_message_counts_once() {
 
 #[tokio::test]
 async fn a_stale_report_is_stored_and_changes_nothing() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let mut stranger = Hand::new(&stack, Vec::new()).await;
     let call = stack.call("read", json!({})).await;
@@ -71,7 +76,7 @@ async fn a_stale_report_is_stored_and_changes_nothing() {
 
 #[tokio::test]
 async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let call = stack.call("read", json!({})).await;
     worker.granted().await;
@@ -123,7 +128,7 @@ async fn set_retry(stack: &Stack, call: CallId, retry: Option<&str>) {
 /// A newer version wrote the row, and can read it.
 #[tokio::test]
 async fn a_report_of_an_unreadable_call_is_left_to_a_newer_version_and_affects_no_other() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![reader()]).await;
     let (unreadable, other) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
     for _ in 0..2 {

@@ -1,5 +1,8 @@
 //! Jobs that a worker gives back: they are published again, and nothing else is.
 
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 use redial_proto::{CallId, Job, Pack, PackedJob, ReturnedPack, ToolEffect, ToolSpec};
 use redial_testkit::{Stack, until};
 use serde_json::json;
@@ -11,10 +14,12 @@ fn pack(hand: &Hand, jobs: impl IntoIterator<Item = CallId>) -> ReturnedPack {
     ReturnedPack { consumer: hand.consumer.clone(), pack: Pack { tool: "read".to_owned(), jobs } }
 }
 
-/// The jobs of these calls were published so long ago.
+/// The jobs of these calls were published so long ago. Nobody looks for those that are not claimed, which else begins after 10 s.
 async fn published_ago(stack: &Stack, calls: &[CallId], seconds: f64) {
     let ids: Vec<_> = calls.iter().map(|call| call.0).collect();
-    let set = "UPDATE calls SET published_at = clock_timestamp() - $2 * interval '1 s' WHERE id = ANY ($1)";
+    let set = "UPDATE calls SET published_at = clock_timestamp() - $2 * interval '1 s',
+                      wake_at = CASE WHEN state = 'ready' THEN deadline_at ELSE wake_at END
+               WHERE id = ANY ($1)";
     sqlx::query(set).bind(ids).bind(seconds).execute(stack.db()).await.unwrap();
 }
 
@@ -27,7 +32,7 @@ async fn waits(stack: &Stack, jobs: u64) {
 
 #[tokio::test]
 async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
-    let stack = Stack::start().await;
+    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
     let spec = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") };
     let mut hand = Hand::new(&stack, vec![spec]).await;
     let mut calls = Vec::new();
@@ -42,7 +47,8 @@ async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
     hand.claim_and_return(&[], (0..200).map(|_| invented()).collect()).await;
     assert_eq!(hand.claim(first, 1).await.len(), 1);
     hand.claim_and_return(&[], vec![pack(&hand, [first])]).await;
-    published_ago(&stack, &calls, 0.0).await;
+    // A time to come is no older, however long it takes until somebody looks.
+    published_ago(&stack, &[third, fourth], -30.0).await;
     hand.claim_and_return(&[], vec![pack(&hand, [third, fourth])]).await;
     // The rest of a pack of which a job was granted, each once, and in messages that this worker takes: it takes no packs.
     hand.claim_and_return(&[second], vec![pack(&hand, [third, fourth, third])]).await;
@@ -50,11 +56,14 @@ async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
     assert_eq!([hand.job().await.call, hand.job().await.call], [third, fourth]);
     // Without a grant once they are older, and then they are as new as any.
     published_ago(&stack, &calls, 2.0).await;
+    let before = "SELECT clock_timestamp()";
+    let before: DateTime<Utc> = sqlx::query_scalar(before).fetch_one(stack.db()).await.unwrap();
     hand.claim_and_return(&[], vec![pack(&hand, [third, fourth])]).await;
     waits(&stack, 2).await;
-    let age = "SELECT extract(epoch FROM max(clock_timestamp() - published_at))::float8 FROM calls WHERE id = ANY ($1)";
-    let age = sqlx::query_scalar::<_, f64>(age).bind(vec![third.0, fourth.0]).fetch_one(stack.db()).await.unwrap();
-    assert!(age < 2.0, "published {age} s ago");
+    let first = "SELECT min(published_at) FROM calls WHERE id = ANY ($1)";
+    let first: DateTime<Utc> =
+        sqlx::query_scalar(first).bind(vec![third.0, fourth.0]).fetch_one(stack.db()).await.unwrap();
+    assert!(first > before, "published at {first}, given back after {before}");
     for call in [third, fourth] {
         let Job { call: again, .. } = hand.job().await;
         assert_eq!((again, hand.claim(call, 1).await.len()), (call, 1));

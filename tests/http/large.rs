@@ -16,7 +16,7 @@ use crate::client::{Answer, Http};
 const TURNS: usize = 3;
 
 fn large(hold: &std::path::Path) -> Value {
-    json!({"tool": "slow", "arguments": {"hold": hold, "text": "x".repeat(1_200_000)}})
+    json!({"tool": "slow", "arguments": {"hold": hold, "output": json!("x".repeat(1_200_000)).to_string()}})
 }
 
 #[tokio::test]
@@ -37,7 +37,9 @@ async fn who_waits_for_a_large_call_keeps_nobody_from_reading_it() {
         until(&waits, async || http.get("/metrics").await.text.contains(&waits).then_some(())).await;
         // Each of them has looked.
         for _ in 0..TURNS {
-            assert_eq!(http.get(&path).await.must(200)["arguments"]["text"].as_str().unwrap().len(), 1_200_000);
+            let record = http.get(&path).await.must(200);
+            assert!(record["arguments"]["output"].as_str().is_some_and(|text| text.len() > 1_200_000));
+            assert_ne!(record["state"], "succeeded");
         }
         std::fs::write(&hold, "").unwrap();
     };
@@ -69,11 +71,14 @@ async fn a_stream_of_calls_holds_a_large_line_until_it_is_submitted() {
         let answer = answers.next().await.unwrap().unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         assert_eq!(answer["status"], "accepted", "{answer}");
-        // The stream goes on.
-        open.push((sender, answers, answer));
+        open.push((sender, answers, answer["call"].clone()));
     }
-    for (_, _, answer) in &open {
-        http.get(&format!("/v1/calls/{}", answer["call"].as_str().unwrap())).await.must(200);
+    for (sender, answers, call) in &mut open {
+        http.get(&format!("/v1/calls/{}", call.as_str().unwrap())).await.must(200);
+        // All of them were open meanwhile, and go on.
+        sender.send(json!({"tool": "echo", "arguments": {}}).to_string() + "\n").unwrap();
+        let answer: Value = serde_json::from_slice(&answers.next().await.unwrap().unwrap()).unwrap();
+        assert_eq!(answer["status"], "accepted", "{answer}");
     }
     drop(open);
     stack.drained(Duration::from_mins(2)).await;

@@ -1,6 +1,6 @@
 //! A stack with agents, a scripted model, and gateways.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use redial_proto::ToolEffect;
 use redial_testkit::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
@@ -63,7 +63,7 @@ impl Fixture {
     /// Starts everything; `None` if there is no Python, and that is wanted.
     pub(crate) async fn open(tools: Vec<Tool>, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let python = python::find()?;
-        let stack = Stack::start().await;
+        let stack = Stack::start_leasing(Duration::from_secs(15)).await;
         Some(Self::over(stack, python, tools, replies).await)
     }
 

@@ -19,7 +19,7 @@ CLIENTS = [openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=60
 REPEATING = [openai.OpenAI(base_url=url, api_key="none", timeout=60) for url in URLS]
 NEXT = itertools.count()
 BROKEN = Counter()
-DEADLINE = time.monotonic() + 240
+DEADLINE = time.monotonic() + 900
 TERMINAL = {"response.completed", "response.failed", "response.incomplete"}
 ASK_USER = {
     "type": "function",

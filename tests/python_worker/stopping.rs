@@ -3,19 +3,24 @@
 use std::time::Duration;
 
 use redial_proto::{CallState, ErrorClass, RetryOverride, Submission};
-use redial_testkit::{arguments, unique_path, until};
+use redial_testkit::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::{TcpListener, TcpStream},
 };
 
-use crate::{finish, python, read_greeting, server, start_worker, with_worker};
+use crate::{beside_worker, finish, python, read_greeting, server, start_worker, with_worker};
+
+/// A worker whose tools run for as long as a test wants, also on a machine that stands still for seconds.
+async fn leasing_worker(python: &python::Python) -> (Stack, Process) {
+    beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, python).await
+}
 
 #[tokio::test]
 async fn a_cancelled_tool_is_stopped() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    let (stack, worker) = leasing_worker(&python).await;
     let (listener, port) = server().await;
     let call = stack.accepted(&read_greeting(port)).await;
     let (mut connection, _) = listener.accept().await.unwrap();
@@ -29,7 +34,7 @@ async fn a_cancelled_tool_is_stopped() {
 #[tokio::test]
 async fn a_function_in_a_thread_is_asked_to_stop() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    let (stack, worker) = leasing_worker(&python).await;
     let (listener, port) = server().await;
     let call = stack.call("block_a_thread", json!({"port": port})).await;
     let (mut connection, _) = listener.accept().await.unwrap();
@@ -85,7 +90,7 @@ async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
 #[tokio::test]
 async fn a_thread_that_ignores_its_deadline_ends_its_attempt_and_keeps_its_slot() {
     let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
+    let (stack, worker) = leasing_worker(&python).await;
     let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
     let late = Submission::new("sleep_past_the_deadline", arguments(json!({"seconds": 4})));
     let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..late }).await;

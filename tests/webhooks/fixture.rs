@@ -26,7 +26,7 @@ pub(crate) async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request:
 
 /// A stack with the tools `echo` and `fails`, a worker that delivers to this machine, and a receiver that answers so.
 pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> (Stack, ScriptedHttp) {
-    let mut stack = Stack::start().await;
+    let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
     let fails = Tool::new("fails", |_: Value| async { Err::<(), _>(ToolError::auth("no")) });
     stack.work(vec![Tool::echo(), fails]).await;
     stack.deliver_webhooks(HERE).await;

@@ -16,8 +16,14 @@ const NO_DELIVERIES: &str = "
     CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no delivery'; END $$;
     CREATE TRIGGER no_deliveries BEFORE INSERT ON calls FOR EACH ROW WHEN (NEW.tool = 'redial_webhook') EXECUTE FUNCTION fail()";
 
+/// A dispatcher may lock the same tables in another order, so a statement may be chosen to end a deadlock.
 async fn execute(stack: &Stack, statement: &'static str) {
-    sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
+    until("no deadlock ends the statement", async || match sqlx::raw_sql(statement).execute(stack.db()).await {
+        Ok(_) => Some(()),
+        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("40P01") => None,
+        Err(error) => panic!("{error}: {statement}"),
+    })
+    .await;
 }
 
 /// The events are on record, and no delivery of them can be written. All dispatchers stop, the cause goes away, and two others

@@ -131,7 +131,10 @@ async fn many_silent_receivers_of_one_tenant_leave_slots_to_others() {
     silent.arrived(48).await;
     let _: SubmitResult = globex.ask(Verb::CallSubmit, &call, ANSWER).await.unwrap();
     quick.arrived(1).await;
-    assert_eq!(silent.requests().len(), 48);
+    // A delivery waits for 15 s for an answer. After that the others have a turn.
+    let requests = silent.requests();
+    let early = requests.iter().filter(|one| one.at - requests[0].at < std::time::Duration::from_secs(8)).count();
+    assert!(early <= 48, "{early} of 80 at once");
     stack.leaves_calls();
     stack.finish().await;
 }
