@@ -61,8 +61,7 @@ async fn a_worker_whose_consumer_was_given_away_registers_again() {
 /// A worker learns with its first grant how long a lease is. Until then, it sends a heartbeat every 5 s.
 #[tokio::test]
 async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
-    let stack = Stack::start().await;
-    assert!(stack.lease < Duration::from_secs(5));
+    let stack = Stack::start_leasing(Duration::from_secs(2)).await;
     let idle = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let long = "SELECT live_until > last_seen_at + interval '14 s' FROM workers";
     assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after its registration");

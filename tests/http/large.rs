@@ -6,11 +6,14 @@ use futures_util::{StreamExt as _, future, stream};
 use redial_proto::ToolEffect;
 use redial_testkit::{Stack, scripted_tool, unique_path, until};
 use redial_tools::Tool;
-use reqwest::Method;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::client::{Answer, Http};
+use crate::{
+    client::{Answer, Http},
+    sse::{gateway_process, memory},
+};
 
 /// One more than a token may have.
 const TURNS: usize = 3;
@@ -51,6 +54,16 @@ async fn who_waits_for_a_large_call_keeps_nobody_from_reading_it() {
     stack.finish().await;
 }
 
+/// A stream of calls whose lines come from the sender.
+fn lines(url: &str) -> (mpsc::UnboundedSender<String>, RequestBuilder) {
+    redial_telemetry::install_crypto();
+    let (sender, pieces) = mpsc::unbounded_channel::<String>();
+    let pieces = stream::unfold(pieces, async |mut pieces| Some((Ok::<_, String>(pieces.recv().await?), pieces)));
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.post(format!("{url}/v1/calls")).header("content-type", "application/x-ndjson");
+    (sender, request.body(reqwest::Body::wrap_stream(pieces)))
+}
+
 #[tokio::test]
 async fn a_stream_of_calls_holds_a_large_line_until_it_is_submitted() {
     let mut stack = Stack::start_leasing(Duration::from_mins(1)).await;
@@ -60,10 +73,7 @@ async fn a_stream_of_calls_holds_a_large_line_until_it_is_submitted() {
     let line = json!({"tool": "echo", "arguments": {"text": "x".repeat(1_200_000)}}).to_string() + "\n";
     let mut open = Vec::new();
     for _ in 0..TURNS {
-        let (sender, pieces) = mpsc::unbounded_channel::<String>();
-        let pieces = stream::unfold(pieces, async |mut pieces| Some((Ok::<_, String>(pieces.recv().await?), pieces)));
-        let request = http.request(Method::POST, "/v1/calls").header("content-type", "application/x-ndjson");
-        let request = request.body(reqwest::Body::wrap_stream(pieces));
+        let (sender, request) = lines(&gateway.url);
         for half in [&line[..line.len() / 2], &line[line.len() / 2..]] {
             sender.send(half.to_owned()).unwrap();
         }
@@ -82,5 +92,25 @@ async fn a_stream_of_calls_holds_a_large_line_until_it_is_submitted() {
     }
     drop(open);
     stack.drained(Duration::from_mins(2)).await;
+    stack.finish().await;
+}
+
+/// A line that is wrong is not submitted, so that no database is in the way.
+#[tokio::test]
+async fn a_stream_of_calls_keeps_nothing_of_a_large_line() {
+    let stack = Stack::start().await;
+    let (gateway, url) = gateway_process(&stack).await;
+    let (line, before) = (format!("{}\n{{\"tool\": ", "x".repeat(15 << 20)), memory(&gateway, "VmRSS"));
+    let mut open = Vec::new();
+    for _ in 0..12 {
+        let (sender, request) = lines(&url);
+        sender.send(line.clone()).unwrap();
+        let mut answers = request.send().await.unwrap().bytes_stream();
+        let answer: Value = serde_json::from_slice(&answers.next().await.unwrap().unwrap()).unwrap();
+        assert_eq!(answer["status"], "rejected", "{answer}");
+        open.push((sender, answers));
+    }
+    let more = memory(&gateway, "VmRSS").saturating_sub(before);
+    assert!(more < 60 * 1024, "{more} kB");
     stack.finish().await;
 }

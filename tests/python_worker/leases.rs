@@ -55,7 +55,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
     let Some(python) = python::find() else { return };
     let stack = Stack::start_leasing(Duration::from_secs(15)).await;
     let notes = unique_path("notes");
-    let leaving = start_worker(&stack, &python, Duration::from_secs(10), &notes).await;
+    let leaving = start_worker(&stack, &python, Duration::from_secs(5), &notes).await;
     let (quick, quick_port) = server().await;
     let (slow, slow_port) = server().await;
     let quick_call = stack.accepted(&read_greeting(quick_port)).await;

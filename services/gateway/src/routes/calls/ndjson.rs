@@ -99,12 +99,16 @@ impl Lines {
         loop {
             if let Some(end) = self.buffer[looked..].iter().position(|byte| *byte == b'\n') {
                 let line = self.buffer.split_to(looked + end + 1).freeze();
+                if line.len() > LARGE_BYTES {
+                    // What follows would keep the memory of the line.
+                    self.buffer = BytesMut::from(&self.buffer[..]);
+                }
                 return Ok(Some(self.ended(line)));
             }
             looked = self.buffer.len();
             if looked > LINE || self.skipped > 0 {
                 self.skipped += looked;
-                self.buffer.clear();
+                self.buffer = BytesMut::new();
                 self.large = None;
                 looked = 0;
             }
