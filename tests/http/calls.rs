@@ -182,7 +182,12 @@ async fn what_was_accepted_is_never_answered_with_an_error_that_invites_to_send_
     answer.must(202);
     stack.servers.start_postgres().await;
     std::fs::write(&hold, "").unwrap();
-    until("the call has ended", async || (http.get(&location).await.body["state"] == "succeeded").then_some(())).await;
+    let ended = async || {
+        let call = http.get(&location).await;
+        call.body["finished_at"].is_string().then_some(call)
+    };
+    let ended = until("the call has ended", ended).await;
+    assert_eq!(ended.body["state"], "succeeded", "{}", ended.text);
     assert_eq!(stack.finish().await.calls.len(), 1);
 }
 
