@@ -78,6 +78,7 @@ async fn a_thousand_streams_and_a_thousand_waits_take_little_memory() {
         let first = wait(address, &path).await;
         waits.push(tokio::spawn(waited(first, address.to_owned(), path)));
     }
+    redial_telemetry::install_crypto();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     until("all streams are open, and the requests wait", async || {
         let page = http.get(format!("{url}/metrics")).send().await.ok()?.text().await.ok()?;
