@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    ForgetTool, ForgetToolReply, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason, subjects::Verb,
+    CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason, subjects::Verb,
 };
 use redial_testkit::{Stack, arguments, scripted_tool};
 use serde_json::json;
@@ -67,6 +67,26 @@ async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
     assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after its registration");
     idle.beat().await;
     assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after a heartbeat");
+    stack.finish().await;
+}
+
+/// Its last heartbeat may overtake what it sent before.
+#[tokio::test]
+async fn a_worker_that_has_ended_does_not_come_back() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let ended = async || {
+        let ended = "SELECT draining AND slots = 0 AND running = 0 AND live_until <= clock_timestamp() FROM workers";
+        sqlx::query_scalar::<_, bool>(ended).fetch_one(stack.db()).await.unwrap()
+    };
+    worker.beat().await;
+    assert!(!ended().await);
+    worker.say_goodbye().await;
+    assert!(ended().await);
+    worker.beat_with(vec![JobRef { call: CallId::generate(), attempt: 1 }], None).await;
+    assert!(ended().await, "a heartbeat");
+    worker.register(vec![ToolSpec::named("tool")]).await;
+    assert!(ended().await, "a registration");
     stack.finish().await;
 }
 

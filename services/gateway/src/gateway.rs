@@ -121,13 +121,10 @@ impl Gateway {
 
     /// Waits until a request may hold this many bytes.
     pub(crate) async fn hold(&self, who: &Identity, bytes: usize) -> Result<(), Problem> {
-        if bytes <= LARGE_BYTES {
-            return Ok(());
+        if bytes > LARGE_BYTES && !who.limits.holds_large() {
+            who.limits.keep_large(self.large_turn(who).await?);
         }
-        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
-        who.limits.keep_large(&self.large).await.map_err(stops)?;
-        // The right may have been lost meanwhile.
-        self.rights.check(who)
+        Ok(())
     }
 
     /// Waits for a turn to hold more than [`LARGE_BYTES`] for a part of a request.

@@ -121,13 +121,14 @@ impl RequestLimits {
         Ok(LargeTurn { _own: own, _all: of_all.clone().acquire_owned().await? })
     }
 
+    /// Whether the request itself has such a turn.
+    pub(crate) fn holds_large(&self) -> bool {
+        self.large_turn().is_some()
+    }
+
     /// The turn of the request itself: for its body, and for its answer until that was sent.
-    pub(crate) async fn keep_large(&self, of_all: &Arc<Semaphore>) -> Result<(), AcquireError> {
-        if self.large_turn().is_none() {
-            let turn = self.large(of_all).await?;
-            *self.large_turn() = Some(turn);
-        }
-        Ok(())
+    pub(crate) fn keep_large(&self, turn: LargeTurn) {
+        *self.large_turn() = Some(turn);
     }
 
     /// What has to be kept until a large answer was sent.
