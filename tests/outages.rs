@@ -346,6 +346,33 @@ async fn few_connections_are_opened_at_once() {
     .await;
 }
 
+/// Given up with its caller, no connection would ever be ready where opening one takes longer than a caller waits.
+#[tokio::test]
+async fn a_connection_whose_caller_is_gone_is_for_the_next_one() {
+    let servers = Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
+    let idle = async || {
+        let idle = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND application_name = 'redial' AND state = 'idle'";
+        (sqlx::query_scalar::<_, i64>(idle).fetch_one(&other).await.unwrap() == 1).then_some(())
+    };
+    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
+    let store = Store::connect(&StoreConfig { url, connections: 1, purpose: Purpose::Dispatch }).await.unwrap();
+    redial_testkit::until_within(LONG, "one was ready after its caller had gone", async || {
+        proxy.cut();
+        proxy.black_hole(true);
+        // The first one may learn that the connection was cut.
+        while !matches!(store.now().await, Err(StoreError::Sql(sqlx::Error::PoolTimedOut))) {}
+        proxy.black_hole(false);
+        // It has 2 s more, which a machine in full use may miss.
+        tokio::time::timeout(SHORT, redial_testkit::until("", idle)).await.ok()
+    })
+    .await;
+    assert!(store.now().await.is_ok());
+}
+
 /// A client that stood still finds what was delivered meanwhile after the end of its request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_delivered_while_a_client_hears_nothing_is_not_lost() {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason, subjects::Verb,
+    CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
+    subjects::Verb,
 };
 use redial_testkit::{Stack, arguments, scripted_tool};
 use serde_json::json;

@@ -171,7 +171,9 @@ async fn what_was_accepted_is_never_answered_with_an_error_that_invites_to_send_
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);
     let hold = unique_path("hold");
-    let body = json!({"tool": "slow", "arguments": {"n": 1, "hold": hold}});
+    // An outage of minutes is possible on a machine in full use.
+    let retry = json!({"deadline_ms": 900_000});
+    let body = json!({"tool": "slow", "arguments": {"n": 1, "hold": hold}, "retry": retry});
     let request = http.request(Method::POST, "/v1/calls").json(&body).header("prefer", "wait=5");
     let waits = tokio::spawn(request.send());
     stack.ledger.reaches(ToolEvent::Started, 1).await;

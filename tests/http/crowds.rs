@@ -39,12 +39,12 @@ async fn wait(address: &str, path: &str) -> TcpStream {
     ask(address, path, "Prefer: wait=60\r\n").await
 }
 
-/// The answer to a wait, which is sent again each time its minute is over.
+/// The answer to a wait, which is sent again each time its minute is over, or the database is too busy.
 async fn waited(mut wait_of: TcpStream, address: String, path: String) -> String {
     loop {
         let mut answer = String::new();
         wait_of.read_to_string(&mut answer).await.unwrap();
-        if !answer.starts_with("HTTP/1.1 202") {
+        if !["HTTP/1.1 202", "HTTP/1.1 503"].iter().any(|again| answer.starts_with(again)) {
             return answer;
         }
         wait_of = wait(&address, &path).await;

@@ -67,6 +67,23 @@ async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
     busy(&mut stack, "default", "slow", &release).await;
     submit(&stack, "slow", 500).await;
     until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 500).then_some(())).await;
+    let notes = "CREATE TABLE fillings (at timestamptz NOT NULL);
+                 CREATE TABLE put_back (call uuid NOT NULL);
+                 CREATE FUNCTION note_filling() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                     INSERT INTO fillings VALUES (NEW.requeued_at);
+                     RETURN NULL;
+                 END $$;
+                 CREATE FUNCTION note_call() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                     IF current_query() LIKE '-- Puts unclaimed calls back%' THEN
+                         INSERT INTO put_back VALUES (NEW.id);
+                     END IF;
+                     RETURN NULL;
+                 END $$;
+                 CREATE TRIGGER note AFTER UPDATE ON job_stream FOR EACH ROW
+                     WHEN (OLD.requeued_at <> NEW.requeued_at) EXECUTE FUNCTION note_filling();
+                 CREATE TRIGGER note AFTER UPDATE ON calls FOR EACH ROW
+                     WHEN (OLD.backlog_at IS NULL AND NEW.backlog_at IS NOT NULL) EXECUTE FUNCTION note_call()";
+    sqlx::raw_sql(notes).execute(stack.db()).await.unwrap();
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();
     stack.servers.start_nats().await;
@@ -78,7 +95,11 @@ async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
     // What every dispatcher asks before it puts calls back: one has done it for this stream.
     let created = stack.queue().ensure_job_stream().await.unwrap().jobs_created;
     assert_eq!(stack.store(Purpose::Dispatch).await.adopt_job_stream(created, None).await.unwrap(), None);
-    assert_eq!(jobs(&stack, "slow").await, 500, "each job is there once");
+    // On a machine in full use a dispatcher may meet another outage, and puts back what was published shortly before.
+    let times = "SELECT (SELECT count(*) FROM fillings), min(n), max(n)
+                 FROM (SELECT count(*) AS n FROM put_back GROUP BY call) AS of_call";
+    let (fillings, least, most): (i64, i64, i64) = sqlx::query_as(times).fetch_one(stack.db()).await.unwrap();
+    assert!(least >= 1 && most <= fillings, "put back {least} to {most} times, filled {fillings} times");
     std::fs::write(&release, "").unwrap();
     stack.drained(LONG).await;
     stack.finish().await;

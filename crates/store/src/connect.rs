@@ -17,7 +17,10 @@ use sqlx::{
     ConnectOptions, Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::timeout,
+};
 
 pub(crate) use self::checkout::{Connection, Transaction};
 use self::{address::Address, primary::Hosts};
@@ -29,13 +32,15 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How long that may take: over a network that went silent, the answer never comes.
 const PING: Duration = Duration::from_secs(1);
 
-/// How long a connection may take. The pool pauses for up to a fifth of this between two tries to open one; once
-/// Postgres is back, no caller waits for longer.
+/// How long a caller waits for a connection; once Postgres is back, none waits for longer.
 const CHECKOUT: Duration = Duration::from_secs(3);
 
 /// Connections that are checked out at the same time. After a restart of Postgres each caller needs a new one. Opened all
 /// at once, on a busy machine none would be ready in time, and the next round would begin from nothing, without end.
 const CHECKOUTS: usize = 4;
+
+/// How long one of these may take. The pool pauses for up to a fifth of this between two tries to open a connection.
+const OPEN: Duration = Duration::from_secs(5);
 
 /// Between tries to reach a server at the start.
 const RECONNECT: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
@@ -103,7 +108,7 @@ impl Store {
         let (opened, idle) = (hosts.clone(), hosts.clone());
         let pool = PgPoolOptions::new()
             .max_connections(config.connections)
-            .acquire_timeout(CHECKOUT)
+            .acquire_timeout(OPEN)
             // A question to the server before each statement would cost a round trip.
             .test_before_acquire(false)
             .after_connect(move |connection, _| {
@@ -225,16 +230,18 @@ impl Store {
 
     /// A connection of the pool. It goes back only by [`Connection::done`].
     pub(crate) async fn checkout(&self) -> Result<Connection, sqlx::Error> {
+        let (wanted, acquired) = oneshot::channel();
         let checkout = async {
             // The semaphore is never closed.
-            let _turn = self.checkouts.acquire().await;
-            self.hosts.acquire(&self.pool).await
+            let turn = self.checkouts.clone().acquire_owned().await;
+            tokio::spawn(acquire(turn.ok(), self.hosts.clone(), self.pool.clone(), wanted));
+            acquired.await
         };
         // Boxed, because it would make the futures of all callers large.
         match timeout(CHECKOUT, Box::pin(checkout)).await {
-            Ok(Ok(connection)) => Ok(Connection::new(connection)),
-            Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(self.hosts.timed_out()),
-            Ok(Err(error)) => Err(error),
+            Ok(Ok(Ok(connection))) => Ok(connection),
+            Ok(Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_)) | Err(_) => Err(self.hosts.timed_out()),
+            Ok(Ok(Err(error))) => Err(error),
         }
     }
 
@@ -260,6 +267,20 @@ impl Store {
     pub async fn close(&self) {
         self.hosts.close();
         self.pool.close().await;
+    }
+}
+
+/// Takes a connection of the pool in its turn. Whoever waited in a long queue may be gone before it is open; then it is for the next
+/// one. If it were given up with its caller, on a busy machine each would begin from nothing, without end.
+async fn acquire(
+    _turn: Option<OwnedSemaphorePermit>,
+    hosts: Hosts,
+    pool: PgPool,
+    wanted: oneshot::Sender<Result<Connection, sqlx::Error>>,
+) {
+    let acquired = timeout(OPEN, hosts.acquire(&pool)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+    if let Err(Ok(unwanted)) = wanted.send(acquired.map(Connection::new)) {
+        unwanted.done(());
     }
 }
 
