@@ -6,8 +6,10 @@ mod primary;
 mod report;
 
 use std::{
+    future::poll_fn,
     pin::pin,
     sync::Arc,
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -228,20 +230,28 @@ impl Store {
         }
     }
 
-    /// A connection of the pool. It goes back only by [`Connection::done`].
+    /// A connection of the pool. It goes back only by [`Connection::done`]. Whoever waited in a long queue may be gone before its
+    /// connection is open; then it is for the next one. Given up with its caller, on a busy machine none would ever be ready.
     pub(crate) async fn checkout(&self) -> Result<Connection, sqlx::Error> {
-        let (wanted, acquired) = oneshot::channel();
         let checkout = async {
             // The semaphore is never closed.
-            let turn = self.checkouts.clone().acquire_owned().await;
-            tokio::spawn(acquire(turn.ok(), self.hosts.clone(), self.pool.clone(), wanted));
-            acquired.await
+            let turn = self.checkouts.clone().acquire_owned().await.ok();
+            let mut opening = Box::pin(acquire(turn, self.hosts.clone(), self.pool.clone()));
+            if let Poll::Ready(idle) = poll_fn(|context| Poll::Ready(opening.as_mut().poll(context))).await {
+                return idle;
+            }
+            let (wanted, opened) = oneshot::channel();
+            tokio::spawn(async move {
+                if let Err(Ok(unwanted)) = wanted.send(opening.await) {
+                    unwanted.done(());
+                }
+            });
+            opened.await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
         };
         // Boxed, because it would make the futures of all callers large.
         match timeout(CHECKOUT, Box::pin(checkout)).await {
-            Ok(Ok(Ok(connection))) => Ok(connection),
-            Ok(Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_)) | Err(_) => Err(self.hosts.timed_out()),
-            Ok(Ok(Err(error))) => Err(error),
+            Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(self.hosts.timed_out()),
+            Ok(acquired) => acquired,
         }
     }
 
@@ -270,18 +280,10 @@ impl Store {
     }
 }
 
-/// Takes a connection of the pool in its turn. Whoever waited in a long queue may be gone before it is open; then it is for the next
-/// one. If it were given up with its caller, on a busy machine each would begin from nothing, without end.
-async fn acquire(
-    _turn: Option<OwnedSemaphorePermit>,
-    hosts: Hosts,
-    pool: PgPool,
-    wanted: oneshot::Sender<Result<Connection, sqlx::Error>>,
-) {
-    let acquired = timeout(OPEN, hosts.acquire(&pool)).await.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-    if let Err(Ok(unwanted)) = wanted.send(acquired.map(Connection::new)) {
-        unwanted.done(());
-    }
+/// Takes a connection of the pool in its turn.
+async fn acquire(_turn: Option<OwnedSemaphorePermit>, hosts: Hosts, pool: PgPool) -> Result<Connection, sqlx::Error> {
+    let acquired = timeout(OPEN, hosts.acquire(&pool)).await;
+    acquired.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(Connection::new)
 }
 
 impl Purpose {
