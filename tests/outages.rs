@@ -282,16 +282,21 @@ async fn scripted_worker() {
     redial_testkit::run_scripted_worker().await;
 }
 
-/// A connection whose network went silent must leave the pool, because it is never closed by the other side.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_silent_network_costs_no_connection() {
-    const CONNECTIONS: u32 = 4;
+/// A store of its own, behind a network that can fail.
+async fn far_store(connections: u32) -> (Servers, FaultProxy, Store) {
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
     redial_store::admin::migrate(servers.database_url()).await.unwrap();
     let (proxy, url) = FaultProxy::before(servers.database_url()).await;
-    let store =
-        Store::connect(&StoreConfig { url, connections: CONNECTIONS, purpose: Purpose::Dispatch }).await.unwrap();
+    let store = Store::connect(&StoreConfig { url, connections, purpose: Purpose::Dispatch }).await.unwrap();
+    (servers, proxy, store)
+}
+
+/// A connection whose network went silent must leave the pool, because it is never closed by the other side.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_network_costs_no_connection() {
+    const CONNECTIONS: u32 = 4;
+    let (servers, proxy, store) = far_store(CONNECTIONS).await;
     let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake(Duration::from_secs(1))));
     assert!(looks().await.iter().all(Result::is_ok));
     // These connections stay silent; new ones work.
@@ -319,11 +324,7 @@ async fn a_silent_network_costs_no_connection() {
 /// within its time, and the next round began from nothing: the dispatchers never came back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_connections_are_opened_at_once() {
-    let servers = Servers::start().await;
-    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    redial_store::admin::migrate(servers.database_url()).await.unwrap();
-    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
-    let store = Store::connect(&StoreConfig { url, connections: 16, purpose: Purpose::Dispatch }).await.unwrap();
+    let (_servers, proxy, store) = far_store(16).await;
     // No other is ever ready.
     let before = proxy.open();
     proxy.black_hole(true);
@@ -349,17 +350,13 @@ async fn few_connections_are_opened_at_once() {
 /// Given up with its caller, no connection would ever be ready where opening one takes longer than a caller waits.
 #[tokio::test]
 async fn a_connection_whose_caller_is_gone_is_for_the_next_one() {
-    let servers = Servers::start().await;
-    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let (servers, proxy, store) = far_store(1).await;
     let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
     let idle = async || {
         let idle = "SELECT count(*) FROM pg_stat_activity
                     WHERE datname = current_database() AND application_name = 'redial' AND state = 'idle'";
         (sqlx::query_scalar::<_, i64>(idle).fetch_one(&other).await.unwrap() == 1).then_some(())
     };
-    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
-    let store = Store::connect(&StoreConfig { url, connections: 1, purpose: Purpose::Dispatch }).await.unwrap();
     redial_testkit::until_within(LONG, "one was ready after its caller had gone", async || {
         proxy.cut();
         proxy.black_hole(true);

@@ -2,7 +2,7 @@
 
 use redial_engine::window::LEAST;
 use redial_store::Purpose;
-use redial_testkit::{Servers, until_within};
+use redial_testkit::{Servers, Stack, until_within};
 
 use crate::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, tool_in, waiting, without_workers};
 
@@ -57,6 +57,26 @@ async fn calls_run_in_the_order_in_which_they_were_submitted() {
     stack.finish().await;
 }
 
+/// Wipes the store. How often it was filled, how often a call was put back at most, and how many jobs are on the stream then.
+async fn wiped_and_filled(stack: &mut Stack) -> (i64, i64, u64) {
+    sqlx::raw_sql("TRUNCATE fillings, put_back").execute(stack.db()).await.unwrap();
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    until_within(LONG, "the jobs are back", async || {
+        let jobs = stack.queue().unclaimed_jobs().await.ok()?;
+        (jobs.values().map(|unclaimed| unclaimed.jobs).sum::<u64>() >= 500).then_some(())
+    })
+    .await;
+    // What every dispatcher asks before it puts calls back: one has done it for this stream.
+    let created = stack.queue().ensure_job_stream().await.unwrap().jobs_created;
+    assert_eq!(stack.store(Purpose::Dispatch).await.adopt_job_stream(created, None).await.unwrap(), None);
+    let times = "SELECT (SELECT count(*) FROM fillings), max(n)
+                 FROM (SELECT count(*) AS n FROM put_back GROUP BY call) AS of_call";
+    let (fillings, most): (i64, i64) = sqlx::query_as(times).fetch_one(stack.db()).await.unwrap();
+    (fillings, most, jobs(stack, "slow").await)
+}
+
 #[tokio::test]
 async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
     let mut stack = steady_on(Servers::start_own().await).await;
@@ -84,22 +104,12 @@ async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
                  CREATE TRIGGER note AFTER UPDATE ON calls FOR EACH ROW
                      WHEN (OLD.backlog_at IS NULL AND NEW.backlog_at IS NOT NULL) EXECUTE FUNCTION note_call()";
     sqlx::raw_sql(notes).execute(stack.db()).await.unwrap();
-    stack.servers.kill_nats().await;
-    stack.servers.wipe_nats();
-    stack.servers.start_nats().await;
-    until_within(LONG, "the jobs are back", async || {
-        let jobs = stack.queue().unclaimed_jobs().await.ok()?;
-        (jobs.values().map(|unclaimed| unclaimed.jobs).sum::<u64>() >= 500).then_some(())
-    })
-    .await;
-    // What every dispatcher asks before it puts calls back: one has done it for this stream.
-    let created = stack.queue().ensure_job_stream().await.unwrap().jobs_created;
-    assert_eq!(stack.store(Purpose::Dispatch).await.adopt_job_stream(created, None).await.unwrap(), None);
     // On a machine in full use a dispatcher may meet another outage, and puts back what was published shortly before.
-    let times = "SELECT (SELECT count(*) FROM fillings), min(n), max(n)
-                 FROM (SELECT count(*) AS n FROM put_back GROUP BY call) AS of_call";
-    let (fillings, least, most): (i64, i64, i64) = sqlx::query_as(times).fetch_one(stack.db()).await.unwrap();
-    assert!(least >= 1 && most <= fillings, "put back {least} to {most} times, filled {fillings} times");
+    let mut filled = Vec::new();
+    while filled.len() < 3 && filled.last() != Some(&(1, 1, 500)) {
+        filled.push(wiped_and_filled(&mut stack).await);
+    }
+    assert!(filled.contains(&(1, 1, 500)), "{filled:?}: fillings, how often a call was put back, jobs on the stream");
     std::fs::write(&release, "").unwrap();
     stack.drained(LONG).await;
     stack.finish().await;
