@@ -9,14 +9,10 @@ mod rules;
 mod template;
 mod when;
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::Path,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::HashMap, fs, path::Path};
 
 use chrono::{NaiveDate, Utc};
+use parking_lot::Mutex;
 use redial_proto::{Failure, TaskId, TurnReply, TurnRequest, limits};
 use regex::Captures;
 
@@ -79,7 +75,7 @@ impl Script {
     /// Counts an answer of a rule with `times`.
     fn may_answer(&self, index: usize, rule: &Rule, request: &TurnRequest) -> bool {
         let Some(times) = rule.times else { return true };
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answered = self.answered.lock();
         if answered.len() >= REMEMBERED {
             answered.clear();
         }

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
+use parking_lot::Mutex;
 use redial_backoff::Backoff;
 use redial_proto::{Door, Tenant, User};
 use tokio::sync::watch;
@@ -67,12 +68,12 @@ impl Queue {
     pub async fn connect_within(config: &QueueConfig, limit: Duration) -> Result<Self, QueueError> {
         let last = Mutex::new(None);
         let keep = |error: QueueError, _| {
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *last.lock() = Some(error);
         };
         if let Ok(done) = tokio::time::timeout(limit, Self::connect_and_report(config, keep)).await {
             return done;
         }
-        let last = last.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = last.lock().take();
         let what = format!("NATS at {}", config.address());
         Err(last.unwrap_or(QueueError::Timeout { what, after: limit }))
     }

@@ -1,11 +1,9 @@
 //! What the permissions of the NATS server do not allow this login. The server drops a message that it refuses, and says so
 //! apart from any reply: whoever waits for that reply hears of it here, instead of waiting in vain.
 
-use std::{
-    future::Future,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{future::Future, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 
 use crate::QueueError;
@@ -33,7 +31,7 @@ impl Refusals {
         let Some((what, subject)) = refused(said) else { return };
         let subject: Arc<str> = subject.into();
         if what == Refused::Subscription && subject.starts_with(&*self.inbox_prefix) {
-            *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&subject));
+            *self.answers.lock() = Some(Arc::clone(&subject));
         }
         // Nobody may be waiting.
         let _ = self.subjects.send(subject);
@@ -41,7 +39,7 @@ impl Refusals {
 
     /// The server may allow more to the next connection.
     pub(crate) fn forget(&self) {
-        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.answers.lock() = None;
     }
 
     /// Ends once the server has refused what was sent to the subject, or the subscription that its answer would arrive on.
@@ -50,7 +48,7 @@ impl Refusals {
         let (mut heard, this, subject) = (self.subjects.subscribe(), self.clone(), subject.to_owned());
         async move {
             loop {
-                let answers = this.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let answers = this.answers.lock().clone();
                 if let Some(inbox) = answers {
                     return QueueError::NoAnswersAllowed { inbox: inbox.to_string() };
                 }

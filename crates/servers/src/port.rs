@@ -3,9 +3,9 @@
 use std::{
     collections::HashSet,
     net::{Ipv4Addr, TcpListener},
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 /// Below the range from which Linux takes ports for outgoing connections (32768 and up by default): otherwise a client
@@ -24,7 +24,7 @@ pub(crate) fn is_free(port: u16) -> bool {
 /// A free port that it did not return before, while there is one; `None` if none is free. Another program may take it before it
 /// is used.
 pub(crate) fn any_free() -> Option<u16> {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut given = GIVEN.lock();
     let given = given.get_or_insert_default();
     let [low, high, ..] = Uuid::new_v4().into_bytes();
     let start = u16::from_le_bytes([low, high]) % COUNT;

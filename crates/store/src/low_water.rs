@@ -6,12 +6,10 @@
 //! within it is walked over, and about every ten seconds a long one, for the slowest transactions. From time to time a look begins at the
 //! lowest entry: what an even slower transaction wrote, or a standby that was promoted, is found late and not never.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
+use parking_lot::{Mutex, MutexGuard};
 use redial_records::Time;
 
 /// A transaction that takes longer than this is ended by its time limits.
@@ -34,11 +32,11 @@ pub(crate) struct LowWater {
 
 impl LowWater {
     pub(crate) fn calls(&self) -> MutexGuard<'_, CallMarks> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 
     pub(crate) fn tasks(&self) -> MutexGuard<'_, TaskMarks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 

@@ -3,11 +3,9 @@
 mod consumers;
 mod pins;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use parking_lot::Mutex;
 use redial_proto::{Registration, ToolSpec, WorkerId, tolerant};
 use redial_records::{Judgement, LiveConsumer, Time, ToolOnRecord};
 
@@ -195,7 +193,7 @@ impl Store {
     pub async fn forget_tool(&self, name: &str) -> Result<Forgotten, StoreError> {
         // What was removed by a commit whose reply was lost is not there when this is tried again.
         let removed = Mutex::new(None);
-        let removed = || removed.lock().unwrap_or_else(PoisonError::into_inner);
+        let removed = || removed.lock();
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
             // A registration of the tool ends before this or begins after it.

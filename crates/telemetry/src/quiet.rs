@@ -4,10 +4,11 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tracing::{Event, Level, Metadata, Subscriber, callsite::Identifier};
 use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
@@ -36,7 +37,7 @@ impl Quiet {
         if *metadata.level() > Level::WARN {
             return true;
         }
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         match all.get_mut(&metadata.callsite()) {
             Some(shown) if now.saturating_duration_since(shown.at) < PAUSE => {
                 shown.hidden += 1;
@@ -55,7 +56,7 @@ impl Quiet {
 
     /// How many like this one were left out before it; 0 the second time.
     fn left_out(&self, metadata: &Metadata<'_>) -> u64 {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.get_mut(&metadata.callsite()).map_or(0, |shown| std::mem::take(&mut shown.told))
     }
 }

@@ -3,11 +3,11 @@
 use std::{
     collections::HashMap,
     fmt::Display,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use crate::metrics;
+use parking_lot::Mutex;
 
 /// The warning about one kind of things is repeated after this.
 const PAUSE: Duration = Duration::from_mins(10);
@@ -33,7 +33,7 @@ pub fn set_aside(kind: &'static str, count: usize, first: &dyn Display, why: &dy
 
 fn is_due(kind: &'static str, now: Instant) -> bool {
     static WARNED: Mutex<Option<HashMap<&'static str, Instant>>> = Mutex::new(None);
-    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut warned = WARNED.lock();
     let last = warned.get_or_insert_default().entry(kind);
     match last {
         std::collections::hash_map::Entry::Occupied(at) if now.saturating_duration_since(*at.get()) < PAUSE => false,

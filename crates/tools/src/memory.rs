@@ -1,7 +1,8 @@
 //! Memory for large outputs: a bound for all attempts of a worker together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// An output of more bytes waits for memory.
@@ -27,16 +28,16 @@ impl OutputMemory {
         let Some(outputs) = self.outputs.as_ref().filter(|_| bytes > SMALL && !self.is_held()) else { return };
         // Never closed.
         let permit = outputs.clone().acquire_owned().await.ok();
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+        *self.held.lock() = permit;
     }
 
     fn is_held(&self) -> bool {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.held.lock().is_some()
     }
 
     /// What is held now. The memory is free for others once it is dropped.
     pub fn take(&self) -> Option<OwnedSemaphorePermit> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.held.lock().take()
     }
 }
 

@@ -1,13 +1,12 @@
 //! The API, as a page asks it: in this process, with the credentials of the page's own request.
 
-use std::sync::Mutex;
-
 use axum::{
     body::{Body, Bytes, to_bytes},
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse as _, Response},
 };
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tower::ServiceExt as _;
 
@@ -59,7 +58,7 @@ fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
 impl Api {
     /// The answer to `GET path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(path.to_owned());
+        self.asked.lock().push(path.to_owned());
         read(path, &self.bytes(Method::GET, path, None).await?)
     }
 
@@ -107,7 +106,7 @@ impl Api {
 
     /// What this page is made of: the addresses of its requests.
     pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.asked.lock().clone()
     }
 
     async fn bytes(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, Failure> {

@@ -1,11 +1,8 @@
 //! Bodies that wait to be put together, and the memory for them.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use redial_proto::{ApiError, Code};
 use redial_queue::Request;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -84,7 +81,7 @@ impl Bodies {
     }
 
     fn place<'a>(&'a self, sender: &'a str) -> Option<Place<'a>> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock();
         let taken = places.entry(sender.to_owned()).or_default();
         (*taken < PLACES).then(|| {
             *taken += 1;
@@ -95,7 +92,7 @@ impl Bodies {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut places = self.bodies.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.bodies.places.lock();
         if let Some(taken) = places.get_mut(self.sender) {
             *taken -= 1;
             if *taken == 0 {
@@ -118,12 +115,12 @@ mod tests {
         let waiting = join_all((0..100).map(|_| async { bodies.memory("flood", 16 << 20).await.map(drop) }));
         let mut waiting = std::pin::pin!(waiting);
         assert!((&mut waiting).now_or_never().is_none());
-        assert_eq!(bodies.places.lock().unwrap().get("flood"), Some(&PLACES));
+        assert_eq!(bodies.places.lock().get("flood"), Some(&PLACES));
         assert!(matches!(bodies.memory("flood", 1_000).now_or_never(), Some(Ok(None))));
         assert!(bodies.memory("other", 16 << 20).now_or_never().is_none(), "it waits, too");
         drop(all);
         let answered = waiting.await;
         assert_eq!(answered.iter().filter(|one| one.is_ok()).count(), PLACES);
-        assert!(bodies.places.lock().unwrap().is_empty());
+        assert!(bodies.places.lock().is_empty());
     }
 }

@@ -1,10 +1,11 @@
 //! The state that all parts of a dispatcher share.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use redial_access::Access;
 use redial_engine::outage::{Observation, OutageDetector};
 use redial_loops::Loops;
@@ -115,7 +116,7 @@ impl Context {
     }
 
     fn outages(&self) -> MutexGuard<'_, OutageDetector> {
-        self.outages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outages.lock()
     }
 
     /// These calls were not written: the room that was kept for their jobs is free.

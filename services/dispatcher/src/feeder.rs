@@ -9,11 +9,11 @@ mod stale;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use chrono::TimeDelta;
+use parking_lot::{Mutex, MutexGuard};
 use redial_backoff::{Backoff, Waits};
 use redial_engine::{
     call::{JobState, Waiting},
@@ -294,7 +294,7 @@ impl Feeder {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

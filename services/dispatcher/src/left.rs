@@ -2,10 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use redial_proto::{WorkerIdentity, subjects::results_identity};
 use redial_queue::Delivery;
 
@@ -39,7 +39,7 @@ impl Count {
 impl Left {
     /// Whether more messages of this sender may be left. What cannot be read of the others is wrong.
     pub(crate) fn has_room(&self, subject: &str) -> bool {
-        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = self.0.lock();
         let count = results_identity(subject).and_then(|identity| left.get(&identity).copied());
         count.is_none_or(|count| count.has_room() || count.since.elapsed() >= HOUR)
     }
@@ -54,7 +54,7 @@ impl Left {
 
     fn count(&self, subject: &str, bytes: usize) {
         let Some(identity) = results_identity(subject) else { return };
-        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.0.lock();
         left.retain(|_, count| count.since.elapsed() < HOUR);
         let count = left.entry(identity).or_insert_with(|| Count { since: Instant::now(), messages: 0, bytes: 0 });
         count.messages += 1;

@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::RwLock;
 use redial_engine::tools::{Identities, RegisteredTool, Tools, compile, memory_without};
 use redial_proto::{ApiError, Code, WorkerIdentity};
 use redial_store::{Store, StoreError};
@@ -64,23 +65,23 @@ impl Registry {
 
     /// The tools as they are now.
     pub(crate) fn tools(&self) -> Arc<Tools> {
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.tools.read().clone()
     }
 
     /// The tools as agents may use them: all models, and the tools that workers have.
     pub(crate) fn offered(&self) -> Arc<Tools> {
-        self.offered.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.offered.read().clone()
     }
 
     /// The tools with the identities that may serve them.
     pub(crate) fn served(&self) -> Served {
-        let identities = self.identities.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let identities = self.identities.read().clone();
         Served { tools: self.tools(), identities }
     }
 
     /// Decides which tools agents are offered, by its name and what they were offered before.
     pub(crate) fn offer(&self, is_offered: impl Fn(&str, &Tools) -> bool) {
-        let mut now = self.offered.write().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.offered.write();
         // Read under the lock: another task may have read the database meanwhile, and must not be followed by the tools before that.
         let tools = self.tools();
         let offered = |(name, tool): &(&String, &Arc<RegisteredTool>)| tool.is_model() || is_offered(name, &now);
@@ -135,9 +136,8 @@ impl Registry {
             |tool: &str, error| tracing::error!(tool, %error, "Skipped a registered tool because of its schema");
         let identities = store.tool_identities().await?;
         let tools = aside(|| compile(specs, &identities, &self.tools(), report));
-        *self.identities.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(identities);
-        let before =
-            std::mem::replace(&mut *self.tools.write().unwrap_or_else(PoisonError::into_inner), Arc::new(tools));
+        *self.identities.write() = Arc::new(identities);
+        let before = std::mem::replace(&mut *self.tools.write(), Arc::new(tools));
         // A tool that is new was registered a moment ago, by a live worker.
         self.offer(|tool, offered| offered.contains_key(tool) || !before.contains_key(tool));
         Ok(())

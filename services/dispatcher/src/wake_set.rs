@@ -1,10 +1,8 @@
 //! Tasks that are to be advanced now, because their inbox got an item.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashSet, VecDeque};
 
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::TaskId;
 use tokio::sync::Notify;
 
@@ -54,7 +52,7 @@ impl WakeSet {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 

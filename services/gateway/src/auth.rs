@@ -1,12 +1,9 @@
 //! Who sent a request: tokens (`Authorization: Bearer rdl_<id>_<secret>`), and sessions of browsers that signed in with one.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use axum::http::{HeaderMap, header};
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::{ApiToken, Tenant, TokenId, User, UserRole};
 use redial_store::{Store, Time, TokenRecord};
 use tokio::sync::Semaphore;
@@ -201,11 +198,11 @@ impl Tokens {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<TokenId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn unknown(&self) -> MutexGuard<'_, HashMap<TokenId, Instant>> {
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unknown.lock()
     }
 
     /// Requests that come together read a token several times; they share its limits all the same. If there are too many tokens, the

@@ -3,11 +3,15 @@
 
 use std::{
     collections::HashMap,
-    fmt::Write as _,
+    sync::atomic::AtomicU64,
     time::{Duration, Instant},
 };
 
 use chrono::{TimeDelta, Utc};
+use prometheus_client::{
+    metrics::{family::Family, gauge::Gauge},
+    registry::Registry,
+};
 use redial_proto::Tenant;
 use redial_store::{
     Store, StoreError,
@@ -16,7 +20,7 @@ use redial_store::{
 };
 use tokio::sync::Mutex;
 
-use crate::stats::head;
+use crate::stats::encoded;
 
 /// How long figures of a tenant are answered again as they are: scrapes of several servers cost one read.
 const FRESH: Duration = Duration::from_secs(5);
@@ -24,6 +28,8 @@ const FRESH: Duration = Duration::from_secs(5);
 const TENANTS: usize = 100;
 /// Tools, and pairs of tools with something else, that have series of their own; those with the most calls.
 const SERIES: usize = 200;
+
+type Labels = Vec<(&'static str, String)>;
 
 /// The figures of tenants as they were lately.
 #[derive(Default)]
@@ -58,77 +64,83 @@ async fn read(store: &Store, tenant: &Tenant) -> Result<String, StoreError> {
     let asked = |by| ModelsQuestion { by, since, until: None, model: None, tool: None, agent: None };
     let models = store.model_stats(&asked(ModelsBy::ModelAndTool)).await?;
     let agents = store.model_stats(&asked(ModelsBy::Agent)).await?;
-    let mut page = String::new();
-    waiting(&mut page, &queues);
-    ended(&mut page, &calls);
-    durations(&mut page, &tools);
-    corrections(&mut page, &models);
-    costs(&mut page, &agents);
-    Ok(page)
+    let mut registry = Registry::with_prefix("redial");
+    waiting(&mut registry, &queues);
+    ended(&mut registry, &calls);
+    durations(&mut registry, &tools);
+    corrections(&mut registry, &models);
+    costs(&mut registry, &agents);
+    Ok(encoded(&registry))
 }
 
-fn waiting(page: &mut String, queues: &Queues) {
-    head(
-        page,
-        "redial_open_calls",
-        "gauge",
-        "Calls that have not ended, by tool and state; for tenant default those of all tenants. Lower bounds with over 50,000 of them.",
-    );
-    for line in queues.tools.iter().take(SERIES) {
+/// Adds a gauge of whole numbers.
+fn counts(registry: &mut Registry, name: &str, about: &str, series: impl IntoIterator<Item = (Labels, u64)>) {
+    let family: Family<Labels, Gauge> = Family::default();
+    for (labels, value) in series {
+        family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+    registry.register(name, about, family);
+}
+
+/// Adds a gauge of fractions.
+fn fractions(registry: &mut Registry, name: &str, about: &str, series: impl IntoIterator<Item = (Labels, f64)>) {
+    let family: Family<Labels, Gauge<f64, AtomicU64>> = Family::default();
+    for (labels, value) in series {
+        family.get_or_create(&labels).set(value);
+    }
+    registry.register(name, about, family);
+}
+
+fn waiting(registry: &mut Registry, queues: &Queues) {
+    let about = "Calls that have not ended, by tool and state; for tenant default those of all tenants. Lower bounds with over 50,000 of them";
+    let tools = || queues.tools.iter().take(SERIES);
+    let states = tools().flat_map(|line| {
         let states = [
             ("ready", line.ready),
             ("running", line.running),
             ("retry_wait", line.retry_wait),
             ("client_wait", line.client_wait),
         ];
-        for (state, calls) in states {
-            let _ = writeln!(page, "redial_open_calls{{tool=\"{}\",state=\"{state}\"}} {calls}", label(&line.tool));
-        }
-    }
-    head(
-        page,
-        "redial_oldest_waiting_seconds",
-        "gauge",
-        "For how long the oldest call of a tool has waited for a worker.",
-    );
-    for line in queues.tools.iter().take(SERIES) {
-        if let Some(oldest) = line.oldest_ready_at {
-            let seconds = (Utc::now() - oldest).num_seconds().max(0);
-            let _ = writeln!(page, "redial_oldest_waiting_seconds{{tool=\"{}\"}} {seconds}", label(&line.tool));
-        }
-    }
+        states.map(|(state, calls)| (vec![("tool", line.tool.clone()), ("state", state.to_owned())], calls))
+    });
+    counts(registry, "open_calls", about, states);
+    let now = Utc::now();
+    let oldest = tools().filter_map(|line| {
+        let seconds = (now - line.oldest_ready_at?).num_seconds();
+        Some((vec![("tool", line.tool.clone())], u64::try_from(seconds).unwrap_or(0)))
+    });
+    let about = "For how long the oldest call of a tool has waited for a worker";
+    counts(registry, "oldest_waiting_seconds", about, oldest);
 }
 
-fn ended(page: &mut String, stats: &Stats) {
-    head(page, "redial_ended_calls", "gauge", "Calls that ended in this hour and the one before, by tool and class.");
+fn ended(registry: &mut Registry, stats: &Stats) {
     let mut groups: Vec<_> = stats.groups.iter().collect();
     groups.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.calls.calls));
-    for (group, sums) in groups.into_iter().take(SERIES) {
-        if let Group::Both(tool, class) = group {
-            let labels = format!("tool=\"{}\",class=\"{}\"", label(&name(tool)), label(&name(class)));
-            let _ = writeln!(page, "redial_ended_calls{{{labels}}} {}", sums.calls.calls);
-        }
-    }
+    let ended = groups.into_iter().take(SERIES).filter_map(|(group, sums)| match group {
+        Group::Both(tool, class) => Some((vec![("tool", name(tool)), ("class", name(class))], sums.calls.calls)),
+        _ => None,
+    });
+    let about = "Calls that ended in this hour and the one before, by tool and class";
+    counts(registry, "ended_calls", about, ended);
 }
 
-fn durations(page: &mut String, stats: &Stats) {
-    let about = "How long calls took that ended in this hour and the one before, within 10 %.";
-    head(page, "redial_call_duration_seconds", "gauge", about);
+fn durations(registry: &mut Registry, stats: &Stats) {
+    let mut series = Vec::new();
     for (group, sums) in stats.groups.iter().take(SERIES) {
         for (quantile, share) in [("0.5", 0.5), ("0.95", 0.95), ("0.99", 0.99)] {
             if let Some(ms) = Histogram::quantile(&sums.calls.durations, share) {
-                let labels = format!("tool=\"{}\",quantile=\"{quantile}\"", label(&name(group)));
-                let _ = writeln!(page, "redial_call_duration_seconds{{{labels}}} {}.{:03}", ms / 1000, ms % 1000);
+                let labels = vec![("tool", name(group)), ("quantile", quantile.to_owned())];
+                series.push((labels, Duration::from_millis(ms).as_secs_f64()));
             }
         }
     }
+    let about = "How long calls took that ended in this hour and the one before, within 10 %";
+    fractions(registry, "call_duration_seconds", about, series);
 }
 
-fn corrections(page: &mut String, stats: &ModelStats) {
-    let about = "Tool calls of models in this hour and the one before, by how the model got them right.";
-    head(page, "redial_model_calls", "gauge", about);
-    for (group, sums) in stats.groups.iter().take(SERIES) {
-        let (model, tool) = (group.model.as_deref().unwrap_or_default(), group.tool.as_deref().unwrap_or_default());
+fn corrections(registry: &mut Registry, stats: &ModelStats) {
+    let calls = stats.groups.iter().take(SERIES).flat_map(|(group, sums)| {
+        let (model, tool) = (group.model.clone().unwrap_or_default(), group.tool.clone().unwrap_or_default());
         let [one, two, three] = sums.corrected;
         let kinds = [
             ("right_at_once", sums.right_at_once),
@@ -138,25 +150,28 @@ fn corrections(page: &mut String, stats: &ModelStats) {
             ("corrected_2", two),
             ("corrected_3", three),
         ];
-        for (how, calls) in kinds {
-            let labels = format!("model=\"{}\",tool=\"{}\",how=\"{how}\"", label(model), label(tool));
-            let _ = writeln!(page, "redial_model_calls{{{labels}}} {calls}");
-        }
-    }
+        kinds.map(|(how, calls)| {
+            (vec![("model", model.clone()), ("tool", tool.clone()), ("how", how.to_owned())], calls)
+        })
+    });
+    let about = "Tool calls of models in this hour and the one before, by how the model got them right";
+    counts(registry, "model_calls", about, calls);
 }
 
-fn costs(page: &mut String, stats: &ModelStats) {
-    let about = "Known price of the turns of models in this hour and the one before, by declared agent, in US dollars.";
-    head(page, "redial_agent_cost_usd", "gauge", about);
-    for (group, sums) in stats.groups.iter().take(SERIES) {
-        if sums.usage.answers <= sums.usage.cost_unknown && sums.usage.cost_micros == 0 {
-            // Unknown is not zero.
-            continue;
-        }
-        let agent = group.agent.as_deref().unwrap_or_default();
-        let cost = redial_views::dollars(sums.usage.cost_micros);
-        let _ = writeln!(page, "redial_agent_cost_usd{{agent=\"{}\"}} {cost}", label(agent));
-    }
+fn costs(registry: &mut Registry, stats: &ModelStats) {
+    // Unknown is not zero.
+    let known = stats
+        .groups
+        .iter()
+        .take(SERIES)
+        .filter(|(_, sums)| sums.usage.answers > sums.usage.cost_unknown || sums.usage.cost_micros != 0);
+    let dollars = known.map(|(group, sums)| {
+        #[expect(clippy::cast_precision_loss, reason = "exact up to nine billion dollars")]
+        let dollars = sums.usage.cost_micros as f64 / 1e6;
+        (vec![("agent", group.agent.clone().unwrap_or_default())], dollars)
+    });
+    let about = "Known price of the turns of models in this hour and the one before, by declared agent, in US dollars";
+    fractions(registry, "agent_cost_usd", about, dollars);
 }
 
 fn name(group: &Group) -> String {
@@ -164,9 +179,4 @@ fn name(group: &Group) -> String {
         Group::Name(name) => name.clone(),
         Group::Hour(_) | Group::Both(..) => String::new(),
     }
-}
-
-/// The value of a label.
-fn label(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

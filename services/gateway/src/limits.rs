@@ -1,12 +1,9 @@
 //! What one token may do at a time.
 
-use std::{
-    num::NonZeroU32,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter, clock::Clock as _};
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::Code;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
@@ -136,8 +133,8 @@ impl RequestLimits {
         self.large_turn().take()
     }
 
-    fn large_turn(&self) -> std::sync::MutexGuard<'_, Option<LargeTurn>> {
-        self.large.lock().unwrap_or_else(PoisonError::into_inner)
+    fn large_turn(&self) -> MutexGuard<'_, Option<LargeTurn>> {
+        self.large.lock()
     }
 
     /// Keeps the permit of a wait until the answer was sent, as its turn is kept for any other request.
@@ -177,8 +174,8 @@ impl RequestLimits {
         Ok(permit)
     }
 
-    fn turn(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+        self.turn.lock()
     }
 }
 

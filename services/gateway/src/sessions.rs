@@ -3,11 +3,11 @@
 use std::{
     collections::HashMap,
     fmt::Write as _,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use axum::http::{HeaderMap, header};
+use parking_lot::{Mutex, MutexGuard};
 use redial_store::{SessionRecord, Store};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
@@ -102,7 +102,7 @@ fn alive((record, read_at): (SessionRecord, Instant)) -> Option<SessionRecord> {
 }
 
 fn lock<T>(map: &Mutex<HashMap<SessionHash, T>>) -> MutexGuard<'_, HashMap<SessionHash, T>> {
-    map.lock().unwrap_or_else(PoisonError::into_inner)
+    map.lock()
 }
 
 fn remember<T>(map: &Mutex<HashMap<SessionHash, T>>, hash: SessionHash, value: T) {

@@ -4,12 +4,9 @@
 //! past its timeout, the grace period ends. The first one takes the abort handle under the lock and decides how the attempt
 //! ended; the others then do nothing.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::{GrantRef, JobRef, ToolEffect};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
@@ -177,7 +174,7 @@ impl ActiveAttempts {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<JobRef, Attempt>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.attempts.lock()
     }
 }
 

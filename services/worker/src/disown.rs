@@ -3,11 +3,9 @@
 //! The call may have become ready in between, or the copy waited in a dispatcher for the end of an outage. The worker, which has got another
 //! answer, or has given up, would never run it. Heartbeats prove that as well, but an `unsafe` call is not run again for that.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::GrantRef;
 use tokio::time::Instant;
 
@@ -33,7 +31,7 @@ impl Disowned {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Instant, GrantRef)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,6 @@
 //! Heartbeat: renews the leases, stops tools whose lease has expired, and gives up those that block their thread.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use redial_queue::QueueError;
@@ -86,7 +83,7 @@ fn report_overdue(state: &WorkerState, now: Instant) {
 /// Sends one heartbeat, in at least one message even when nothing runs.
 async fn beat(state: &WorkerState, lease: Duration, failures: u32) -> Result<(), QueueError> {
     // Before the list is made.
-    let heard_at = *state.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
+    let heard_at = *state.heard_at.lock();
     let (jobs, all) = state.attempts.jobs();
     let mut chunks = jobs.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
@@ -117,7 +114,7 @@ async fn send(state: &WorkerState, request: &Heartbeat, lease: Duration, failure
 }
 
 fn handle_reply(state: &WorkerState, reply: &HeartbeatReply) {
-    *state.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = reply.at;
+    *state.heard_at.lock() = reply.at;
     for job in &reply.lost {
         // An attempt that ended while the heartbeat was on its way is not held any more either, but nothing of it is lost.
         if state.attempts.stop(*job).is_some() {

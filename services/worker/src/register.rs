@@ -1,10 +1,6 @@
 //! Register: tells the dispatchers which tools this worker runs, and learns where their jobs arrive.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redial_proto::{ContractRange, Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
@@ -33,7 +29,7 @@ const MAX_NAMED: usize = 20;
 
 /// Says which tools get no calls until an operator accepts them, if others wait than after the last registration.
 fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
-    let mut known = state.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = state.waiting.lock();
     if *known == waiting {
         return;
     }

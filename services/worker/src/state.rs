@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,6 +11,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::future::select_ok;
+use parking_lot::Mutex;
 use redial_loops::Loops;
 use redial_proto::{
     JobRef, WorkerId,

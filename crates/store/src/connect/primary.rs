@@ -4,12 +4,9 @@
 //! to the one that [`elect`] names. With one host there is nothing to choose: it is asked on each new connection. In both
 //! cases the newest timeline that was seen is remembered, so that an old primary that returns is not used.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use sqlx::{ConnectOptions as _, PgConnection, PgPool, Postgres, pool::PoolConnection, postgres::PgConnectOptions};
 use tokio::{
     sync::{Notify, watch},
@@ -206,7 +203,7 @@ impl Hosts {
 
 impl Shared {
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     /// Takes a host's answer into account. The pool connects to another server from here on if that is the primary now.

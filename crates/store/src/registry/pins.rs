@@ -1,10 +1,8 @@
 //! Which worker identities may serve a tool, and what waits for an operator.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use parking_lot::Mutex;
 use redial_proto::{Registration, ToolSpec, WorkerIdentity, tolerant};
 use redial_records::{Judgement, ToolOnRecord};
 use sqlx::PgConnection;
@@ -100,7 +98,7 @@ impl Store {
         let identity = identity.map(WorkerIdentity::as_str);
         // What was accepted by a commit whose reply was lost does not wait any more when this is tried again.
         let accepted = Mutex::new(None);
-        let accepted = || accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = || accepted.lock();
         self.run_again(|| async {
             let mut transaction = self.begin().await?;
             // A registration of the tool ends before this or begins after it.

@@ -4,12 +4,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -87,7 +88,7 @@ impl Receivers {
     }
 
     fn state(&self, receiver: Receiver) -> Arc<State> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= REMEMBERED && !known.contains_key(&receiver) {
             known.retain(|_, state| Arc::strong_count(state) > 1 || state.is_silent.load(Ordering::Relaxed));
             // All of them are silent, so each of them may be tried again.
@@ -108,7 +109,7 @@ impl Receivers {
     }
 
     fn tenant(&self, name: &str) -> Arc<Tenant> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tenants = self.tenants.lock();
         if tenants.len() >= REMEMBERED && !tenants.contains_key(name) {
             // Those that have no receiver here, and no turn.
             tenants.retain(|_, tenant| Arc::strong_count(tenant) > 1);
@@ -211,7 +212,7 @@ mod tests {
                 turn.answered();
             }
         }
-        assert!(receivers.known.lock().unwrap().len() <= REMEMBERED);
-        assert!(receivers.tenants.lock().unwrap().len() <= REMEMBERED);
+        assert!(receivers.known.lock().len() <= REMEMBERED);
+        assert!(receivers.tenants.lock().len() <= REMEMBERED);
     }
 }

@@ -1,11 +1,8 @@
 //! Tasks that could not be advanced by themselves: each waits on its own before it is tried again, longer each time.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::TaskId;
 use tokio::time::Instant;
 
@@ -62,7 +59,7 @@ impl FailingTasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Pause>> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! A stream that is open: pulled by its reader.
 
-use std::{convert::Infallible, sync::atomic::Ordering, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::Body,
@@ -150,13 +150,13 @@ struct Counted(Shared);
 
 impl Counted {
     fn new(gateway: &Shared) -> Self {
-        gateway.stats.streams.fetch_add(1, Ordering::Relaxed);
+        gateway.stats.streams.inc();
         Self(gateway.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.stats.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.stats.streams.dec();
     }
 }

@@ -7,6 +7,7 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use prometheus_client::encoding::prometheus_text;
 use redial_proto::{
     CallId, CallView, Code, GetRequest, Language, Tenant, User, UserRole,
     subjects::{self, Verb},
@@ -97,5 +98,5 @@ async fn metrics(State(gateway): State<Shared>, who: Identity) -> Response {
         // What this process counts is told during an outage, too.
         Err(error) => tracing::warn!(%error, "The figures of the record could not be read for a scrape"),
     }
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], page).into_response()
+    ([(header::CONTENT_TYPE, prometheus_text::CONTENT_TYPE)], page).into_response()
 }

@@ -3,12 +3,9 @@
 //! Pieces may be lost. Each says what precedes it, so a piece after a gap is known, and the whole text comes again from the worker
 //! every few seconds. Until then nothing is shown: never a wrong text.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use redial_proto::{Delta, DeltaPosition, TaskId, WholeText, subjects};
 use redial_queue::{Queue, Subscription};
 use tokio::sync::watch;
@@ -44,7 +41,7 @@ pub(crate) struct Sent {
 
 impl LiveTexts {
     pub(crate) fn follow(&self, queue: &Queue, subject: &Subject) -> Follower {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         if let Some(sender) = tasks.get(subject) {
             return Follower { text: sender.subscribe() };
         }
@@ -91,7 +88,7 @@ impl LiveTexts {
 
     /// Forgets a task that no stream is open for. False if there is one.
     fn forget(&self, subject: &Subject, sender: &watch::Sender<LiveText>) -> bool {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         let is_unused = sender.receiver_count() == 0;
         if is_unused {
             tasks.remove(subject);

@@ -1,11 +1,9 @@
 //! What the open feeds of a tenant listen to.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::{TaskNotice, Tenant};
 use redial_store::Time;
 use tokio::sync::{broadcast, watch};
@@ -73,6 +71,6 @@ impl Tails {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Tail>> {
-        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of.lock()
     }
 }

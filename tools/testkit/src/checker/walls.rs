@@ -1,11 +1,9 @@
 //! No byte of one tenant reaches the other. What a test does for a tenant carries the tenant's canary; the checker looks for
 //! the canaries of others in every row of a tenant, and an [`Ear`] in everything that somebody receives.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use redial_proto::{CallId, TaskId};
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
@@ -73,7 +71,7 @@ impl Ear {
         let mut owners = owners(message);
         owners.sort_unstable();
         owners.dedup();
-        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.0.lock();
         heard.messages += 1;
         for owner in owners {
             heard.canaries.entry(owner).or_insert_with(|| (0, place.to_owned())).0 += 1;
@@ -82,7 +80,7 @@ impl Ear {
 
     /// What it heard so far.
     pub fn heard(&self) -> Heard {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

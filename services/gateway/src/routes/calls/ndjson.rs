@@ -1,7 +1,7 @@
 //! Takes a stream of any number of calls: a line each. Nothing is held but what is being submitted: a client that does not read
 //! the answers is not read from either.
 
-use std::{io, sync::atomic::Ordering, time::Duration};
+use std::{io, time::Duration};
 
 use axum::{
     body::{Body, BodyDataStream},
@@ -224,7 +224,7 @@ impl Batch {
 
     /// The lines of the answer; an error if it has to break off.
     async fn submit(self, gateway: &Gateway, caller: &Caller, traceparent: Option<&str>) -> io::Result<Bytes> {
-        gateway.stats.lines.fetch_add(self.lines.len() as u64, Ordering::Relaxed);
+        gateway.stats.lines.inc_by(self.lines.len() as u64);
         let calls: Vec<_> = self.lines.iter().filter_map(|line| line.as_ref().ok().cloned()).collect();
         let sent = if calls.is_empty() {
             Ok(Vec::new())
