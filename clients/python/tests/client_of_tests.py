@@ -1,4 +1,4 @@
-"""What `tests/python_client.rs` runs against a real Redial: the name of a function here, which fails if something is wrong."""
+"""What `tests/processes/python_client.rs` runs against a real Redial: the name of a function here, which fails if something is wrong."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""The worker that `tests/python_worker.rs` runs against real servers: tools that wait, fail, block and compute."""
+"""The worker that `tests/processes/python_worker.rs` runs against real servers: tools that wait, fail, block and compute."""
 
 import asyncio
 import json

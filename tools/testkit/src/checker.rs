@@ -1,7 +1,7 @@
 //! The checker of the invariants: what is in the database, what was guaranteed to users and what tools did must agree,
 //! whatever was killed meanwhile.
 //!
-//! Two tests break each invariant: `tests/end_to_end/checker.rs` in the evidence, `tests/mutations.rs` in the protocol.
+//! Two tests break each invariant: `tests/stack/end_to_end/checker.rs` in the evidence, `tests/stack/mutations.rs` in the protocol.
 
 mod claims;
 mod conversations;

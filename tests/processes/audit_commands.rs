@@ -1,0 +1,342 @@
+//! The commands that read records and change calls: the real program against real servers.
+
+mod erasing;
+mod escapes;
+mod fixture;
+mod ids;
+mod logins;
+mod output;
+mod questions;
+mod resending;
+mod tokens;
+mod waiting;
+
+use redial_proto::subjects::Intake;
+use std::{collections::HashSet, fmt::Write, time::Duration};
+
+use fixture::Fixture;
+use redial_queue::{Queue, QueueConfig};
+use redial_testkit::{Reply, until};
+use serde_json::{Value, json};
+
+const NO_CALL: &str = "01936b1c-0000-7000-8000-000000000001";
+
+async fn connect(fixture: &Fixture) -> Queue {
+    Queue::connect(&QueueConfig { url: fixture.nats_url.clone(), ..QueueConfig::default() }).await.unwrap()
+}
+
+/// Fails unless the text contains these parts in this order.
+fn assert_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let Some((_, tail)) = rest.split_once(part) else { panic!("no {part:?} (in order) in\n{text}") };
+        rest = tail;
+    }
+}
+
+#[tokio::test]
+async fn a_call_and_its_surroundings_can_be_read() {
+    let fixture = Fixture::start(&[("book", "keyed"), ("sold_out", "read")]).await;
+    // Postgres' jsonb rejects this.
+    let booked = r#"{"booking":"CA1234","odd":"\u0000\ud800","huge":1e400000}"#;
+    fixture.http.script("/book", [Reply::status(503), Reply::json(booked)]);
+    fixture.http.script("/sold_out", [Reply::status(409).body("sold out")]);
+
+    let empty = fixture.run(&["history"]).await;
+    assert_eq!((empty.code, empty.out.as_str(), empty.err.as_str()), (0, "", "no call on record matches\n"));
+
+    let book = fixture.ended("book", &[r#"{"to": "SHA"}"#, "--key", "order-17", "--conversation", "trip-9"]).await;
+    let sold_out = fixture.ended("sold_out", &[]).await;
+    // Not every line can be parsed here.
+    let lines = fixture.out(&["history", "--json"]).await;
+    assert!(
+        lines.lines().count() == 2 && lines.lines().all(|line| line.contains(r#""submitted_by":"local""#)),
+        "{lines}"
+    );
+    assert_in_order(&fixture.out(&["show", &book]).await, &["submitted by", "local"]);
+
+    timeline(&fixture, &book).await;
+    history(&fixture, &book, &sold_out).await;
+    statistics(&fixture).await;
+    an_unknown_id_is_not_found(&fixture).await;
+    tools_and_workers(&fixture).await;
+    dead_letters(&fixture).await;
+}
+
+async fn timeline(fixture: &Fixture, book: &str) {
+    let shown = fixture.out(&["show", book]).await;
+    let parts = [
+        book,
+        "tool          book (effect keyed, pool default)",
+        "state         succeeded, 2 attempts",
+        "key           order-17",
+        "conversation  trip-9",
+        r#"arguments     {"to": "SHA"}"#,
+        "+0 ms  submitted",
+        "attempt 1     started on worker host-",
+        "attempt 1     failed after ",
+        "unavailable: ",
+        "retry due at 20",
+        "(in ",
+        "attempt 2     started on worker host-",
+        "attempt 2     succeeded after ",
+        "succeeded     ",
+        "result\n{\n  \"booking\": \"CA1234\",\n  \"odd\": \"\\u0000\\ud800\",\n  \"huge\": 1e400000\n}\n",
+    ];
+    assert_in_order(&shown, &parts);
+    let whole = fixture.out(&["show", book, "--json"]).await;
+    assert_in_order(&whole, &[r#""attempts_made":[{"attempt":1,"#, r#""class":"unavailable","#, "1e400000"]);
+    assert_eq!(whole.lines().count(), 1);
+}
+
+async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
+    assert_eq!(fixture.calls(&[]).await, [sold_out, book]);
+    for filter in [["--tool", "book"], ["--state", "succeeded"], ["--conversation", "trip-9"], ["--key", "order-17"]] {
+        assert_eq!(fixture.calls(&filter).await, [book], "{filter:?}");
+    }
+    assert_eq!(fixture.calls(&["--class", "business_rule", "--since", "1h"]).await, [sold_out]);
+
+    let first = fixture.run(&["history", "--limit", "1"]).await;
+    let parts = ["call", "tool", "state", &sold_out[..13], "sold_out", "failed", "business_rule", " ago"];
+    assert_in_order(&first.out, &parts);
+    assert_eq!(first.err, format!("there are more: --before {sold_out}, or raise --limit\n"));
+    let second = fixture.run(&["history", "--limit", "1", "--before", sold_out]).await;
+    assert!(second.out.contains(&book[..13]) && !second.out.contains(&sold_out[..13]), "{second:?}");
+    let wide = fixture.out(&["history", "--wide"]).await;
+    assert_in_order(&wide, &[sold_out, "20", "host-", "409 Conflict", book, "order-17"]);
+    assert_eq!(second.err, "", "there is no further page");
+
+    let none = fixture.run(&["history", "--limit", "0"]).await;
+    assert_eq!(none.code, 2, "{none:?}");
+}
+
+async fn statistics(fixture: &Fixture) {
+    let tools = fixture.json(&["stats"]).await;
+    let mut told: Vec<_> = tools
+        .iter()
+        .map(|tool| (tool["tool"].as_str().unwrap(), &tool["calls"], &tool["failed"], &tool["retries"]))
+        .collect();
+    told.sort_unstable_by_key(|tool| tool.0);
+    assert_eq!(told, [("book", &json!(1), &json!(0), &json!(1)), ("sold_out", &json!(1), &json!(1), &json!(0))]);
+    assert!(tools[0]["p50_ms"].is_u64() && tools[0]["cost_usd"].is_null(), "{tools:?}");
+    let shown = fixture.run(&["stats", "--by", "class"]).await;
+    assert_in_order(&shown.out, &["class", "calls", "p50", "p95", "business_rule", "succeeded", "all"]);
+    assert!(
+        shown.err.starts_with("calls that ended from 20")
+            && shown.out.lines().chain(shown.err.lines()).all(|line| line.chars().count() <= 80),
+        "{shown:?}"
+    );
+    let workers = fixture.out(&["stats", "--by", "worker", "--csv", "--tool", "book"]).await;
+    assert_in_order(&workers, &["worker,attempts,failed,p50_ms,p95_ms\n", "host-", ",2,1,"]);
+    let none = fixture.run(&["stats", "--by", "model"]).await;
+    assert_eq!((none.code, none.out.as_str()), (0, ""));
+    assert!(none.err.starts_with("no call that matches ended from "), "{none:?}");
+    let wrong = fixture.run(&["stats", "--since", "1h", "--until", "2h"]).await;
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+}
+
+async fn an_unknown_id_is_not_found(fixture: &Fixture) {
+    let done = fixture.run(&["show", NO_CALL]).await;
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    let wanted = format!("error: no task or call {NO_CALL} is on record\nsee redial tasks and redial history; ");
+    assert!(done.err.starts_with(&wanted) && done.err.ends_with(" [call_not_found]\n"), "{done:?}");
+    let done = fixture.run(&["cancel", NO_CALL, "--json"]).await;
+    let error = done.err.lines().find(|line| line.starts_with(r#"{"error":"#)).unwrap_or_else(|| panic!("{done:?}"));
+    let error: Value = serde_json::from_str(error).unwrap();
+    assert_eq!((done.code, &error["error"]["code"]), (1, &json!("call_not_found")));
+}
+
+async fn tools_and_workers(fixture: &Fixture) {
+    let tools = fixture.out(&["tools"]).await;
+    assert_in_order(&tools, &["tool", "effect", "book", "keyed", "1", "served", "The tool book.", "echo", "sold_out"]);
+    let wide = fixture.out(&["tools", "--wide"]).await;
+    assert_in_order(&wide, &["book", "keyed", "default", "1 h 0 min", "1", "served", "The tool book."]);
+    let tool = &fixture.json(&["tools"]).await[0];
+    assert_eq!((&tool["spec"]["name"], &tool["state"]), (&json!("book"), &json!("served")));
+    assert!(tool.get("retries_per_second").is_none(), "it neither fails nor recovers: {tool}");
+    // What has ended a moment ago counts until the next heartbeat.
+    let workers = until("the worker is idle", async || {
+        Some(fixture.out(&["workers"]).await).filter(|workers| workers.contains(" 0 of 192 slots"))
+    })
+    .await;
+    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo", "redial_webho"]);
+    assert_eq!(fixture.json(&["workers", "--all"]).await.len(), 1);
+}
+
+async fn dead_letters(fixture: &Fixture) {
+    let none = fixture.run(&["dead-letters"]).await;
+    assert_eq!((none.code, none.out.as_str(), none.err.as_str()), (0, "", "there are no dead letters\n"));
+    let queue = connect(fixture).await;
+    for bad in ["{\"calls\": [{\"tool\": \"book\", \"argument\": {}}]}", "\u{1b}[2J"] {
+        queue.put_intake(Intake::Calls, bad.as_bytes().to_vec().into(), None).await.unwrap();
+    }
+    let both = async {
+        loop {
+            let lines = fixture.json(&["dead-letters"]).await;
+            if lines.len() == 2 {
+                return lines;
+            }
+        }
+    };
+    let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
+    assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
+    assert!(lines.iter().all(|line| line["tenant"] == "default" && line["identity"].is_null()), "{lines:?}");
+    assert_eq!(fixture.json(&["dead-letters", "--tenant", "default"]).await, lines);
+    assert_eq!(fixture.run(&["dead-letters", "--tenant", "acme"]).await.err, "there are no dead letters\n");
+    let table = fixture.out(&["dead-letters", "--wide"]).await;
+    assert!(table.contains(r"\u{1b}[2J") && table.contains("entry 0: ") && table.contains("argument"), "{table}");
+    let listed = lines.iter().map(|line| (&line["error_count"], &line["errors"][0]["code"]));
+    assert!(listed.into_iter().all(|errors| errors == (&json!(1), &json!("invalid_message"))), "{lines:?}");
+    let one = fixture.run(&["dead-letters", "--limit", "1"]).await;
+    assert_eq!((one.out.lines().count(), one.err.as_str()), (2, "there are older ones: --limit 10 shows more\n"));
+}
+
+#[tokio::test]
+async fn calls_are_cancelled() {
+    let fixture = Fixture::start(&[("hang", "read"), ("quick", "read")]).await;
+    fixture.http.script("/hang", [Reply::status(200).after(Duration::from_hours(1))]);
+    fixture.http.script("/quick", [Reply::json("1")]);
+
+    let hang = fixture.out(&["call", "hang", "--key", "h"]).await.trim().to_owned();
+    fixture.http.arrived(1).await;
+    assert_in_order(
+        &fixture.out(&["show", &hang]).await,
+        &["state         running", "now  waits         for worker host-"],
+    );
+    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "its worker was asked to stop"]);
+
+    // The same key names the same call, so this waits for its end.
+    assert_eq!(fixture.ended("hang", &["--key", "h"]).await, hang);
+    let shown = fixture.out(&["show", &hang]).await;
+    assert_in_order(
+        &shown,
+        &["attempt 1     failed", "cancelled: ", "cancelled     ", "cancel requested while it ran"],
+    );
+    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "is cancelled"]);
+
+    let quick = fixture.ended("quick", &[]).await;
+    let late = fixture.run(&["cancel", &quick]).await;
+    assert_eq!((late.code, late.out), (1, format!("call {quick} had already ended: succeeded\n")));
+    // Newest first: each cancel is one action, whatever the id is of.
+    let unknown = fixture.run(&["cancel", NO_CALL]).await;
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    let told: Vec<Value> = fixture
+        .json(&["actions"])
+        .await
+        .iter()
+        .map(|one| json!([one["verb"], one["result"], one["changed"]]))
+        .collect();
+    let wanted = [
+        json!(["tasks.cancel", "task_not_found", 0]),
+        json!(["calls.cancel", "done", 0]),
+        json!(["calls.cancel", "done", 0]),
+        json!(["calls.cancel", "done", 1]),
+    ];
+    assert_eq!(told, wanted);
+    assert_in_order(
+        &fixture.out(&["actions"]).await,
+        &["0 of 1", "task_not_found", "0 of 1", "done", "0 of 1", "done", " 1 ", "done"],
+    );
+}
+
+#[tokio::test]
+async fn ended_calls_run_again() {
+    let fixture = Fixture::start(&[("book", "read"), ("risky", "unsafe")]).await;
+    fixture.http.script("/book", [Reply::status(404)]);
+    fixture.http.script("/risky", [Reply::hang_up()]);
+
+    let failed = fixture.ended("book", &[r#"{"n": 0}"#]).await;
+    let told = fixture.run(&["call", "risky", "--wait"]).await;
+    let unknown = told.err.trim_end().rsplit(' ').next().unwrap().to_owned();
+    let look = "\nwhether it took effect is unknown, see redial show ";
+    assert_in_order(&told.err, &["call ", &unknown, " ended unknown after 1 attempt: ", look, &unknown]);
+    usage(&fixture, &failed).await;
+    one_by_its_id(&fixture, &failed, &unknown).await;
+    many_by_a_filter(&fixture).await;
+}
+
+async fn usage(fixture: &Fixture, failed: &str) {
+    let wrong: [&[&str]; 3] = [&["redrive"], &["redrive", "--dry-run"], &["redrive", failed, "--tool", "book"]];
+    for arguments in wrong {
+        let done = fixture.run(arguments).await;
+        assert_eq!(done.code, 2, "{arguments:?}: {done:?}");
+        assert!(done.err.contains("allowed: ") && done.err.ends_with("[invalid_value]\n"), "{arguments:?}: {done:?}");
+    }
+    let state = fixture.run(&["redrive", "--state", "succeeded"]).await;
+    assert!(
+        state.code == 2
+            && state.err.contains(
+                "the call succeeded; submit it again if you want it twice; allowed: failed, unknown, cancelled\n"
+            )
+            && !state.err.contains("tip:"),
+        "{state:?}"
+    );
+    let none = fixture.run(&["redrive", "--tool", "nothing"]).await;
+    assert!(none.code == 0 && none.err.starts_with("no failed or cancelled call on record matches"), "{none:?}");
+}
+
+async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
+    let dry = fixture.run(&["redrive", failed, unknown, NO_CALL, "--dry-run"]).await;
+    assert_eq!(dry.code, 1, "{dry:?}");
+    assert_in_order(&dry.out, &["book", "failed", "business_rule", "1", "risky", "unknown", "2 calls would run again"]);
+    assert!(dry.err.contains(NO_CALL) && dry.err.contains("[call_not_found]"), "{dry:?}");
+    assert_eq!(fixture.json(&["history"]).await.len(), 2, "a dry run changes nothing");
+
+    let lines = fixture.json(&["redrive", failed]).await;
+    assert_eq!((&lines[0]["redrive_of"], &lines[0]["status"]), (&json!(failed), &json!("accepted")), "{lines:?}");
+    let new = lines[0]["call"].as_str().unwrap();
+    let again = fixture.out(&["redrive", failed]).await;
+    assert_eq!(again, format!("{failed} → {new} (already redriven)\n0 run again, 1 already redriven, 0 rejected\n"));
+    assert_in_order(&fixture.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
+    assert_in_order(&fixture.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
+    let dry = fixture.run(&["redrive", failed, "--dry-run"]).await;
+    assert_eq!((dry.code, dry.out.as_str()), (0, "no call would run again\n"), "{dry:?}");
+
+    let mixed = fixture.run(&["redrive", NO_CALL, unknown]).await;
+    assert_eq!(mixed.code, 1, "{mixed:?}");
+    assert_in_order(&mixed.out, &[unknown, " → ", "1 run again, 0 already redriven, 1 rejected"]);
+    assert!(mixed.err.contains("[call_not_found]"), "{mixed:?}");
+}
+
+async fn many_by_a_filter(fixture: &Fixture) {
+    const MANY: usize = 1_010;
+    let queue = connect(fixture).await;
+    let mut ends = queue.subscribe("redial.events.*.calls.*").await.unwrap();
+    queue.health().await.unwrap();
+    let mut file = String::new();
+    for n in 0..MANY {
+        writeln!(file, r#"{{"tool":"book","arguments":{{"n":{n}}},"conversation":"many","notify":true}}"#).unwrap();
+    }
+    let path = fixture.file("calls.jsonl", &file);
+    assert_in_order(&fixture.out(&["submit", &path]).await, &["1010 accepted"]);
+    let mut ended = HashSet::new();
+    while ended.len() < MANY {
+        let end = tokio::time::timeout(Duration::from_mins(1), ends.next()).await.unwrap().unwrap();
+        let view: Value = serde_json::from_slice(&end).unwrap();
+        ended.insert(view["call"].as_str().unwrap().to_owned());
+    }
+    // From here on the tool succeeds, so that redriven calls do not match the filter.
+    fixture.http.script("/book", [Reply::json("1")]);
+
+    let filter = ["redrive", "--conversation", "many", "--class", "business_rule"];
+    let dry = fixture.run(&[&filter[..], &["--dry-run"]].concat()).await;
+    assert_in_order(&dry.out, &["book", "failed", "business_rule", "1010", "1010 calls would run again"]);
+    let first = fixture.run(&filter).await;
+    assert_eq!(first.out.lines().count(), MANY + 1, "each call and the sum: {}", first.out);
+    assert_in_order(&first.out, &[" → ", "\n1010 run again, 0 already redriven, 0 rejected\n"]);
+    assert_eq!(first.err, "");
+    let lines = fixture.json(&filter).await;
+    assert!(lines.iter().all(|line| line["status"] == "existing"), "{:?}", lines.first());
+    for listed in first.out.lines().take(MANY) {
+        let (old, new) = listed.split_once(" → ").unwrap();
+        assert!(lines.iter().any(|line| line["redrive_of"] == old && line["call"] == new), "{listed}");
+    }
+    let redriven: Vec<&str> = lines.iter().map(|line| line["redrive_of"].as_str().unwrap()).collect();
+    assert!(redriven.is_sorted(), "in the order of submission");
+    assert_eq!(redriven.into_iter().map(str::to_owned).collect::<HashSet<_>>(), ended);
+
+    let unknown = fixture.run(&["redrive", "--tool", "risky", "--dry-run"]).await;
+    assert_eq!(unknown.out, "no call would run again\n", "a filter matches unknown calls only by their state");
+    let unknown = fixture.run(&["redrive", "--tool", "risky", "--state", "unknown", "--dry-run"]).await;
+    assert_in_order(&unknown.out, &["risky", "unknown", "1 call would run again"]);
+}

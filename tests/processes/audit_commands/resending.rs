@@ -1,0 +1,103 @@
+//! `redial submit` tells what became of the lines of its file, also if answers were lost and it sent them again.
+
+use std::{fmt::Write as _, process::Stdio};
+
+use redial_testkit::{Reply, until};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Child,
+};
+
+use super::fixture::Fixture;
+
+/// So many requests are under way at once, so `redial submit` sends none before it has read so many lines.
+const FIRST: i64 = 8;
+
+#[tokio::test]
+async fn a_file_is_counted_once_however_often_it_was_sent() {
+    let fixture = Fixture::start(&[("book", "read")]).await;
+    fixture.http.script("/book", [Reply::json("1")]);
+    let mut first = String::new();
+    (0..FIRST).for_each(|n| writeln!(first, r#"{{"tool":"book","arguments":{{"n":{n}}}}}"#).unwrap());
+    let rest = r#"{"tool":"book","arguments":{"n":10}}
+{"tool":"book","arguments":{"n":11}}
+{"tool":"book","arguments":{"n":12},"key":"twice"}
+{"tool":"book","arguments":{"n":12},"key":"twice"}
+{"tool":"nobody","arguments":{}}
+{"tool":"nobody","arguments":{},"key":"refused"}
+{"tool":"book","arguments":
+"#;
+    let db = sqlx::PgPool::connect(&fixture.database_url).await.unwrap();
+    let mut submit = fixture.command(&["submit", "-", "--name", "orders", "--batch", "1"]);
+    submit.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut submit = submit.spawn().unwrap();
+    let mut input = submit.stdin.take().unwrap();
+    input.write_all(first.as_bytes()).await.unwrap();
+    until("the first lines are on record", async || (rows(&db).await.0 == FIRST).then_some(())).await;
+    // What is sent now waits for the dispatcher, which answers when nobody listens any more.
+    fixture.dev.pause();
+    input.write_all(rest.as_bytes()).await.unwrap();
+    drop(input);
+    told(&mut submit, "no answer within 10 s").await;
+    fixture.dev.resume();
+    let done = submit.wait_with_output().await.unwrap();
+    let out = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(out, "11 accepted, 1 already on record, 2 refused (on record, never run), 1 rejected\n");
+    assert_eq!((done.status.code(), rows(&db).await), (Some(1), (11, 2)));
+
+    // The same lines again, as one request.
+    let file = fixture.file("orders.jsonl", &(first + rest));
+    let again = fixture.run(&["submit", &file, "--name", "orders"]).await;
+    assert_eq!(again.out, "0 accepted, 12 already on record, 2 refused (on record, never run), 1 rejected\n");
+    assert_eq!((again.code, rows(&db).await), (1, (11, 2)));
+}
+
+#[tokio::test]
+async fn a_changed_file_runs_only_its_new_lines_and_mistakes_are_told_in_order() {
+    let fixture = Fixture::start(&[("book", "read")]).await;
+    fixture.http.script("/book", [Reply::json("1")]);
+    let db = sqlx::PgPool::connect(&fixture.database_url).await.unwrap();
+    let line = |n: u32| format!("{{\"tool\":\"book\",\"arguments\":{{\"n\":{n}}}}}\n");
+    let text = |numbers: &[u32]| numbers.iter().copied().map(line).collect::<String>();
+    let submit =
+        async |text: String| fixture.run(&["submit", &fixture.file("calls.jsonl", &text), "--batch", "2"]).await;
+    assert!(submit(text(&[1, 2, 3, 2])).await.out.starts_with("4 accepted, 0 already on record"));
+    // The first line is deleted, one is inserted, and two change places.
+    let changed = submit(text(&[2, 9, 2, 3])).await;
+    assert!(changed.out.starts_with("1 accepted, 3 already on record"), "{changed:?}");
+    assert_eq!(rows(&db).await, (5, 0));
+
+    let nobody = "{\"tool\":\"nobody\",\"arguments\":{}}\n";
+    let mistakes = submit(format!("{nobody}{{\n{}{nobody}x\n", line(1))).await;
+    let told: Vec<&str> = mistakes.err.lines().filter_map(|line| line.split(':').next()).collect();
+    assert_eq!(told, ["line 1", "line 2", "line 4", "line 5"], "{mistakes:?}");
+
+    let folder = fixture.run(&["submit", "."]).await;
+    assert!(folder.code == 2 && folder.err.contains(".: is a folder; allowed: a file with one JSON"), "{folder:?}");
+    let unknown = fixture.run(&["call", "nobody"]).await;
+    assert!(unknown.err.contains("restart it (or `redial dev`)"), "{unknown:?}");
+    let late = fixture.run(&["task", "Go.", "--agent", "late"]).await;
+    assert!(late.err.contains("If there is one now, restart it (`redial dev`"), "{late:?}");
+}
+
+/// Calls on record that were accepted, and those that were refused.
+async fn rows(db: &sqlx::PgPool) -> (i64, i64) {
+    let count =
+        "SELECT count(*) FILTER (WHERE state <> 'refused'), count(*) FILTER (WHERE state = 'refused') FROM calls";
+    sqlx::query_as(count).fetch_one(db).await.unwrap()
+}
+
+/// Waits until a command says this on standard error.
+async fn told(child: &mut Child, text: &str) {
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut seen = String::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if line.contains(text) {
+            // The rest is read, so that the command can write it.
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return;
+        }
+        seen += &line;
+    }
+    panic!("no {text:?} in {seen}");
+}

@@ -1,0 +1,22 @@
+//! Redial as its users run it: processes of the built program, killed, paused and stopped, and clients in other languages.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
+
+mod audit_commands;
+mod chaos;
+mod console;
+mod database_roles;
+mod openai;
+mod outages;
+mod program;
+#[path = "../shared/python.rs"]
+mod python;
+mod python_client;
+mod python_worker;
+mod small_model;
+
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+async fn scripted_worker() {
+    redial_testkit::run_scripted_worker().await;
+}

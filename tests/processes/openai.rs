@@ -1,0 +1,11 @@
+//! The OpenAI-compatible addresses, driven by OpenAI's own Python client on real servers.
+
+mod chat;
+mod errors;
+mod fixture;
+mod kills;
+mod large;
+mod python;
+mod responses;
+mod retries;
+mod tokens;

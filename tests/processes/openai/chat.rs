@@ -1,0 +1,27 @@
+//! Chat completions.
+
+use serde_json::json;
+
+use super::fixture::{Fixture, book_tool, calls, says};
+
+#[tokio::test]
+async fn completions_run_to_the_end_or_to_functions_of_the_client() {
+    let replies = [
+        calls("I book it.", &[("book", json!({"city": "Rome"}))]),
+        says("Booked."),
+        says("Streamed."),
+        says("Later."),
+        calls("", &[("ask_user", json!({"question": "Where?"}))]),
+        calls("", &[("ask_user", json!({"question": "When?"}))]),
+        says("Done."),
+        says("On."),
+    ];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("chat.py").await;
+    let seen = fixture.seen();
+    let last = seen[3]["messages"].as_array().unwrap();
+    assert!(last.iter().any(|message| message["content"] == "Streamed."), "the conversation goes on: {last:?}");
+    let moved = seen[7]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+    assert!(moved.contains("Assistant: Hi.") && moved.ends_with("Go on."), "{moved}");
+    fixture.close().await;
+}

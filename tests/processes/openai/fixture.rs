@@ -1,0 +1,121 @@
+//! A stack with agents, a scripted model, and gateways.
+
+use std::{path::PathBuf, time::Duration};
+
+use redial_proto::ToolEffect;
+use redial_testkit::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
+use redial_worker::{Tool, ToolError};
+use serde_json::{Value, json};
+
+use super::python;
+
+const MODEL: &str = "/small/chat/completions";
+/// The client of the second one has one second to answer its functions.
+const AGENTS: &str = r#"
+[agents.travel]
+model = "small"
+tools = ["*"]
+system = "You book trips."
+
+[agents.hasty]
+model = "small"
+tools = ["*"]
+function_timeout_ms = 1000
+"#;
+
+pub(crate) struct Fixture {
+    pub(crate) stack: Stack,
+    pub(crate) model: ScriptedHttp,
+    pub(crate) gateways: Vec<TestGateway>,
+    python: PathBuf,
+}
+
+/// A model's answer without calls.
+pub(crate) fn says(text: &str) -> Reply {
+    completion(&json!({"role": "assistant", "content": text}), "stop")
+}
+
+/// A model's answer with calls.
+pub(crate) fn calls(text: &str, calls: &[(&str, Value)]) -> Reply {
+    let one = |(n, (name, arguments)): (usize, &(&str, Value))| json!({"id": format!("call_{n}"), "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
+    let calls: Vec<Value> = calls.iter().enumerate().map(one).collect();
+    completion(&json!({"role": "assistant", "content": text, "tool_calls": calls}), "tool_calls")
+}
+
+fn completion(message: &Value, finish: &str) -> Reply {
+    let choice = json!({"index": 0, "message": message, "finish_reason": finish});
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
+    Reply::json(&json!({"id": "1", "model": "scripted-1", "choices": [choice], "usage": usage}).to_string())
+}
+
+async fn book(trip: Value) -> Result<Value, ToolError> {
+    if trip["city"] == "Atlantis" {
+        return Err(ToolError::business_rule("Atlantis has no airport."));
+    }
+    Ok(json!({"booked": trip["city"]}))
+}
+
+pub(crate) fn book_tool() -> Tool {
+    Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent)
+}
+
+impl Fixture {
+    /// Starts everything; `None` if there is no Python, and that is wanted.
+    pub(crate) async fn open(tools: Vec<Tool>, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
+        let python = python::find()?;
+        let stack = Stack::start_leasing(Duration::from_secs(15)).await;
+        Some(Self::over(stack, python, tools, replies).await)
+    }
+
+    pub(crate) async fn over(
+        mut stack: Stack,
+        python: PathBuf,
+        tools: Vec<Tool>,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Self {
+        let model = ScriptedHttp::start().await;
+        model.script(MODEL, replies);
+        stack.stop_dispatchers().await;
+        let (agents, models) = (unique_path("agents"), unique_path("models"));
+        std::fs::write(&agents, AGENTS).unwrap();
+        let url = model.url("/small");
+        let small = format!(
+            "[models.small]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{url}\"\nstream = false\n\
+             retry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n"
+        );
+        std::fs::write(&models, small).unwrap();
+        stack.agents = Some(agents);
+        stack.dispatch().await;
+        stack.work(tools).await;
+        stack.serve_models(&models).await;
+        let gateways = vec![stack.serve_http().await, stack.serve_http().await];
+        Self { stack, model, gateways, python }
+    }
+
+    /// A script of this folder with the addresses of the gateways.
+    pub(crate) fn command(&self, script: &str) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(&self.python);
+        let urls: Vec<String> = self.gateways.iter().map(|gateway| format!("{}/v1", gateway.url)).collect();
+        command.arg(python::folder().join(script)).env("GATEWAYS", urls.join(" ")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env_remove("OPENAI_API_KEY").kill_on_drop(true);
+        command
+    }
+
+    /// Runs a script, which must succeed; returns what it printed.
+    pub(crate) async fn run(&self, script: &str) -> String {
+        let output = self.command(script).output().await.unwrap();
+        let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{said}\n{failed}\n{:?}", self.seen());
+        said.into_owned()
+    }
+
+    /// What the model was asked.
+    pub(crate) fn seen(&self) -> Vec<Value> {
+        let body = |request: &redial_testkit::Request| serde_json::from_slice(&request.body).unwrap();
+        self.model.requests().iter().map(body).collect()
+    }
+
+    pub(crate) async fn close(self) {
+        self.stack.finish().await;
+    }
+}

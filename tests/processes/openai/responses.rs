@@ -1,0 +1,95 @@
+//! Responses.
+
+use redial_proto::TaskId;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    fixture::{Fixture, book_tool, calls, says},
+    retries::create,
+};
+
+#[tokio::test]
+async fn a_response_streams_is_read_again_and_continues_on_another_gateway() {
+    let book = || calls("I book it.", &[("book", json!({"city": "Rome"}))]);
+    let replies = [book(), says("Booked."), book(), says("Booked again."), says("Hello."), says("In the background.")];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("responses.py").await;
+    let seen = fixture.seen();
+    let last = seen[4]["messages"].as_array().unwrap();
+    assert_eq!(last[0]["content"], "You book trips.\n\nAnswer in one word.", "{last:?}");
+    assert!(last.iter().any(|message| message["content"] == "Booked again."), "the conversation goes on: {last:?}");
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn functions_of_the_client_are_called_and_answered() {
+    let ask = |question: &str| ("ask_user", json!({"question": question}));
+    let replies = [
+        calls("", &[ask("Where?"), ("book", json!({"city": "Rome"})), ask("When?")]),
+        calls("", &[ask("Sure?")]),
+        says("Done."),
+        calls("", &[ask("Where?")]),
+        says("Stateless."),
+    ];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("functions.py").await;
+    let seen = fixture.seen();
+    let results: Vec<_> = seen[1]["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "tool").collect();
+    assert_eq!(results.len(), 3, "{results:?}");
+    assert_eq!(results[0]["content"], "\"Rome\"");
+    assert_eq!(results[2]["content"], r#"{"day":"Monday"}"#);
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_conversation_is_continued_by_its_name() {
+    let replies = ["Hello Ada.", "You are Ada.", "Welcome.", "I do not know."].map(says);
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("conversation.py").await;
+    let holds = |n: usize, text: &str| {
+        fixture.seen()[n]["messages"].as_array().unwrap().iter().any(|message| message["content"] == text)
+    };
+    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{:?}", fixture.seen());
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_failed_and_a_function_that_nobody_answers_are_told() {
+    let replies = [
+        calls("", &[("book", json!({"city": "Atlantis"}))]),
+        says("There is no flight."),
+        calls("", &[("ask_user", json!({"question": "Where?"}))]),
+        says("Nobody answered."),
+    ];
+    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
+    fixture.run("failures.py").await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_response_can_be_cancelled() {
+    let asks = calls("", &[("ask_user", json!({"question": "Where?"}))]);
+    // Last, because the model may be asked for it or not.
+    let slow = says("never").after(std::time::Duration::from_secs(30));
+    let Some(fixture) = Fixture::open(vec![book_tool()], [asks, slow]).await else { return };
+    fixture.run("cancel.py").await;
+    fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_response_whose_task_is_set_aside_waits_until_it_is_cancelled() {
+    let slow = says("never").after(std::time::Duration::from_secs(30));
+    let Some(mut fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    let waits = tokio::spawn(create(&fixture.gateways[0], &json!({})).send());
+    fixture.model.arrived(1).await;
+    let broken = sqlx::query("UPDATE tasks SET progress = '\"broken\"'").execute(fixture.stack.db()).await.unwrap();
+    assert_eq!(broken.rows_affected(), 1);
+    let task: Uuid = sqlx::query_scalar("SELECT id FROM tasks").fetch_one(fixture.stack.db()).await.unwrap();
+    fixture.stack.cancel_task(TaskId(task)).await;
+    let response: Value = waits.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(response["status"], "cancelled", "{response}");
+    // Nobody stops the model's turn, whose task cannot be read.
+    fixture.stack.leaves_calls();
+    fixture.close().await;
+}

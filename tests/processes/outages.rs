@@ -1,0 +1,393 @@
+//! Servers go down and return, or return empty: every accepted call is finished, and no attempt is lost.
+
+use std::{collections::HashSet, path::PathBuf, time::Duration};
+
+use chrono::Utc;
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
+use redial_queue::{Queue, QueueConfig};
+use redial_store::{Purpose, Store, StoreConfig, StoreError};
+use redial_testkit::{
+    FaultProxy, Paused, Process, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool,
+    start_scripted_worker, unique_path,
+};
+use serde_json::json;
+
+const LONG: Duration = Duration::from_mins(1);
+/// Longer than an outage takes here: workers renew in time.
+const LEASE: Duration = Duration::from_secs(30);
+/// Shorter than an outage takes here; long enough for a machine that stops for two seconds now and then.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// A stack whose two servers can be killed, with two dispatchers and two workers.
+async fn stack(lease: Duration) -> Stack {
+    let mut stack = Stack::on(Servers::start_own().await).await;
+    stack.lease = lease;
+    stack.redeliver_after(Duration::from_secs(2)).await;
+    for _ in 0..2 {
+        stack.dispatch().await;
+        let tools = ToolEffect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &stack.ledger));
+        stack.work(tools.into()).await;
+    }
+    stack
+}
+
+/// Calls of all four effects that take some time.
+fn calls(first: u64, count: u64) -> Vec<Submission> {
+    let call = |n: u64| {
+        let effect = ToolEffect::ALL[usize::try_from(n % 4).unwrap()];
+        let orders = json!({"n": n, "before_ms": n % 7 * 10, "after_ms": n % 5 * 10});
+        Submission { key: Some(format!("outage-{n}")), ..Submission::new(effect.as_str(), arguments(orders)) }
+    };
+    (first..first + count).map(call).collect()
+}
+
+/// Submits until every call is accepted; the keys make repeating safe.
+async fn submit_all(stack: &Stack, calls: &[Submission]) -> Vec<CallId> {
+    redial_testkit::until_within(LONG, "every call is accepted", async || {
+        let results = stack.try_submit_all(calls).await.ok()?;
+        results.iter().map(|result| result.call).collect()
+    })
+    .await
+}
+
+/// Every call succeeded in its first attempt, and had its effect once.
+async fn each_ran_once(stack: Stack, calls: usize) {
+    stack.drained(LONG).await;
+    let ledger = stack.ledger.clone();
+    let evidence = stack.finish().await;
+    let retried: Vec<_> = evidence.calls.values().filter(|call| call.attempt != 1).collect();
+    assert!(retried.is_empty(), "an attempt was lost: {retried:?}");
+    assert_eq!(evidence.count(CallState::Succeeded), calls);
+    let effects = ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Effect);
+    let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();
+    assert_eq!((effects.len(), effects.iter().collect::<HashSet<_>>().len()), (calls, calls));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_killed_under_load_loses_nothing_and_costs_no_attempt() {
+    let mut stack = stack(LEASE).await;
+    submit_all(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
+    stack.servers.kill_postgres().await;
+    // Tools continue meanwhile, and their results wait.
+    stack.servers.start_postgres().await;
+    submit_all(&stack, &calls(200, 200)).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
+    stack.servers.kill_postgres().await;
+    stack.servers.start_postgres().await;
+    each_ran_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nats_killed_under_load_loses_nothing_and_costs_no_attempt() {
+    let mut stack = stack(LEASE).await;
+    submit_all(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
+    stack.servers.kill_nats().await;
+    stack.servers.start_nats().await;
+    submit_all(&stack, &calls(200, 200)).await;
+    stack.ledger.reaches(ToolEvent::Effect, 320).await;
+    stack.servers.stop_nats().await;
+    stack.servers.start_nats().await;
+    each_ran_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nats_store_wiped_under_load_loses_nothing() {
+    let mut stack = stack(LEASE).await;
+    submit_all(&stack, &calls(0, 300)).await;
+    stack.ledger.reaches(ToolEvent::Effect, 60).await;
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    submit_all(&stack, &calls(300, 100)).await;
+    each_ran_once(stack, 400).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
+    stack.stop_workers().await;
+    let waiting: Vec<Submission> = (0..50).map(|n| Submission::new("read", arguments(json!({"n": n})))).collect();
+    stack.call_all(&waiting).await;
+    stack.stop_dispatchers().await;
+    stack.servers.kill_nats().await;
+    stack.servers.wipe_nats();
+    stack.servers.start_nats().await;
+    stack.dispatch().await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
+    each_ran_once(stack, 50).await;
+}
+
+/// The time of a retry is a column: the call is retried when it is due and not before, whatever restarts meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_keeps_its_time_over_a_restart_of_everything() {
+    const PAUSE_MS: i64 = 3_000;
+    let mut stack = Stack::start_own().await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
+    let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": PAUSE_MS});
+    let call = stack.call("read", orders).await;
+    let due = redial_testkit::until("its first attempt has failed", async || {
+        stack.get(call).await.attempts_made.first().and_then(|first| first.retry_at)
+    })
+    .await;
+    stack.stop_workers().await;
+    stack.stop_dispatchers().await;
+    stack.servers.kill_nats().await;
+    stack.servers.kill_postgres().await;
+    stack.servers.start_postgres().await;
+    stack.servers.start_nats().await;
+    stack.dispatch().await;
+    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
+    let other = stack.call("read", json!({"n": 1})).await;
+    stack.output(other).await;
+    let back = Utc::now();
+    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
+    let evidence = stack.finish().await;
+    let attempts = &evidence.calls[&call].attempts;
+    let pause = (due - attempts[0].started_at).num_milliseconds();
+    assert!(attempts[1].started_at >= due && pause >= PAUSE_MS, "due after {pause} ms");
+    // A job that was published just before the crash may be lost, which is noticed after 10 s.
+    let late = (attempts[1].started_at - due.max(back)).num_milliseconds();
+    assert!(late < 30_000, "started {late} ms after its time");
+}
+
+/// Both servers go down while tools run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_during_an_outage_of_both_servers_finishes() {
+    let mut stack = stack(LEASE).await;
+    let gate = unique_path("gate");
+    let retry = RetryOverride { max_attempts: Some(1), ..RetryOverride::default() };
+    let held: Vec<Submission> = (0..20)
+        .map(|n| {
+            let effect = ToolEffect::ALL[n % 4].as_str();
+            let orders = arguments(json!({"n": n, "hold": gate}));
+            Submission { retry: Some(retry), ..Submission::new(effect, orders) }
+        })
+        .collect();
+    stack.call_all(&held).await;
+    stack.ledger.reaches(ToolEvent::Started, 20).await;
+    stack.servers.kill_nats().await;
+    stack.servers.kill_postgres().await;
+    // The tools end while their results cannot be reported.
+    std::fs::write(&gate, "").unwrap();
+    stack.ledger.reaches(ToolEvent::Effect, 20).await;
+    stack.servers.start_postgres().await;
+    stack.servers.start_nats().await;
+    each_ran_once(stack, 20).await;
+}
+
+/// Calls that [`hold`] starts.
+const HELD: usize = 12;
+
+/// Starts calls whose tools may run twice, and which run until this file is written, for two minutes at most.
+async fn hold(stack: &Stack) -> PathBuf {
+    let gate = unique_path("gate");
+    let held: Vec<Submission> = (0..HELD)
+        .map(|n| {
+            let effect = [ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed][n % 3].as_str();
+            let orders = arguments(json!({"n": n, "hold": gate}));
+            Submission { timeout_ms: Some(120_000), ..Submission::new(effect, orders) }
+        })
+        .collect();
+    stack.call_all(&held).await;
+    stack.ledger.reaches(ToolEvent::Started, HELD).await;
+    gate
+}
+
+/// Workers must stop their tools when the lease ends, because they cannot know that no other worker was granted the calls.
+/// They release the calls when the servers are back, and the attempts do not count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_outage_longer_than_the_leases_costs_no_attempt() {
+    let mut stack = stack(SHORT).await;
+    let gate = hold(&stack).await;
+    stack.servers.kill_nats().await;
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
+    stack.servers.start_nats().await;
+    stack.ledger.reaches(ToolEvent::Started, 2 * HELD).await;
+    stack.servers.kill_postgres().await;
+    stack.ledger.reaches(ToolEvent::Stopped, 2 * HELD).await;
+    stack.servers.start_postgres().await;
+    std::fs::write(&gate, "").unwrap();
+    each_ran_once(stack, HELD).await;
+}
+
+/// Postgres is paused with all its connections open: no statement fails. When it continues, the first dispatcher that
+/// sweeps must know that no lease could be renewed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_database_costs_no_attempt() {
+    is_paused(Servers::postgres_pid).await;
+}
+
+/// NATS is paused: dispatchers reach the database, and no worker reaches them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_queue_costs_no_attempt() {
+    is_paused(Servers::nats_pid).await;
+}
+
+async fn is_paused(server: impl Fn(&Servers) -> u32) {
+    let stack = stack(SHORT).await;
+    let gate = hold(&stack).await;
+    // Dispatchers that have just started expire no lease for this time.
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * SHORT).await;
+    let paused = Paused::new(server(&stack.servers));
+    stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
+    // Workers stop a little before the lease ends; the leases must also have ended in the tables.
+    tokio::time::sleep(SHORT / 2).await;
+    drop(paused);
+    std::fs::write(&gate, "").unwrap();
+    each_ran_once(stack, HELD).await;
+}
+
+/// A suspended machine: all processes stop at once, for longer than the leases.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_machine_costs_no_attempt() {
+    // What is not meant to stop here may also stand still for seconds.
+    const MEDIUM: Duration = Duration::from_secs(10);
+    let stack = Stack::on(Servers::start_own().await).await;
+    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["dispatcher", "--lease", "10s", "--nats-url", stack.servers.nats_url()]);
+        command.args(["--database-url", stack.servers.database_url()]);
+    });
+    dispatcher.line("Dispatcher started").await;
+    let worker = start_scripted_worker(stack.servers.nats_url(), &stack.ledger, LONG);
+    stack.offered(&ToolEffect::ALL.map(ToolEffect::as_str)).await;
+    let gate = hold(&stack).await;
+    // A dispatcher that has just started expires no lease for this time.
+    tokio::time::sleep(redial_queue::LONGEST_RECONNECT + 2 * MEDIUM).await;
+    let processes = [stack.servers.postgres_pid(), stack.servers.nats_pid(), worker.pid(), dispatcher.pid()];
+    let paused = processes.map(Paused::new);
+    // For less than the 15 s after which Postgres ends a transaction that does nothing.
+    tokio::time::sleep(MEDIUM + SHORT / 2).await;
+    drop(paused);
+    // The worker may stop its tools, because their leases have ended; it then releases the calls.
+    tokio::time::sleep(SHORT / 2).await;
+    redial_testkit::until("every call runs under a lease", async || {
+        let leased = "SELECT count(*) FROM calls WHERE state = 'running' AND lease_until > clock_timestamp()";
+        let leased: i64 = sqlx::query_scalar(leased).fetch_one(stack.db()).await.ok()?;
+        (usize::try_from(leased).ok()? == HELD).then_some(())
+    })
+    .await;
+    std::fs::write(&gate, "").unwrap();
+    each_ran_once(stack, HELD).await;
+}
+
+/// A store of its own, behind a network that can fail.
+async fn far_store(connections: u32) -> (Servers, FaultProxy, Store) {
+    let servers = Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let (proxy, url) = FaultProxy::before(servers.database_url()).await;
+    let store = Store::connect(&StoreConfig { url, connections, purpose: Purpose::Dispatch }).await.unwrap();
+    (servers, proxy, store)
+}
+
+/// A connection whose network went silent must leave the pool, because it is never closed by the other side.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_network_costs_no_connection() {
+    const CONNECTIONS: u32 = 4;
+    let (servers, proxy, store) = far_store(CONNECTIONS).await;
+    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake(Duration::from_secs(1))));
+    assert!(looks().await.iter().all(Result::is_ok));
+    // These connections stay silent; new ones work.
+    proxy.lose(Side::Server);
+    looks().await;
+    // Uses all of them at once, each for a statement that waits.
+    let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
+    let mut lock = other.begin().await.unwrap();
+    sqlx::query("LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let all_wait = async {
+        redial_testkit::until_within(LONG, "every connection is in use", async || {
+            let waiting =
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&other).await.ok()?;
+            (waiting == i64::from(CONNECTIONS)).then_some(())
+        })
+        .await;
+        lock.rollback().await.unwrap();
+    };
+    let (looked, ()) = tokio::join!(looks(), all_wait);
+    assert!(looked.iter().all(Result::is_ok), "{looked:?}");
+}
+
+/// After a restart of Postgres all callers need new connections. Opened all at once, on a busy machine none was ready
+/// within its time, and the next round began from nothing: the dispatchers never came back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_connections_are_opened_at_once() {
+    let (_servers, proxy, store) = far_store(16).await;
+    // No other is ever ready.
+    let before = proxy.open();
+    proxy.black_hole(true);
+    let mut statements: FuturesUnordered<_> = (0..16).map(|_| store.now()).collect();
+    let mut most = 0;
+    let first = loop {
+        tokio::select! {
+            biased;
+            first = statements.next() => break first.unwrap(),
+            () = tokio::time::sleep(Duration::from_millis(1)) => most = most.max(proxy.open()),
+        }
+    };
+    assert!(first.as_ref().is_err_and(StoreError::is_transient), "{first:?}");
+    assert!((before + 1..=before + 4).contains(&most), "{most} are open, {before} were before");
+    drop(statements);
+    proxy.black_hole(false);
+    redial_testkit::until("all of them are answered", async || {
+        join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok).then_some(())
+    })
+    .await;
+}
+
+/// Given up with its caller, no connection would ever be ready where opening one takes longer than a caller waits.
+#[tokio::test]
+async fn a_connection_whose_caller_is_gone_is_for_the_next_one() {
+    let (servers, proxy, store) = far_store(1).await;
+    let other = sqlx::PgPool::connect(servers.database_url()).await.unwrap();
+    let idle = async || {
+        let idle = "SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND application_name = 'redial' AND state = 'idle'";
+        (sqlx::query_scalar::<_, i64>(idle).fetch_one(&other).await.unwrap() == 1).then_some(())
+    };
+    redial_testkit::until_within(LONG, "one was ready after its caller had gone", async || {
+        proxy.cut();
+        proxy.black_hole(true);
+        // The first one may learn that the connection was cut.
+        while !matches!(store.now().await, Err(StoreError::Sql(sqlx::Error::PoolTimedOut))) {}
+        proxy.black_hole(false);
+        // It has 2 s more, which a machine in full use may miss.
+        tokio::time::timeout(SHORT, redial_testkit::until("", idle)).await.ok()
+    })
+    .await;
+    assert!(store.now().await.is_ok());
+}
+
+/// A client that stood still finds what was delivered meanwhile after the end of its request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_delivered_while_a_client_hears_nothing_is_not_lost() {
+    let servers = Servers::start().await;
+    let (proxy, url) = FaultProxy::before(servers.nats_url()).await;
+    let queue = |url: &str| QueueConfig { url: url.to_owned(), ..QueueConfig::default() };
+    let (near, far) = (queue(servers.nats_url()), queue(&url));
+    let (near, far) = (Queue::connect(&near).await.unwrap(), Queue::connect(&far).await.unwrap());
+    redial_testkit::until("the streams are there", async || near.ensure_streams().await.ok()).await;
+    let mut results = far.results();
+    let mut nats = RawNats::connect(servers.nats_url()).await;
+    let mut consumer_has = async |field: &str| {
+        redial_testkit::until(field, async || {
+            let info = nats.jetstream("CONSUMER.INFO.RESULTS.dispatchers", &json!({})).await;
+            (info[field] == 1).then_some(())
+        })
+        .await;
+    };
+    let receiving = tokio::spawn(async move { results.next(10).await });
+    consumer_has("num_waiting").await;
+    proxy.deafen(Side::Client, true);
+    near.put("redial.results.tools", &1).await.unwrap();
+    consumer_has("num_ack_pending").await;
+    // The request is overdue after 3 s.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    proxy.deafen(Side::Client, false);
+    let received = receiving.await.unwrap();
+    assert_eq!((&received[0].payload[..], received[0].delivered), (&b"1"[..], 1));
+}

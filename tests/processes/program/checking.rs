@@ -1,0 +1,64 @@
+//! `redial check` without a server: its exit codes and its output.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::redial;
+
+#[tokio::test]
+async fn arguments_are_checked_offline() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = r#"{"properties": {"days": {"type": "integer"}}, "required": ["days"]}"#;
+    fs::write(folder.path().join("schema.json"), schema).unwrap();
+    let check = async |arguments: &str, more: &[&str]| {
+        redial(folder.path(), &[], &[&["check", arguments, "--schema", "schema.json"], more].concat()).await
+    };
+    let runs = check("{'Days': '2'}", &["--json"]).await;
+    assert_eq!((runs.code, runs.err.as_str()), (0, ""));
+    let line: Value = serde_json::from_str(&runs.out).unwrap();
+    assert_eq!((line["outcome"].as_str(), line["arguments"].to_string()), (Some("run"), r#"{"days":2}"#.to_owned()));
+    assert_eq!(line["repairs"].as_array().unwrap().len(), 4);
+
+    let feedback = check("{'Days': '2'}", &["--no-repairs"]).await;
+    assert!(feedback.code == 1 && feedback.out.starts_with("1: feedback [malformed_arguments]"), "{}", feedback.out);
+    let feedback = check(r#"{"days": "two"}"#, &[]).await;
+    assert_eq!((feedback.code, feedback.err.as_str()), (1, ""));
+    let told = "1: feedback [invalid_arguments]\n   /days: \"two\" was sent; allowed: integer\n   a valid call: {\"days\":1}\n";
+    assert_eq!(feedback.out, told);
+    let feedback = check(r#"{"days": 2"#, &["--json"]).await;
+    let line: Value = serde_json::from_str(&feedback.out).unwrap();
+    assert_eq!((line["sent"].as_str(), line["advice"].as_str()), (Some(r#"{"days": 2<<<HERE>>>"#), Some("cut_off")));
+
+    let nothing = check("-", &[]).await;
+    assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));
+}
+
+#[tokio::test]
+async fn repairs_stay_off_for_a_tool_that_switches_them_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let tool =
+        |name: &str, more: &str| format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n");
+    fs::write(folder.path().join("tools.toml"), tool("lenient", "") + tool("strict", "repairs = false").as_str())
+        .unwrap();
+    for (tool, code) in [("lenient", 0), ("strict", 1)] {
+        let run = redial(folder.path(), &[], &["check", "{'days': 2}", "--tool", tool]).await;
+        assert_eq!(run.code, code, "{tool}: {} {}", run.out, run.err);
+    }
+}
+
+#[tokio::test]
+async fn a_usage_error_of_check_names_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["check", "{}"], "--tool <NAME>"),
+        (&["check", "{}", "--schema", "s.json", "--tool", "a"], "cannot be used with"),
+        (&["check", "{}", "--schema", "none.json"], "none.json: the file cannot be read"),
+        (&["check", "{}", "--tool", "a"], "tools.toml: the file cannot be read"),
+    ];
+    for (arguments, wanted) in cases {
+        let run = redial(folder.path(), &[], arguments).await;
+        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
+        assert!(run.out.is_empty(), "{}", run.out);
+    }
+}

@@ -1,0 +1,137 @@
+//! Exit codes: 0 for success, 1 for a failure, 2 for a usage error.
+
+use redial_proto::ToolEffect;
+use redial_testkit::{Stack, scripted_tool};
+use redial_tools::Tool;
+use serde_json::Value;
+
+use super::{Run, redial};
+
+#[tokio::test]
+async fn a_usage_error_names_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = "01936b1c-0000-7000-8000-000000000001";
+    let cases: [(&[&str], &str); 18] = [
+        (&["nonsense"], "unrecognized subcommand 'nonsense'"),
+        (&["call"], "<TOOL>"),
+        (&["call", "echo", "--wiat"], "'--wait'"),
+        (&["call", "echo", "{}", "--timeout", "5"], "invalid value '5' for '--timeout"),
+        (
+            &["history", "--state", "asleep"],
+            "possible values: ready, running, retry_wait, client_wait, succeeded, failed",
+        ),
+        (&["history", "--class", "bad"], "possible values: malformed_arguments, unknown_tool"),
+        (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
+        (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id\nallowed: an id such as 01a20236-"),
+        (&["submit", "file", "--batch", "1001"], "'1001' for '--batch <BATCH>': allowed: a number, 1 to 1000\n"),
+        (&["history", "--limit", "many"], "'many' for '--limit <N>': allowed: a number, 1 or more\n"),
+        (&["tasks", "--limit", "0"], "allowed: a number, 1 or more\n"),
+        (&["dead-letters", "--limit", "4294967296"], "allowed: a number, 1 or more\n"),
+        (&["call", "echo", "--max-attempts", "1e3"], "allowed: a number, 1 to 1000\n"),
+        (&["call", "echo", "--timeout", "25h"], "'--timeout <DURATION>': \"25h\" is too long; allowed: 1ms to 24h"),
+        (&["redrive", "--state", "ready"], "cancel it first; allowed: failed, unknown, cancelled\n"),
+        (&["redrive", "--state", "fialed"], "no such state; allowed: failed, unknown, cancelled\n"),
+        (&["stats", "--since", "9000-01-01"], "this is in the future; allowed: 30m, 2h, 3days"),
+        (&["cancel", call, call], "unexpected argument"),
+    ];
+    for (arguments, wanted) in cases {
+        let run = redial(folder.path(), &[], arguments).await;
+        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
+        assert!(run.out.is_empty(), "{}", run.out);
+        let as_json = redial(folder.path(), &[], &[arguments, &["--json"]].concat()).await;
+        let error: Value = serde_json::from_str(&as_json.err).unwrap();
+        assert_eq!((as_json.code, error["error"]["code"].as_str()), (2, Some("invalid_value")), "{}", as_json.err);
+    }
+    let words = redial(folder.path(), &[], &["call", "--json"]).await.err;
+    assert!(words.contains(r#""message":"the following required arguments were not provided: <TOOL>"}"#), "{words}");
+    let nothing = redial(folder.path(), &[], &[]).await;
+    assert!(nothing.code == 2 && nothing.err.contains("Usage: redial"), "{}", nothing.err);
+}
+
+#[tokio::test]
+async fn arguments_that_are_not_json_are_refused_without_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redial(folder.path(), &[], &["call", "echo", "{\"a\": }", "--nats-url", "nats://127.0.0.1:1"]).await;
+    assert_eq!(run.code, 2);
+    assert_eq!(
+        run.err,
+        "error: the arguments are not JSON: column 7: found \"}\"; expected a value [invalid_message]\n"
+    );
+}
+
+#[tokio::test]
+async fn the_exit_code_of_a_call_depends_on_its_end() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo(), scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let call = async |tool: &str, arguments: &str, more: &[&str]| -> Run {
+        let line = [&["call", tool, arguments, "--nats-url", stack.servers.nats_url()], more].concat();
+        redial(folder.path(), &[], &line).await
+    };
+    let done = call("echo", r#"{"a" : 1}"#, &["--wait"]).await;
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
+    let failed = call("tool", r#"{"fail":"auth"}"#, &["--wait"]).await;
+    assert_eq!((failed.code, failed.out.as_str()), (1, ""));
+    assert!(failed.err.contains("ended failed after 1 attempt: told to fail with auth [auth]"), "{}", failed.err);
+    let unknown = call("ehco", "{}", &["--wait"]).await;
+    assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
+    assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);
+    let unknown = call("ehco", "{}", &["--json"]).await;
+    let result: Value = serde_json::from_str(&unknown.out).unwrap();
+    assert_eq!((unknown.code, result["status"].as_str()), (1, Some("refused")));
+    // The code is the same with --json.
+    for (arguments, wanted) in [(["task", "Hello.", "--agent", "nobody"], 2), (["task", "Hello.", "--agent", ""], 2)] {
+        for more in [[].as_slice(), &["--json"]] {
+            let line = [arguments.as_slice(), more, &["--nats-url", stack.servers.nats_url()]].concat();
+            let run = redial(folder.path(), &[], &line).await;
+            assert_eq!(run.code, wanted, "{line:?}: {} {}", run.out, run.err);
+        }
+    }
+    let list = call("echo", "[]", &[]).await;
+    assert!(list.code == 1 && list.err.contains("[invalid_arguments]"), "{} {}", list.code, list.err);
+    let first = call("echo", r#"{"n":1}"#, &["--key", "k"]).await;
+    let again = call("echo", r#"{ "n": 1 }"#, &["--key", "k"]).await;
+    assert_eq!((first.code, again.code, &first.out), (0, 0, &again.out), "the same key is the same call");
+    let conflict = call("echo", r#"{"n":2}"#, &["--key", "k"]).await;
+    assert!(conflict.code == 1 && conflict.err.contains("[idempotency_conflict]"), "{}", conflict.err);
+    stack.drained(std::time::Duration::from_secs(10)).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn unreachable_servers_are_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = ["--nats-url", "nats://127.0.0.1:1", "--database-url", "postgres://redial@127.0.0.1:1/redial"];
+    let run = redial(folder.path(), &[], &[&["health"], nowhere.as_slice()].concat()).await;
+    assert_eq!(run.code, 1);
+    assert!(run.out.contains("nats: ") && run.out.contains("postgres: ") && !run.out.contains(": ok"), "{}", run.out);
+    assert!(run.out.contains("Connection refused") && run.out.contains("dispatcher: "), "the cause: {}", run.out);
+    let call = redial(folder.path(), &[], &[&["call", "echo"], &nowhere[..2]].concat()).await;
+    assert!(call.code == 1 && call.err.contains("Connection refused"), "{}", call.err);
+    assert!(call.err.contains("is it running?") && !call.err.contains("error: error"), "{}", call.err);
+}
+
+#[tokio::test]
+async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
+    let servers = redial_testkit::Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
+    let call = "01936b1c-0000-7000-8000-000000000001";
+    for arguments in [
+        ["call", "echo", "--wait"].as_slice(),
+        &["task", "hello", "--agent", "a", "--wait"],
+        &["cancel", call],
+        &["tools", "forget", "echo"],
+    ] {
+        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        assert_eq!((run.code, run.out.as_str()), (1, ""), "{arguments:?}: {}", run.err);
+        assert!(run.err.contains("no dispatcher is running") && run.err.contains("`redial dev`"), "{}", run.err);
+        assert!(!run.err.contains("redial.api") && run.err.lines().count() == 1, "{arguments:?}: {}", run.err);
+    }
+    for arguments in [["workers"].as_slice(), &["tools"]] {
+        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        assert!(run.code == 0 && run.err.contains("no dispatcher is running"), "{arguments:?}: {}", run.err);
+    }
+}

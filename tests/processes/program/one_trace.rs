@@ -1,0 +1,191 @@
+//! One call is one trace, over processes and attempts.
+
+#[expect(dead_code, reason = "the telemetry crate's own tests use more of it")]
+#[path = "../../../crates/telemetry/tests/support/collector.rs"]
+mod collector;
+
+use collector::{Answer, Collector, attribute};
+use opentelemetry_proto::tonic::{
+    metrics::v1::{metric::Data, number_data_point::Value},
+    resource::v1::Resource,
+    trace::v1::Span,
+};
+use redial_proto::{AgentRef, AgentSpec, TaskSubmission};
+use redial_testkit::{Process, Reply, ScriptedHttp, Servers, Stack};
+use serde_json::json;
+
+const MANIFEST: &str = r#"
+[[tool]]
+name = "stock"
+effect = "read"
+retry = { initial = "1ms", cap = "1ms" }
+[tool.http]
+method = "GET"
+url = "URL"
+"#;
+
+fn role(name: &str, collector: &Collector, arguments: &[&str]) -> Process {
+    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.arg(name).args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
+    })
+}
+
+fn service(resource: &Resource) -> String {
+    attribute(&resource.attributes, "service.name").unwrap()
+}
+
+#[tokio::test]
+async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
+    let (collector, server) = (Collector::start(Answer::Ok).await, ScriptedHttp::start().await);
+    server.script("/stock", [Reply::status(503), Reply::json("3")]);
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("tools.toml");
+    std::fs::write(&manifest, MANIFEST.replace("URL", &server.url("/stock"))).unwrap();
+    let stack = Stack::on(Servers::start().await).await;
+    let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
+    let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
+    dispatcher.line("Dispatcher started").await;
+    let worker = role("worker", &collector, &["--nats-url", nats, "--tools", manifest.to_str().unwrap()]);
+    stack.offered(&["stock"]).await;
+    let call = stack.call("stock", json!({})).await;
+    assert_eq!(stack.output(call).await, "3");
+    // The rest is exported at the end.
+    for process in [&worker, &dispatcher] {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+    }
+    let posts = collector.posts();
+    let spans: Vec<(Resource, Span)> =
+        posts.iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans).collect();
+    let names = |of: &str| -> Vec<String> {
+        let mut spans: Vec<&Span> =
+            spans.iter().filter(|(from, _)| service(from) == of).map(|(_, span)| span).collect();
+        spans.sort_by_key(|span| span.start_time_unix_nano);
+        spans.into_iter().map(|span| span.name.clone()).collect()
+    };
+    assert_eq!(names("redial-dispatcher"), ["submit", "ingest stock", "ingest stock"]);
+    assert_eq!(names("redial-worker"), ["execute_tool stock", "execute_tool stock"]);
+    let submit = &spans.iter().find(|(_, span)| span.name == "submit").unwrap().1;
+    for (_, span) in &spans {
+        assert_eq!(span.trace_id, submit.trace_id, "{} is in another trace", span.name);
+        assert!(span.name == "submit" || span.parent_span_id == submit.span_id, "{} hangs elsewhere", span.name);
+    }
+    let attempts = spans.iter().filter(|(_, span)| span.name == "execute_tool stock");
+    let mut attempts: Vec<_> = attempts
+        .map(|(_, span)| {
+            let of = |key| attribute(&span.attributes, key);
+            (of("redial.attempt"), of("gen_ai.tool.call.id"), of("error.type"))
+        })
+        .collect();
+    attempts.sort();
+    let id = Some(call.to_string());
+    let one = |number: &str, error: Option<&str>| (Some(number.to_owned()), id.clone(), error.map(str::to_owned));
+    assert_eq!(attempts, [one("1", Some("unavailable")), one("2", None)]);
+    for request in server.requests() {
+        let parent = request.header("traceparent").expect("the tool's service gets the trace's header").to_owned();
+        assert!(parent.contains(&hex(&submit.trace_id)), "{parent}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_model_turn_is_a_chat_in_the_trace() {
+    let collector = Collector::start(Answer::Ok).await;
+    let folder = tempfile::tempdir().unwrap();
+    let rules = "[[rule]]\ntext = \"hello\"\nusage = { input_tokens = 7, output_tokens = 3 }\n";
+    std::fs::write(folder.path().join("rules.toml"), rules).unwrap();
+    let models = folder.path().join("models.toml");
+    std::fs::write(&models, "[models.parrot]\nprovider = \"script\"\nscript = \"rules.toml\"\n").unwrap();
+    let stack = Stack::on(Servers::start().await).await;
+    let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
+    let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
+    dispatcher.line("Dispatcher started").await;
+    let worker = role("worker", &collector, &["--nats-url", nats, "--models", models.to_str().unwrap()]);
+    stack.offered(&["model-parrot"]).await;
+    let submission = TaskSubmission {
+        conversation: Some("c1".to_owned()),
+        ..TaskSubmission::new("canary-question", AgentRef::Inline(Box::new(AgentSpec::new("parrot"))))
+    };
+    let task = stack.task(&submission).await;
+    assert_eq!(stack.task_ended(task).await.task.answer.as_deref(), Some("hello"));
+    for process in [&worker, &dispatcher] {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+    }
+    let posts = collector.posts();
+    let spans = posts.iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans);
+    let spans: Vec<Span> = spans.filter(|(from, _)| service(from) == "redial-worker").map(|(_, span)| span).collect();
+    let [chat] = &spans[..] else { panic!("{spans:?}") };
+    assert_eq!(chat.name, "chat parrot");
+    let of = |key| attribute(&chat.attributes, key);
+    for (key, value) in [
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.request.model", "parrot"),
+        ("gen_ai.response.finish_reasons", "[\"stop\"]"),
+        ("gen_ai.usage.input_tokens", "7"),
+        ("gen_ai.usage.output_tokens", "3"),
+        ("gen_ai.conversation.id", "c1"),
+        ("redial.attempt", "1"),
+    ] {
+        assert_eq!(of(key).as_deref(), Some(value), "{key}");
+    }
+    assert!(!format!("{spans:?}").contains("canary-question"), "messages are in no span");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
+    let collector = Collector::start(Answer::Ok).await;
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("tools.toml");
+    std::fs::write(&manifest, MANIFEST.replace("URL", "http://127.0.0.1:9/stock")).unwrap();
+    let stack = Stack::on(Servers::start().await).await;
+    let (nats, database) = (stack.servers.nats_url().to_owned(), stack.servers.database_url().to_owned());
+    let worker = || role("worker", &collector, &["--nats-url", &nats, "--tools", manifest.to_str().unwrap()]);
+    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["dispatcher", "--nats-url", &nats, "--database-url", &database]);
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_METRIC_EXPORT_INTERVAL", "200");
+    });
+    dispatcher.line("Dispatcher started").await;
+    let first = worker();
+    stack.offered(&["stock"]).await;
+    first.terminate();
+    assert!(first.ended().await.success(), "{}", first.output());
+    let mut calls = Vec::new();
+    for n in 0..3 {
+        calls.push(stack.call("stock", json!({ "n": n })).await);
+    }
+    redial_testkit::until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
+    for call in calls {
+        stack.cancel(call).await;
+    }
+    redial_testkit::until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
+    // It discards the jobs of the cancelled calls.
+    let _last = worker();
+    stack.finish().await;
+}
+
+/// The last exported number of calls that wait in the pool of the tool.
+fn waiting(collector: &Collector) -> Option<i64> {
+    let posts = collector.posts();
+    let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(collector::Post::metrics);
+    let points =
+        metrics.filter(|metric| metric.name == "redial.queue.waiting").filter_map(|metric| match metric.data {
+            Some(Data::Gauge(gauge)) => Some(gauge.data_points),
+            _ => None,
+        });
+    let mut of_pool =
+        points.flatten().filter(|it| attribute(&it.attributes, "redial.pool").as_deref() == Some("default"));
+    of_pool.next_back().and_then(|point| match point.value {
+        Some(Value::AsInt(value)) => Some(value),
+        _ => None,
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}

@@ -1,0 +1,244 @@
+//! An invalid setting stops the program with its name, its value, its source and what is allowed.
+
+use std::fs;
+
+use redial_testkit::{Process, Servers, Stack, unique_path};
+use serde_json::Value;
+
+use super::redial;
+
+/// Nothing listens there: invalid settings must be found before any connection.
+const NATS: &str = "nats://me:secret-canary@127.0.0.1:1";
+const DATABASE: &str = "postgres://me:secret-canary@127.0.0.1:1/redial";
+
+/// An invalid value, tried as a flag, as a variable and in the file.
+struct Invalid {
+    role: &'static str,
+    name: &'static str,
+    value: &'static str,
+    allowed: &'static str,
+}
+
+const INVALID: [Invalid; 11] = [
+    Invalid { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
+    Invalid { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
+    Invalid { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
+    Invalid { role: "dispatcher", name: "database_connections", value: "3", allowed: "4 to 1000" },
+    Invalid { role: "worker", name: "slots", value: "0", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "slots", value: "-1", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "command_slots", value: "0", allowed: "1 to 100000" },
+    Invalid { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
+    Invalid { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
+    Invalid { role: "worker", name: "log", value: "loud", allowed: redial_telemetry::ALLOWED_FILTERS },
+    Invalid { role: "dispatcher", name: "log", value: "info,redial=loud", allowed: redial_telemetry::ALLOWED_FILTERS },
+];
+
+#[tokio::test]
+async fn an_invalid_value_is_named_with_its_source_and_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
+    for Invalid { role, name, value, allowed } in INVALID {
+        let flag = format!("--{}={value}", name.replace('_', "-"));
+        let variable = format!("REDIAL_{}", name.to_uppercase());
+        let mut environment = servers.to_vec();
+        let by_flag = redial(folder.path(), &environment, &[role, &flag]).await;
+        environment.push((&variable, value));
+        let by_variable = redial(folder.path(), &environment, &[role]).await;
+        fs::write(folder.path().join("redial.toml"), format!("{name} = {value:?}\n")).unwrap();
+        let by_file = redial(folder.path(), &servers, &[role]).await;
+        fs::remove_file(folder.path().join("redial.toml")).unwrap();
+        let places = [
+            (by_flag, format!("flag --{}", name.replace('_', "-"))),
+            (by_variable, format!("environment variable {variable}")),
+            (by_file, format!("redial.toml:1:{}", name.len() + 4)),
+        ];
+        for (run, place) in places {
+            let wanted = format!("error: {name} is {value:?} ({place}); allowed: {allowed} [invalid_configuration]\n");
+            assert_eq!((run.code, run.err.as_str(), run.out.as_str()), (2, wanted.as_str(), ""));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("redial.toml"), "lease = \"1ms\"\n").unwrap();
+    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
+    let mut with_variable = servers.to_vec();
+    with_variable.push(("REDIAL_LEASE", "2ms"));
+    let file = redial(folder.path(), &servers, &["dispatcher"]).await;
+    assert!(file.err.contains("lease is \"1ms\""), "{}", file.err);
+    let variable = redial(folder.path(), &with_variable, &["dispatcher"]).await;
+    assert!(variable.err.contains("lease is \"2ms\""), "{}", variable.err);
+    let flag = redial(folder.path(), &with_variable, &["dispatcher", "--lease", "3ms"]).await;
+    assert!(flag.err.contains("lease is \"3ms\""), "{}", flag.err);
+}
+
+#[tokio::test]
+async fn an_invalid_settings_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.toml");
+    let cases = [
+        ("leese = \"5s\"\n", "unknown setting \"leese\"; did you mean \"lease\"? allowed: nats_url, "),
+        ("lease = \n", "other.toml:1:"),
+        ("[lease]\nvalue = 1\n", "lease is "),
+    ];
+    for (text, wanted) in cases {
+        fs::write(&other, text).unwrap();
+        let arguments = ["dispatcher", "--config", other.to_str().unwrap()];
+        let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
+        let run = redial(folder.path(), &servers, &arguments).await;
+        assert!(run.code == 2 && run.err.contains(wanted) && run.err.contains("other.toml"), "{text:?}: {}", run.err);
+    }
+    let missing = redial(folder.path(), &[("REDIAL_CONFIG", "nowhere.toml")], &["migrate"]).await;
+    assert!(missing.code == 2 && missing.err.contains("settings file nowhere.toml: No such file"), "{}", missing.err);
+}
+
+#[tokio::test]
+async fn a_missing_setting_is_named_with_every_source() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, name, form) in [
+        (["call", "echo"].as_slice(), "nats_url", "nats://user:password@host:port"),
+        (["migrate"].as_slice(), "database_url", "postgres://user:password@host:port/name"),
+        (["history"].as_slice(), "database_url", "postgres://user:password@host:port/name"),
+    ] {
+        let run = redial(folder.path(), &[], arguments).await;
+        let (flag, variable) = (format!("--{}", name.replace('_', "-")), format!("REDIAL_{}", name.to_uppercase()));
+        let parts = [format!("{name} is not set"), flag, variable, "redial.toml".to_owned(), form.to_owned()];
+        assert_eq!(run.code, 2, "{}", run.err);
+        for part in parts {
+            assert!(run.err.contains(&part), "no {part:?} in {}", run.err);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_address_is_named_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, part) in [
+        (["call", "echo", "--nats-url", "http://me:secret-canary@host:1"].as_slice(), "http://host:1"),
+        (&["migrate", "--database-url", "postgres://me:secret-canary@host:port/x"], "port"),
+        (&["call", "echo", "--nats-url", "foo"], "allowed: nats://host:port or tls://host:port"),
+        (&["health", "--nats-url", "me:secret-canary@foo"], "NATS URL \"foo\": it does not begin with nats://"),
+        (
+            &["migrate", "--database-url", "mysql://me:secret-canary@127.0.0.1:1/x"],
+            "it begins with mysql://; allowed: postgres://",
+        ),
+        (
+            &["history", "--database-url", "me:secret-canary@foo"],
+            "it does not begin with postgres://; allowed: postgres://",
+        ),
+    ] {
+        let run = redial(folder.path(), &[], arguments).await;
+        assert!(run.code == 2 && run.err.contains(part), "{arguments:?}: {} {}", run.code, run.err);
+        assert_eq!(run.err.lines().count(), 1, "it is told at once, without a try to connect: {}", run.err);
+        assert!(!run.err.contains("secret-canary"), "{}", run.err);
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_manifest_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [("REDIAL_NATS_URL", NATS)];
+    let run = redial(folder.path(), &servers, &["worker", "--tools", "nowhere.toml"]).await;
+    assert!(run.code == 2 && run.err.contains("nowhere.toml") && run.err.contains("[invalid_manifest]"), "{}", run.err);
+    fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"a\"\neffect = \"harmless\"\n").unwrap();
+    let run = redial(folder.path(), &servers, &["worker"]).await;
+    assert!(run.code == 2 && run.err.contains("harmless") && run.err.contains("idempotent"), "{}", run.err);
+}
+
+/// A configured file wins over the default one; a flag wins over a variable, and that over redial.toml.
+#[tokio::test]
+async fn an_invalid_file_of_models_or_agents_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
+    for (role, name, variable, wrong, code) in [
+        ("worker", "models", "REDIAL_MODELS", "[models.small]\nprovider = \"oracle\"\n", "invalid_configuration"),
+        ("dispatcher", "agents", "REDIAL_AGENTS", "[agents.clerk]\nmodel = 3\n", "invalid_agent"),
+    ] {
+        let default = folder.path().join(format!("{name}.toml"));
+        fs::write(&default, wrong).unwrap();
+        let run = redial(folder.path(), &servers, &[role]).await;
+        let named = run.err.contains(&format!("{name}.toml")) && run.err.contains(&format!("[{code}]"));
+        assert!(run.code == 2 && named, "{role}: {} {}", run.code, run.err);
+
+        fs::write(folder.path().join("redial.toml"), format!("{name} = \"by-file.toml\"\n")).unwrap();
+        let by_file = redial(folder.path(), &servers, &[role]).await;
+        let mut environment = servers.to_vec();
+        environment.push((variable, "by-variable.toml"));
+        let by_variable = redial(folder.path(), &environment, &[role]).await;
+        let by_flag = redial(folder.path(), &environment, &[role, &format!("--{name}"), "by-flag.toml"]).await;
+        for (run, file) in [(by_file, "by-file"), (by_variable, "by-variable"), (by_flag, "by-flag")] {
+            let named = run.err.contains(&format!("{file}.toml")) && run.err.contains("No such file");
+            assert!(run.code == 2 && named, "{role}: {} {}", run.code, run.err);
+        }
+        fs::remove_file(folder.path().join("redial.toml")).unwrap();
+        fs::remove_file(default).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_worker_can_have_models_without_tools() {
+    let stack = Stack::on(Servers::start().await).await;
+    let folder = tempfile::tempdir().unwrap();
+    let nats = stack.servers.nats_url();
+    let dispatcher = ["dispatcher", "--nats-url", nats, "--database-url", stack.servers.database_url()];
+    let dispatcher = start(folder.path(), &dispatcher);
+    fs::write(folder.path().join("rules.toml"), "[[rule]]\ntext = \"hello\"\n").unwrap();
+    let models = "[models.parrot]\nprovider = \"script\"\nscript = \"rules.toml\"\n";
+    fs::write(folder.path().join("models.toml"), models).unwrap();
+    let worker = start(folder.path(), &["worker", "--nats-url", nats]);
+    stack.offered(&["model-parrot", "echo"]).await;
+    for process in [worker, dispatcher] {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+    }
+    stack.finish().await;
+}
+
+fn start(folder: &std::path::Path, arguments: &[&str]) -> Process {
+    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.current_dir(folder).args(arguments);
+    })
+}
+
+#[tokio::test]
+async fn a_database_without_tables_is_an_error() {
+    let servers = Servers::start().await;
+    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
+    let run = redial(folder.path(), &[], &[&["dispatcher"], addresses.as_slice()].concat()).await;
+    assert!(run.code == 2 && run.err.contains("migrations are missing"), "{} {}", run.code, run.err);
+    let run = redial(folder.path(), &[], &[&["migrate", "--json"], addresses.as_slice()].concat()).await;
+    assert_eq!((run.code, serde_json::from_str::<Value>(&run.out).unwrap()["applied"].as_u64() > Some(0)), (0, true));
+    let run = redial(folder.path(), &[], &[&["health"], addresses.as_slice()].concat()).await;
+    // The servers answer, but nobody serves requests.
+    assert_eq!(run.code, 1);
+    let found = ["nats: ok\n", "postgres: ok\n", "dispatcher: no dispatcher is running", "`redial dispatcher`"];
+    assert!(found.iter().all(|part| run.out.contains(part)), "{}", run.out);
+}
+
+#[tokio::test]
+async fn errors_are_json_with_json_output() {
+    let folder = unique_path("folder");
+    fs::create_dir(&folder).unwrap();
+    let run = redial(&folder, &[], &["call", "echo", "{", "--json"]).await;
+    let error: Value = serde_json::from_str(&run.err).unwrap_or_else(|_| panic!("{}", run.err));
+    assert_eq!((run.code, error["error"]["code"].as_str()), (2, Some("invalid_message")));
+}
+
+#[tokio::test]
+async fn settings_are_listed_as_json_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = redial(folder.path(), &[("REDIAL_NATS_URL", NATS)], &["settings", "--json"]).await;
+    assert!(run.code == 0 && !run.out.contains("canary"), "{} {}", run.out, run.err);
+    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let nats = lines.iter().find(|line| line["flag"] == "--nats-url").unwrap();
+    assert_eq!(
+        (&nats["value"], &nats["environment"], &nats["file"]),
+        (&"URL".into(), &"REDIAL_NATS_URL".into(), &"nats_url".into())
+    );
+    let text = redial(folder.path(), &[], &["settings"]).await.out;
+    assert!(lines.len() > 5 && lines.iter().all(|line| text.contains(line["flag"].as_str().unwrap())), "{text}");
+}

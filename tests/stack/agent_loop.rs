@@ -1,0 +1,15 @@
+//! Tasks on real servers: a dispatcher, a worker with tools, and a worker with models whose provider is a scripted HTTP
+//! server. The requests to that server show what the models see.
+
+mod conversations;
+mod correcting;
+mod cut_off;
+mod erasing;
+mod failing_programs;
+mod faults;
+mod fixture;
+mod functions;
+mod large;
+mod limits;
+mod offering;
+mod submitting;

@@ -1,0 +1,356 @@
+//! Erased means gone: a word that was put into every place that a conversation reaches is in no column of any table afterwards,
+//! it does not come back, and nothing of others is missing.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use redial_proto::{
+    AgentSpec, CallId, ClaimId, Forget, ForgetCounts, ForgetReply, JobRef, Report, ReportBatch, Submission,
+    SubmitResult, TaskId, TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
+    subjects::{self, Intake, Verb},
+};
+use redial_queue::{Queue, QueueError};
+use redial_testkit::{Reply, ScriptedHttp, Stack, arguments, until};
+use serde_json::{json, value::RawValue};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::fixture::{Fixture, agent, book_tool, calls, http_tools, says, task};
+
+const CANARY: &str = "CANARY7f3a";
+const CANARY_2: &str = "CANARY9c1b";
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// The tables in which a text is, each with the columns that hold it.
+async fn found(stack: &Stack, text: &str) -> BTreeMap<String, Vec<String>> {
+    let columns: Vec<(String, String, String)> = sqlx::query_as(
+        "SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns
+         JOIN information_schema.tables USING (table_schema, table_name)
+         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+             AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition)",
+    )
+    .fetch_all(stack.db())
+    .await
+    .unwrap();
+    assert!(columns.len() > 100);
+    let mut found = BTreeMap::<String, Vec<String>>::new();
+    for (table, column, kind) in columns {
+        let value = if kind == "bytea" { format!("encode({column}, 'escape')") } else { format!("{column}::text") };
+        let question = format!("SELECT count(*) FROM {table} WHERE {value} LIKE '%{text}%'");
+        let count: i64 = sqlx::query_scalar(AssertSqlSafe(question)).fetch_one(stack.db()).await.unwrap();
+        if count > 0 {
+            found.entry(table).or_default().push(column);
+        }
+    }
+    found
+}
+
+/// The rows of every table but for those that change by themselves.
+async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT table_name::text FROM information_schema.tables
+         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+             AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats', 'attempt_stats',
+                                    'model_stats', 'model_day_stats', 'pointer_stats')",
+    )
+    .fetch_all(stack.db())
+    .await
+    .unwrap();
+    let mut rows = BTreeMap::new();
+    for table in tables {
+        let count = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
+        rows.insert(table, count.fetch_one(stack.db()).await.unwrap());
+    }
+    rows
+}
+
+/// Submits a task of which the checker does not learn: it will not be on record.
+async fn submit_task(user: &Queue, submission: &TaskSubmission) -> TaskId {
+    let result: TaskResult = user.ask_as(submission.role(), Verb::TaskSubmit, submission, ANSWER).await.unwrap();
+    result.task.unwrap_or_else(|| panic!("{result:?}"))
+}
+
+async fn submit(user: &Queue, submission: &Submission) -> CallId {
+    let result: SubmitResult = user.ask(Verb::CallSubmit, submission, ANSWER).await.unwrap();
+    result.call.unwrap_or_else(|| panic!("{result:?}"))
+}
+
+async fn ask(user: &Queue, request: &Forget) -> Result<ForgetReply, QueueError> {
+    let verb = if request.conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
+    user.ask(verb, request, ANSWER).await
+}
+
+async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
+    loop {
+        let reply = ask(user, request).await.unwrap();
+        if reply.done {
+            return reply;
+        }
+    }
+}
+
+fn of_conversation(conversation: &str) -> Forget {
+    Forget { conversation: Some(conversation.to_owned()), ..of_tenant() }
+}
+
+fn of_tenant() -> Forget {
+    Forget { erasure: Some(Uuid::now_v7()), ..Forget::default() }
+}
+
+/// Everything that a conversation can leave behind, with this text in each place where one has a say.
+async fn fill(world: &World, client: &Queue, conversation: &str, text: &str) -> (TaskId, CallId) {
+    let World { fixture, broken } = world;
+    let stack = &fixture.stack;
+    fixture.small([
+        calls(&[("book", &format!(r#"{{"departure_city":"{text}","seats":99}}"#)), (&format!("no_{text}"), "{}")]),
+        calls(&[
+            ("book", &format!(r#"{{"departureCity":"{text}","seats":"2",}}"#)),
+            ("broken", &format!(r#"{{"x":"{text}"}}"#)),
+        ]),
+        says(&format!("Booked from {text}.")),
+    ]);
+    broken.script("/broken", [Reply::status(503).body(text), Reply::status(409).body(text)]);
+    let agent = AgentSpec { system: format!("You book trips for {text}."), ..agent() };
+    let named = Some(conversation.to_owned());
+    let submission = TaskSubmission {
+        conversation: named.clone(),
+        key: Some(format!("key-{text}")),
+        ..task(&format!("A trip for {text}."), agent)
+    };
+    let talk = submit_task(client, &submission).await;
+    stack.task_is(talk, |state| state == TaskState::Succeeded).await;
+    let bare = |tool: &str, key: &str| Submission {
+        conversation: named.clone(),
+        key: Some(format!("{key}-{text}")),
+        ..Submission::new(tool, arguments(json!({"x": text})))
+    };
+    broken.script("/broken", [Reply::status(409).body(text)]);
+    let call = submit(client, &bare("broken", "bare")).await;
+    stack.wait_for_end(call).await;
+    submit(client, &bare(&format!("unknown_{text}"), "refused")).await;
+    report(stack, call, text).await;
+    let mut nats = stack.raw_nats().await;
+    let intake = subjects::intake(client.tenant(), client.user(), UserRole::Submit, Intake::Calls);
+    let odd = json!({"tool": "book", "argument": {"x": text}, "conversation": conversation});
+    nats.publish(&intake, odd.to_string().as_bytes()).await;
+    let cut = format!(r#"{{"tool":"book","conversation":"{conversation}","arguments":{{"x":"{text}"#);
+    nats.publish(&intake, cut.as_bytes()).await;
+    (talk, call)
+}
+
+/// A report that comes too late, and one that cannot be read.
+async fn report(stack: &Stack, call: CallId, word: &str) {
+    let identity = WorkerIdentity::of_name("late");
+    let worker = WorkerId::generate(&identity);
+    let mut notices = stack.queue().subscribe(&subjects::worker(&worker)).await.unwrap();
+    let output = Some(RawValue::from_string(format!("{word:?}")).unwrap());
+    let late = Report { call, attempt: 7, claim: ClaimId::generate(), duration_ms: 1, output, error: None };
+    let reports = ReportBatch { worker, reports: vec![serde_json::value::to_raw_value(&late).unwrap()] };
+    let results = subjects::results(&identity);
+    stack.queue().put(&results, &reports).await.unwrap();
+    let odd = json!({"worker": reports.worker, "reports": [{"call": call, "attempt": 1, "duration_ms": word, "output": word}]});
+    stack.queue().put(&results, &odd).await.unwrap();
+    let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap().unwrap();
+    let ingested = serde_json::from_slice::<redial_proto::ControlMessage>(&notice).unwrap().ingested;
+    assert_eq!(ingested, [JobRef { call, attempt: 7 }]);
+}
+
+async fn letters(stack: &Stack, count: i64) {
+    until("the dead letters are kept", async || {
+        let kept =
+            sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters").fetch_one(stack.db()).await.unwrap();
+        (kept >= count).then_some(())
+    })
+    .await;
+    stack.wait_until_empty().await;
+}
+
+/// A stack with models, and with a tool that fails as its own server says.
+struct World {
+    fixture: Fixture,
+    broken: ScriptedHttp,
+}
+
+impl World {
+    async fn open() -> Self {
+        let broken = ScriptedHttp::start().await;
+        let quick = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\", max_attempts = 2 }";
+        let mut tools = http_tools(&broken, &["broken"], quick);
+        tools.push(book_tool());
+        Self { fixture: Fixture::open(tools).await, broken }
+    }
+}
+
+#[tokio::test]
+async fn erased_means_gone_and_of_others_nothing_is_missing() {
+    let world = World::open().await;
+    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
+    let (ann, bob) = (stack.user("default", "ann").await, stack.user("acme", "bob").await);
+    fill(&world, &ann, "talk-2", "others").await;
+    fill(&world, &bob, "talk-1", "others2").await;
+    letters(stack, 6).await;
+    let others = rows(stack).await;
+
+    let (talk, call) = fill(&world, &ann, "talk-1", CANARY).await;
+    letters(stack, 9).await;
+    let everywhere = found(stack, CANARY).await;
+    let tables: Vec<&str> = everywhere.keys().map(String::as_str).collect();
+    assert_eq!(
+        tables,
+        ["attempts", "call_keys", "calls", "dead_letters", "late_reports", "messages", "task_steps", "tasks"],
+        "the word is where it can be: {everywhere:?}"
+    );
+
+    let request = of_conversation("talk-1");
+    let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
+    assert_eq!(found(stack, CANARY).await, everywhere, "a dry run changes nothing");
+    let erased = forget(&ann, &request).await;
+    assert_eq!(erased.counts, counted.counts);
+    assert_eq!((erased.counts.tasks, erased.counts.late_reports, erased.counts.dead_letters), (1, 1, 3));
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    assert_eq!(rows(stack).await, others);
+    let again = forget(&ann, &request).await;
+    assert_eq!((again.counts, again.erased_at), (erased.counts, erased.erased_at), "it is the same erasure");
+
+    // What still reports about it is ingested, and leaves nothing.
+    report(stack, call, CANARY).await;
+    letters(stack, 7).await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    let told: String = sqlx::query_scalar("SELECT message FROM dead_letters ORDER BY id DESC LIMIT 1")
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(told, "it names a call that is not on record, so its content was not kept");
+    assert_eq!(found(stack, &talk.to_string()).await, BTreeMap::new());
+
+    // A new conversation with the same id and key begins at its beginning.
+    let (talk, _) = fill(&world, &ann, "talk-1", CANARY).await;
+    let report = stack.task_report(talk).await;
+    assert_eq!((report.messages[0].seq, report.task.state), (1, TaskState::Succeeded));
+    let first = fixture.seen(fixture.asked() - 3);
+    assert_eq!(first.len(), 2, "the model sees the new conversation only: {first:?}");
+    letters(stack, 10).await;
+    forget(&ann, &of_conversation("talk-1")).await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    world.fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_tenant_is_erased_with_everything_of_it() {
+    let world = World::open().await;
+    let stack = &world.fixture.stack;
+    let ann = stack.user("acme", "ann").await;
+    fill(&world, stack.queue(), "talk-1", "others").await;
+    letters(stack, 3).await;
+    let others = rows(stack).await;
+    fill(&world, &ann, "talk-1", CANARY).await;
+    fill(&world, &ann, "talk-2", CANARY_2).await;
+    letters(stack, 9).await;
+    let figures = "INSERT INTO call_stats SELECT now() - n * interval '9 days', tenant, 'book', 'succeeded', '', 1, 0, 0, '{}', 0, 0, 0, 0, 0, 0
+                   FROM generate_series(1, 40) n, UNNEST(ARRAY['acme', 'other']) tenant";
+    sqlx::query(figures).execute(stack.db()).await.unwrap();
+    let days = "INSERT INTO model_day_stats SELECT now() - n * interval '9 days', 'acme', '', 'scripted', 'book', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                    0, 0 FROM generate_series(1, 50) n";
+    sqlx::query(days).execute(stack.db()).await.unwrap();
+
+    let request = of_tenant();
+    let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
+    let erased = forget(&ann, &request).await;
+    assert_eq!((erased.counts.tasks, erased.counts.dead_letters), (2, 6));
+    assert!(erased.counts.statistics >= 40 + 50);
+    assert_eq!(ForgetCounts { statistics: 0, ..erased.counts }, counted.counts);
+    assert_eq!(found(stack, "CANARY").await, BTreeMap::new());
+    assert_eq!(rows(stack).await, others);
+    let named = found(stack, "acme").await;
+    assert_eq!(named.keys().collect::<Vec<_>>(), ["actions", "tombstones"], "{named:?}");
+    let left = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM call_stats WHERE tenant = 'other'");
+    assert_eq!(left.fetch_one(stack.db()).await.unwrap(), 40);
+    let by: String = sqlx::query_scalar("SELECT actor FROM tombstones").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(by, "ann");
+    world.fixture.close().await;
+}
+
+/// The task runs when the conversation is to be erased, and goes on until it reads that it is cancelled.
+#[tokio::test]
+async fn what_a_task_does_before_it_is_cancelled_is_erased_too() {
+    let world = World::open().await;
+    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
+    let book = format!(r#"{{"departure_city":"{CANARY}","seats":2}}"#);
+    fixture.small([calls(&[("book", &book)]), says(CANARY).after(Duration::from_hours(1))]);
+    let talk = TaskSubmission { conversation: Some("talk-1".into()), ..task(CANARY, agent()) };
+    let running = submit_task(stack.queue(), &talk).await;
+    let ended = "SELECT count(*) FROM calls c JOIN tasks t ON t.id = c.task_id
+                 WHERE t.id = $1 AND c.submitted_at > t.submitted_at AND c.finished_at IS NOT NULL";
+    until("a turn and a tool of it have ended", async || {
+        let ended = sqlx::query_scalar::<_, i64>(ended).bind(running.0).fetch_one(stack.db()).await.unwrap();
+        (ended == 2).then_some(())
+    })
+    .await;
+    let request = Forget { cancel: true, ..of_conversation("talk-1") };
+    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at)
+                 SELECT $1, 'default', 'talk-1', 'ann', true, submitted_at, now() + interval '1 h' FROM tasks WHERE id = $2";
+    sqlx::query(begun).bind(request.erasure).bind(running.0).execute(stack.db()).await.unwrap();
+    let erased = forget(stack.queue(), &request).await;
+    assert_eq!((erased.counts.tasks, erased.counts.calls), (1, 3));
+    stack.wait_until_empty().await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    world.fixture.close().await;
+}
+
+/// Whoever began it is gone. Until it is finished, no model is shown what is left of the conversation.
+#[tokio::test]
+async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_goes_on() {
+    let world = World::open().await;
+    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
+    let (_, call) = fill(&world, stack.queue(), "talk-1", CANARY).await;
+    letters(stack, 3).await;
+    let left = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at, phase)
+                VALUES (gen_random_uuid(), 'default', 'talk-1', 'ann', false, now(), now() + interval '1 h', 'letters')";
+    sqlx::query(left).execute(stack.db()).await.unwrap();
+    let next = TaskSubmission { conversation: Some("talk-1".into()), ..task("Another trip.", agent()) };
+    fixture.small([says("Gladly.")]);
+    let next = stack.task(&next).await;
+    let looked = "SELECT wake_at > submitted_at + interval '2 s' FROM tasks WHERE id = $1";
+    until("it was looked at, and waits", async || {
+        let waits = sqlx::query_scalar::<_, bool>(looked).bind(next.0).fetch_one(stack.db()).await.unwrap();
+        waits.then_some(())
+    })
+    .await;
+    assert_eq!(stack.task_report(next).await.task.state, TaskState::Waiting);
+    let redriven = stack.redrive(call).await;
+    assert!(redriven.error.is_some_and(|error| error.message.contains("is being erased")));
+
+    sqlx::query("UPDATE tombstones SET touched_at = now() - interval '1 min'").execute(stack.db()).await.unwrap();
+    let report = stack.task_ended(next).await;
+    assert_eq!((report.messages[0].seq, report.task.state), (1, TaskState::Succeeded));
+    assert_eq!(fixture.seen(fixture.asked() - 1).len(), 2, "the model sees the new conversation only");
+    until("the erasure is finished", async || {
+        let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tombstones WHERE erased_at IS NULL");
+        (open.fetch_one(stack.db()).await.unwrap() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    world.fixture.close().await;
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_being_worked_on_is_erased_only_if_it_may_be_cancelled() {
+    let world = World::open().await;
+    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
+    let hour = Duration::from_hours(1);
+    fixture.small([says(CANARY).after(hour)]);
+    let talk = |input: &str| TaskSubmission { conversation: Some("talk-1".into()), ..task(input, agent()) };
+    let running = submit_task(stack.queue(), &talk(CANARY)).await;
+    stack.task_is(running, |state| state == TaskState::Running).await;
+    submit_task(stack.queue(), &talk(CANARY)).await;
+    let request = of_conversation("talk-1");
+    let refused = ask(stack.queue(), &request).await.unwrap_err();
+    assert!(refused.to_string().contains("has work that has not ended"), "{refused}");
+    assert_eq!(rows(stack).await["tasks"], 2);
+    let begun: i64 = sqlx::query_scalar("SELECT count(*) FROM tombstones").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(begun, 0, "nothing was begun");
+    let erased = forget(stack.queue(), &Forget { cancel: true, ..request }).await;
+    assert_eq!((erased.counts.tasks, erased.counts.model_turns), (2, 1));
+    stack.wait_until_empty().await;
+    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
+    world.fixture.close().await;
+}

@@ -1,0 +1,174 @@
+//! Two tenants, users with different roles, workers of two pools, and a dispatcher, each with credentials of its own.
+
+use std::time::Duration;
+
+use redial_dispatcher::DispatcherConfig;
+use redial_proto::{TurnReply, TurnRequest};
+use redial_queue::{Queue, QueueConfig, QueueError};
+use redial_testkit::Servers;
+use redial_tools::{Tool, ToolError};
+use redial_worker::{Worker, WorkerConfig};
+use serde_json::Value;
+use tokio::{
+    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, oneshot},
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::nats_permissions::{client::Client, server::Server};
+
+const ACCESS: &str = r#"
+[dispatcher]
+password = "$TEST_DISPATCHER"
+[tenants.acme.users]
+alice = { roles = ["submit", "inline", "read", "operate", "admin"], password = "$TEST_PASSWORD" }
+sam = { roles = ["submit"], password = "$TEST_PASSWORD" }
+[tenants.globex.users]
+bob = { roles = ["submit", "inline", "read", "operate", "admin"], password = "$TEST_PASSWORD" }
+rita = { roles = ["read"], password = "$TEST_PASSWORD" }
+[tenants.default.users]
+root = { roles = ["operate", "admin"], password = "$TEST_PASSWORD" }
+[workers.tools]
+pools = ["default"]
+password = "$TEST_PASSWORD"
+[workers.models]
+pools = ["models"]
+password = "$TEST_PASSWORD"
+[workers.rogue]
+pools = ["other"]
+password = "$TEST_PASSWORD"
+"#;
+
+/// How long the tool `slow` takes.
+const SLOW: Duration = Duration::from_millis(300);
+pub(crate) const ANSWER: Duration = Duration::from_secs(25);
+/// What only acme may see.
+pub(crate) const SECRET: &str = "passport-X123";
+
+/// Tests that measure times have the machine for themselves; the others share it.
+static MACHINE: RwLock<()> = RwLock::const_new(());
+
+#[expect(dead_code, reason = "held, not read")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) servers: Servers,
+    shutdown: CancellationToken,
+    roles: Vec<JoinHandle<()>>,
+    _turn: Turn,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_in(Turn::Shared(MACHINE.read().await)).await
+    }
+
+    /// The same while no other test of this file runs.
+    pub(crate) async fn start_alone() -> Self {
+        Self::start_in(Turn::Alone(MACHINE.write().await)).await
+    }
+
+    async fn start_in(turn: Turn) -> Self {
+        let server = Server::start(ACCESS).await;
+        let servers = Servers::start().await;
+        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+        redial_store::admin::migrate(servers.database_url()).await.unwrap();
+        let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new(), _turn: turn };
+        world.dispatch().await;
+        let slow = Tool::new("slow", |_: Value| async {
+            tokio::time::sleep(SLOW).await;
+            Ok::<_, ToolError>("done")
+        });
+        world.work("tools", "default", |worker| worker.add(Tool::echo()).add(slow)).await;
+        let model = Tool::new("small", |request: TurnRequest| async move {
+            let said = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
+            Ok::<_, ToolError>(TurnReply { text: Some(format!("You said {said}")), ..TurnReply::default() })
+        });
+        world.work("models", "models", |worker| worker.model(model)).await;
+        world
+    }
+
+    async fn dispatch(&mut self) {
+        let config = DispatcherConfig::new(self.config("dispatcher"), self.servers.database_url());
+        let (started, ready) = oneshot::channel();
+        let token = self.shutdown.clone();
+        let run = async move { redial_dispatcher::run(config, token, || started.send(()).unwrap()).await.unwrap() };
+        self.roles.push(tokio::spawn(run));
+        tokio::time::timeout(ANSWER, ready).await.expect("the dispatcher starts").unwrap();
+    }
+
+    async fn work(&mut self, identity: &str, pool: &str, set_up: impl FnOnce(Worker) -> Worker) {
+        let config = WorkerConfig {
+            nats: self.config(&format!("worker.{identity}")),
+            pools: vec![pool.to_owned()],
+            ..WorkerConfig::new("", identity)
+        };
+        let (started, ready) = oneshot::channel();
+        let worker = set_up(Worker::new(config).on_ready(|| started.send(()).unwrap()));
+        let token = self.shutdown.clone();
+        self.roles.push(tokio::spawn(async move { worker.run(token).await.unwrap() }));
+        tokio::time::timeout(ANSWER, ready).await.expect("the worker is registered").unwrap();
+    }
+
+    pub(crate) fn config(&self, user: &str) -> QueueConfig {
+        let (password, inbox) = Server::credentials(user);
+        let mut url = String::from("nats://");
+        for part in [user, ":", password] {
+            let encode = |c: char| {
+                if c.is_ascii_alphanumeric() || ".:".contains(c) { c.to_string() } else { format!("%{:02X}", c as u32) }
+            };
+            url.extend(part.chars().map(encode));
+        }
+        let mut config = QueueConfig {
+            url: format!("{url}@{}", self.server.address()),
+            name: user.to_owned(),
+            inbox_prefix: Some(inbox),
+            ..QueueConfig::default()
+        };
+        if let Some((tenant, user)) = user.split_once('.').filter(|(tenant, _)| *tenant != "worker") {
+            (config.tenant, config.user) = (tenant.parse().unwrap(), user.parse().unwrap());
+        }
+        config
+    }
+
+    /// A correct client of a user, `tenant.user`.
+    pub(crate) async fn user(&self, user: &str) -> Queue {
+        Queue::connect(&self.config(user)).await.unwrap()
+    }
+
+    /// The same with subjects of somebody else.
+    pub(crate) async fn posing(&self, user: &str, as_tenant: &str, as_user: &str) -> Queue {
+        let config = self.config(user);
+        let (tenant, user) = (as_tenant.parse().unwrap(), as_user.parse().unwrap());
+        Queue::connect(&QueueConfig { tenant, user, ..config }).await.unwrap()
+    }
+
+    /// A client that does what a correct one never would.
+    pub(crate) async fn raw(&self, user: &str) -> Client {
+        self.server.connect(user).await
+    }
+
+    pub(crate) async fn count(&self, what: &str) -> i64 {
+        let db = sqlx::PgPool::connect(self.servers.database_url()).await.unwrap();
+        let count = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {what}")));
+        let count = count.fetch_one(&db).await.unwrap();
+        db.close().await;
+        count
+    }
+
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        for role in self.roles {
+            role.await.unwrap();
+        }
+    }
+}
+
+/// The server has refused the request, so that nobody got it.
+pub(crate) fn is_refused<T>(answer: &Result<T, QueueError>) -> bool {
+    matches!(answer, Err(QueueError::Forbidden { .. }))
+}

@@ -1,0 +1,129 @@
+//! Submissions through the intake stream: accepted once, however often they are delivered, or kept as dead letters.
+
+use std::time::Duration;
+
+use redial_proto::{CallId, CallState, subjects::Intake};
+use redial_testkit::{FaultProxy, Servers, Stack, until};
+use redial_tools::Tool;
+use serde_json::{Value, json};
+
+use super::fixture::dead_letters;
+
+async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
+    until(&format!("{count} calls are on record"), async || {
+        let ids: Vec<uuid::Uuid> =
+            sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
+        (ids.len() >= count).then(|| ids.into_iter().map(CallId).collect())
+    })
+    .await
+}
+
+/// Waits until new calls wait for a lock that the test holds. Other statements of the dispatcher may wait for it, too.
+async fn new_calls_wait_for_lock(stack: &Stack) {
+    // The server shows only the beginning of a statement.
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+                     AND wait_event_type = 'Lock' AND query LIKE '-- New calls%')";
+    until("new calls wait for the lock", async || {
+        sqlx::query_scalar::<_, bool>(waits).fetch_one(stack.db()).await.unwrap().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn messages_of_the_stream_are_accepted() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let queue = stack.queue().clone();
+    queue.put_intake(Intake::Calls, br#"{"tool":"echo","arguments":{"n":1}}"#.as_slice().into(), None).await.unwrap();
+    let keyed = br#"{"tool":"echo","arguments":{"n":2},"key":"k"}"#.as_slice();
+    for _ in 0..3 {
+        queue.put_intake(Intake::Calls, keyed.into(), None).await.unwrap();
+    }
+    let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":3}},{"tool":"echo","arguments":{"n":3}}]}"#.as_slice();
+    queue.put_intake(Intake::Calls, batch.into(), None).await.unwrap();
+    for call in calls(&stack, 4).await {
+        stack.output(call).await;
+    }
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 4, "the key makes three of them one");
+}
+
+#[tokio::test]
+async fn invalid_messages_become_dead_letters_with_the_reason() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let mut nats = stack.raw_nats().await;
+    let garbage = b"\x00\xffgarbage";
+    nats.publish(&stack.intake(Intake::Calls), garbage).await;
+    let batch = json!({"calls": [{"tool": "echo", "arguments": {"n": 1}}, {"tool": "echo"}, {"tool": "echo", "arguments": {}}]});
+    nats.publish(&stack.intake(Intake::Calls), batch.to_string().as_bytes()).await;
+    nats.publish(&stack.intake(Intake::Calls), br#"{"tool":"nobody","arguments":{}}"#).await;
+    let calls = calls(&stack, 3).await;
+    let kept = dead_letters(&stack, "intake", 2).await;
+    assert_eq!((kept[0].0.as_str(), kept[0].2.as_slice()), ("invalid_message", garbage.as_slice()));
+    assert!(kept[0].1.contains("a JSON object is needed"), "{}", kept[0].1);
+    assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);
+    assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is stored");
+    let errors: Vec<Option<Value>> =
+        sqlx::query_scalar("SELECT errors FROM dead_letters ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(errors[0].as_ref().unwrap()[0]["position"], Value::Null, "the message as a whole");
+    assert_eq!(errors[1].as_ref().unwrap()[0]["position"], 1);
+    for call in calls {
+        stack.ended(call).await;
+    }
+    let evidence = stack.finish().await;
+    assert_eq!((evidence.count(CallState::Succeeded), evidence.count(CallState::Refused)), (2, 1));
+}
+
+#[tokio::test]
+async fn a_rejected_batch_is_one_dead_letter_however_many_entries_are_bad() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let bad = json!({"tool": "echo", "argument": "x".repeat(900)});
+    let mut entries = vec![bad; 999];
+    entries.insert(500, json!({"tool": "echo", "arguments": {}}));
+    let batch = json!({ "calls": entries }).to_string();
+    stack.queue().put_intake(Intake::Calls, batch.clone().into_bytes().into(), None).await.unwrap();
+    let good = calls(&stack, 1).await[0];
+    stack.output(good).await;
+
+    let kept = dead_letters(&stack, "intake", 1).await;
+    assert_eq!((kept.len(), kept[0].2.as_slice()), (1, batch.as_bytes()), "the message is kept once");
+    let (count, errors): (i32, Value) =
+        sqlx::query_as("SELECT error_count, errors FROM dead_letters").fetch_one(stack.db()).await.unwrap();
+    let positions: Vec<u64> =
+        errors.as_array().unwrap().iter().map(|error| error["position"].as_u64().unwrap()).collect();
+    assert_eq!((count, positions), (999, (0..100).collect()));
+    assert_eq!(errors[99]["code"], "invalid_message");
+    assert!(errors[99]["message"].as_str().unwrap().contains("unknown field `argument`"), "{}", errors[99]);
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 1);
+}
+
+/// The dispatcher commits the calls of a message, but its acknowledgement is lost, so the message is delivered again.
+#[tokio::test]
+async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
+    let servers = Servers::start().await;
+    let mut stack = Stack::on(servers).await;
+    stack.redeliver_after(Duration::from_secs(1)).await;
+    let (proxy, url) = FaultProxy::before(stack.servers.nats_url()).await;
+    stack.dispatch_through(&url).await;
+    stack.work(vec![Tool::echo()]).await;
+    // While the table is locked, the message is delivered but its calls cannot be committed.
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
+    stack.queue().put_intake(Intake::Calls, batch.into(), None).await.unwrap();
+    new_calls_wait_for_lock(&stack).await;
+    proxy.black_hole(true);
+    lock.rollback().await.unwrap();
+    let committed = calls(&stack, 2).await;
+    proxy.cut();
+    proxy.black_hole(false);
+    for call in committed {
+        stack.output(call).await;
+    }
+    // The stream is empty at the end: the message was delivered again and acknowledged.
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 2);
+}

@@ -1,0 +1,384 @@
+//! A tool belongs to the worker identities that may serve it: what another one registers waits for an operator.
+
+use std::time::Duration;
+
+use redial_proto::{
+    AcceptTool, AcceptToolReply, CallState, Code, ForgetTool, ForgetToolReply, Tenant, ToolEffect, ToolSpec, User,
+    UserRole,
+    subjects::{self, ControlVerb, Verb},
+};
+use redial_queue::QueueError;
+use redial_store::Purpose;
+use redial_testkit::{Stack, scripted_tool, until};
+use serde_json::{Value, json};
+
+use super::by_hand::Hand;
+
+const ANSWER: Duration = Duration::from_secs(25);
+
+/// As its owner registers it.
+pub(crate) fn pay() -> ToolSpec {
+    let parameters = json!({"type": "object", "properties": {"to": {"type": "string", "maxLength": 5}}});
+    ToolSpec { effect: ToolEffect::Keyed, parameters, ..ToolSpec::named("pay") }
+}
+
+pub(crate) fn laxer() -> ToolSpec {
+    ToolSpec { effect: ToolEffect::Read, ..pay() }
+}
+
+pub(crate) async fn owner(stack: &Stack) -> Hand {
+    let mut owner = Hand::of_identity(stack, "owner").await;
+    assert!(owner.register(vec![pay()]).await.is_empty(), "nobody had it");
+    owner
+}
+
+pub(crate) async fn accept(stack: &Stack, identity: Option<&str>) -> Result<AcceptToolReply, QueueError> {
+    let pending = stack.store(Purpose::Audit).await.pending_tools().await.unwrap();
+    let seen = pending.iter().find(|one| identity.is_none_or(|identity| one.identity == identity));
+    accept_seen(stack, identity, seen.map_or("none", |seen| &seen.fingerprint)).await
+}
+
+/// Accepts what had this fingerprint.
+pub(crate) async fn accept_seen(
+    stack: &Stack,
+    identity: Option<&str>,
+    fingerprint: &str,
+) -> Result<AcceptToolReply, QueueError> {
+    let identity = identity.map(|identity| identity.parse().unwrap());
+    let request = AcceptTool { tool: "pay".to_owned(), identity, fingerprint: fingerprint.to_owned() };
+    stack.queue().ask(Verb::ToolAccept, &request, ANSWER).await
+}
+
+pub(crate) fn code(refused: Result<AcceptToolReply, QueueError>) -> (Code, String) {
+    match refused.unwrap_err() {
+        QueueError::Api(error) => (error.code, error.message),
+        other => panic!("{other}"),
+    }
+}
+
+pub(crate) async fn on_record(stack: &Stack) -> ToolSpec {
+    let spec: String =
+        sqlx::query_scalar("SELECT spec::text FROM tools WHERE name = 'pay'").fetch_one(stack.db()).await.unwrap();
+    serde_json::from_str(&spec).unwrap()
+}
+
+pub(crate) async fn count(stack: &Stack, from: &str) -> i64 {
+    let query = format!("SELECT count(*) FROM {from}");
+    sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_one(stack.db()).await.unwrap()
+}
+
+/// The owner gets and answers a call; the other one is not granted it, though it knows its id and attempt.
+async fn only_the_owner_serves(stack: &Stack, owner: &mut Hand, other: &Hand) {
+    let call = stack.call("pay", json!({"to": "a"})).await;
+    let job = owner.job().await;
+    assert_eq!(job.call, call);
+    assert!(other.claim(call, 1).await.is_empty(), "a guessed attempt is not granted");
+    assert_eq!(stack.get(call).await.state, CallState::Ready);
+    assert_eq!(owner.claim(call, 1).await.len(), 1);
+    owner.report(call, 1, Ok("1")).await;
+    stack.output(call).await;
+}
+
+#[tokio::test]
+async fn what_another_identity_registers_waits_and_changes_nothing() {
+    let stack = Stack::start_pinned().await;
+    let mut owner = owner(&stack).await;
+    let rows = [
+        (pay(), "its specification is the one on record"),
+        (ToolSpec { parameters: json!({"type": "object"}), ..pay() }, "\"/to\": type is gone"),
+        (laxer(), "its effect is read instead of keyed"),
+        (ToolSpec { pool: "theirs".to_owned(), ..pay() }, "its pool is \"theirs\" instead of \"default\""),
+    ];
+    for (spec, change) in rows {
+        let mut thief = Hand::of_identity(&stack, "thief").await;
+        let waiting = thief.register(vec![spec.clone()]).await;
+        let reasons = &waiting["pay"];
+        assert_eq!(reasons[0], "worker identity \"thief\" may not serve it yet");
+        assert!(reasons.iter().any(|reason| reason == change), "{reasons:?}");
+        assert_eq!(on_record(&stack).await, pay());
+        assert!(!thief.beat().await.register, "it has nothing to register as long as it waits");
+        only_the_owner_serves(&stack, &mut owner, &thief).await;
+        assert!(owner.register(vec![pay()]).await.is_empty());
+    }
+    assert_eq!(count(&stack, "pending_tools").await, 1, "the last one of the identity");
+    assert_eq!(count(&stack, "consumers").await, 1, "no consumer brings its jobs to the other one");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_accepted_identity_serves_the_tool_as_it_registered_it() {
+    let mut stack = Stack::start_pinned().await;
+    // Any dispatcher takes a request: the ones that did not accept it have to know of it, too.
+    stack.dispatch().await;
+    let _owner = owner(&stack).await;
+    let mut night = Hand::of_identity(&stack, "night").await;
+    let other = laxer();
+    night.register(vec![other.clone()]).await;
+    let accepted = accept(&stack, None).await.unwrap();
+    assert_eq!(accepted.identity.as_str(), "night");
+    assert!(accepted.changes.contains(&"its effect is read instead of keyed".to_owned()), "{accepted:?}");
+    assert_eq!(on_record(&stack).await, other);
+    assert!(night.beat().await.register, "it is asked to register again");
+    assert!(night.register(vec![other]).await.is_empty());
+    assert!(!night.beat().await.register);
+    for _ in 0..5 {
+        let call = stack.call("pay", json!({"to": "a"})).await;
+        assert_eq!(night.granted().await.call, call);
+        night.report(call, 1, Ok("1")).await;
+        stack.output(call).await;
+    }
+    assert_eq!(code(accept(&stack, None).await).0, Code::WrongState, "nothing waits any more");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_worker_without_an_accepted_tool_waits_and_then_serves() {
+    let mut stack = Stack::start_pinned().await;
+    let _owner = owner(&stack).await;
+    stack.work(vec![scripted_tool("pay", ToolEffect::Keyed, &stack.ledger)]).await;
+    assert_eq!(count(&stack, "workers WHERE tools = '{}' AND waiting = '{pay}'").await, 1);
+    sqlx::query("UPDATE workers SET live_until = now(), last_seen_at = now() - interval '2 h' WHERE id LIKE 'owner-%'")
+        .execute(stack.db())
+        .await
+        .unwrap();
+    let call = stack.call("pay", json!({})).await;
+    let said = "worker identity \"test\" has pay, and waits until an operator accepts it: see redial tools\n";
+    until("redial show says what the call waits for", async || {
+        let mut show = tokio::process::Command::new(env!("CARGO_BIN_EXE_redial"));
+        show.args(["show", &call.to_string()]).env("REDIAL_DATABASE_URL", stack.servers.database_url());
+        show.output().await.unwrap().stderr.ends_with(said.as_bytes()).then_some(())
+    })
+    .await;
+    accept(&stack, Some("test")).await.unwrap();
+    until("the worker has registered again", async || {
+        (count(&stack, "workers WHERE tools = '{pay}' AND id LIKE 'test-%'").await == 1).then_some(())
+    })
+    .await;
+    stack.output(call).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn its_own_weakening_waits_and_its_strengthening_does_not() {
+    let stack = Stack::start_pinned().await;
+    let mut owner = owner(&stack).await;
+    let stricter = ToolSpec { effect: ToolEffect::Unsafe, ..pay() };
+    assert!(owner.register(vec![stricter.clone()]).await.is_empty());
+    assert_eq!(on_record(&stack).await, stricter);
+    let waiting = owner.register(vec![laxer(), ToolSpec::named("other")]).await;
+    assert_eq!(waiting["pay"], ["its effect is read instead of unsafe"]);
+    assert_eq!(on_record(&stack).await, stricter);
+    assert_eq!(count(&stack, "workers WHERE tools = '{other}' AND waiting = '{pay}'").await, 1, "it serves the other");
+    // Back again: nothing waits for it.
+    assert!(owner.register(vec![stricter.clone()]).await.is_empty());
+    assert_eq!(count(&stack, "pending_tools").await, 0);
+    owner.register(vec![laxer()]).await;
+    accept(&stack, Some("owner")).await.unwrap();
+    for spec in [laxer(), stricter, laxer()] {
+        assert!(owner.register(vec![spec.clone()]).await.is_empty(), "what was accepted is not asked about again");
+        assert_eq!(on_record(&stack).await, spec);
+    }
+    stack.finish().await;
+}
+
+/// One of its workers has the new version already, the other one connects again.
+#[tokio::test]
+async fn a_change_that_one_worker_waits_for_stays_when_another_one_registers_as_before() {
+    let stack = Stack::start_pinned().await;
+    let mut old = owner(&stack).await;
+    let mut new = Hand::of_identity(&stack, "owner").await;
+    new.register(vec![laxer()]).await;
+    assert!(old.register(vec![pay()]).await.is_empty());
+    assert_eq!(count(&stack, "pending_tools").await, 1);
+    assert!(!new.beat().await.register);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn only_an_admin_of_the_operators_accepts() {
+    let stack = Stack::start_pinned().await;
+    let _owner = owner(&stack).await;
+    let mut thief = Hand::of_identity(&stack, "thief").await;
+    thief.register(vec![laxer()]).await;
+    let request = AcceptTool { tool: "pay".to_owned(), identity: None, fingerprint: "x".to_owned() };
+    let roles = [UserRole::Submit, UserRole::Inline, UserRole::Read, UserRole::Operate];
+    let default = roles.map(|role| (Tenant::default(), role));
+    let acme = [UserRole::Admin].map(|role| ("acme".parse::<Tenant>().unwrap(), role));
+    for (tenant, role) in default.into_iter().chain(acme) {
+        let subject = subjects::api(&tenant, &User::default(), role, Verb::ToolAccept);
+        let refused = stack.queue().request(&subject, &request, ANSWER).await;
+        assert_eq!(code(refused).0, Code::Forbidden, "{subject}");
+    }
+    assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (pay(), 1));
+    // Before they are recorded, which Postgres would refuse.
+    let texts = [("pay\0", "x"), ("", "x"), ("pay", "x\0"), ("pay", "")];
+    for (tool, fingerprint) in texts {
+        let (tool, fingerprint) = (tool.to_owned(), fingerprint.to_owned());
+        let request = AcceptTool { tool, identity: None, fingerprint };
+        let refused = code(stack.queue().ask(Verb::ToolAccept, &request, ANSWER).await);
+        assert_eq!(refused.0, Code::InvalidValue, "{request:?}: {}", refused.1);
+    }
+    let request = redial_proto::ForgetTool { tool: "pay\0".to_owned() };
+    let refused = stack.queue().ask::<_, redial_proto::ForgetToolReply>(Verb::ToolForget, &request, ANSWER).await;
+    assert!(refused.is_err_and(|error| error.to_string().contains("tool name")));
+    let unknown = AcceptTool { tool: "play".to_owned(), identity: None, fingerprint: "x".to_owned() };
+    let (code_found, message) = code(stack.queue().ask(Verb::ToolAccept, &unknown, ANSWER).await);
+    assert!(code_found == Code::UnknownTool && message.contains("\"pay\""), "{message}");
+    assert_eq!(code(accept(&stack, Some("nobody")).await).0, Code::WrongState);
+    let mut second = Hand::of_identity(&stack, "second").await;
+    second.register(vec![pay()]).await;
+    let (code_found, message) = code(accept(&stack, None).await);
+    assert!(code_found == Code::WrongState && message.contains("second, thief"), "{message}");
+    stack.finish().await;
+}
+
+/// Each of its steps fails once: none of the others may stay.
+#[tokio::test]
+async fn a_dispatcher_that_dies_while_it_accepts_leaves_everything_as_it_was() {
+    let stack = Stack::start_pinned().await;
+    let _owner = owner(&stack).await;
+    let mut night = Hand::of_identity(&stack, "night").await;
+    night.register(vec![laxer()]).await;
+    let steps = [("pending_tools", "DELETE"), ("tool_identities", "INSERT"), ("tools", "UPDATE")];
+    let fail = "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$";
+    sqlx::raw_sql(fail).execute(stack.db()).await.unwrap();
+    for (table, step) in steps {
+        let trigger = format!("CREATE TRIGGER fail BEFORE {step} ON {table} FOR EACH ROW EXECUTE FUNCTION fail()");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(trigger)).execute(stack.db()).await.unwrap();
+        assert_eq!(code(accept(&stack, None).await).0, Code::Internal, "{table}");
+        let pins = count(&stack, "tool_identities WHERE identity = 'night'").await;
+        let pending = count(&stack, "pending_tools").await;
+        assert_eq!((on_record(&stack).await, pins, pending), (pay(), 0, 1), "{table}");
+        let trigger = format!("DROP TRIGGER fail ON {table}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(trigger)).execute(stack.db()).await.unwrap();
+    }
+    accept(&stack, None).await.unwrap();
+    assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (laxer(), 0));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_stays_its_owners_when_the_owner_is_gone() {
+    let mut stack = Stack::start_pinned().await;
+    let gone = owner(&stack).await;
+    sqlx::query("DELETE FROM workers").execute(stack.db()).await.unwrap();
+    let mut thief = Hand::of_identity(&stack, "thief").await;
+    assert!(thief.register(vec![laxer()]).await.contains_key("pay"));
+    assert_eq!(on_record(&stack).await, pay());
+    let call = stack.call("pay", json!({"to": "a"})).await;
+    assert!(thief.claim(call, 1).await.is_empty());
+    drop(gone);
+    // Forgotten, it is nobody's: who still waits for it gets it with its next heartbeat.
+    let request = ForgetTool { tool: "pay".to_owned() };
+    let _: ForgetToolReply =
+        until("the tool is forgotten", async || stack.queue().ask(Verb::ToolForget, &request, ANSWER).await.ok()).await;
+    assert_eq!((count(&stack, "pending_tools").await, count(&stack, "tool_identities").await), (0, 0));
+    assert!(thief.beat().await.register);
+    assert!(thief.register(vec![laxer()]).await.is_empty());
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_dispatcher_that_accepts_all_tools_asks_nobody() {
+    let stack = Stack::start().await;
+    let _owner = owner(&stack).await;
+    let mut night = Hand::of_identity(&stack, "night").await;
+    assert!(night.register(vec![laxer()]).await.is_empty());
+    assert_eq!(on_record(&stack).await, laxer());
+    let call = stack.call("pay", json!({"to": "a"})).await;
+    assert_eq!(night.granted().await.call, call);
+    night.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// A tool that was registered before there were identities.
+#[tokio::test]
+async fn a_tool_of_nobody_goes_to_the_first_identity_that_registers_it() {
+    let stack = Stack::start_pinned().await;
+    let mut first = owner(&stack).await;
+    sqlx::query("DELETE FROM tool_identities").execute(stack.db()).await.unwrap();
+    assert!(first.register(vec![laxer()]).await.is_empty());
+    let mut second = Hand::of_identity(&stack, "second").await;
+    assert!(second.register(vec![laxer()]).await.contains_key("pay"));
+    stack.finish().await;
+}
+
+/// Each writes pending changes and deletes the oldest.
+#[tokio::test]
+async fn registrations_that_wait_do_not_wait_for_one_another() {
+    let mut stack = Stack::start_pinned().await;
+    stack.dispatch().await;
+    let tools = |n: usize, round: usize| {
+        let strict = ToolSpec { description: format!("round {round}"), ..ToolSpec::named(format!("own-{n}")) };
+        vec![strict, ToolSpec { description: format!("round {round}"), ..ToolSpec::named("theirs") }]
+    };
+    let _owner = Hand::new(&stack, vec![ToolSpec::named("theirs")]).await;
+    let mut hands = Vec::new();
+    for n in 0..6 {
+        hands.push(Hand::of_identity(&stack, &format!("guest-{n}")).await);
+    }
+    for round in 0..10 {
+        let all = hands.iter_mut().enumerate().map(|(n, hand)| hand.register(tools(n, round)));
+        for waiting in futures_util::future::join_all(all).await {
+            assert_eq!(waiting.into_keys().collect::<Vec<_>>(), ["theirs"]);
+        }
+    }
+    let deadlocks: i64 =
+        sqlx::query_scalar("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+    assert_eq!(deadlocks, 0);
+    stack.finish().await;
+}
+
+/// Two identities bring the same new tool at the same moment: one of them gets it.
+#[tokio::test]
+async fn of_two_identities_that_bring_a_new_tool_at_once_one_waits() {
+    let mut stack = Stack::start_pinned().await;
+    stack.dispatch().await;
+    for n in 0..10 {
+        let mut one = Hand::of_identity(&stack, "one").await;
+        let mut two = Hand::of_identity(&stack, "two").await;
+        let tool = || vec![ToolSpec::named(format!("tool-{n}"))];
+        let (a, b) = tokio::join!(one.register(tool()), two.register(tool()));
+        assert_eq!(a.len() + b.len(), 1, "{a:?} {b:?}");
+        let pins = count(&stack, &format!("tool_identities WHERE tool = 'tool-{n}'")).await;
+        assert_eq!(pins, 1);
+        // An identity has few sets of tools at once.
+        sqlx::query("DELETE FROM workers").execute(stack.db()).await.unwrap();
+    }
+    stack.finish().await;
+}
+
+/// Its specifications are in two messages: the second one must not bring back what waits since the first one.
+#[tokio::test]
+async fn a_tool_that_waits_stays_out_when_other_messages_name_it() {
+    let stack = Stack::start_pinned().await;
+    let _owner = owner(&stack).await;
+    let thief = Hand::of_identity(&stack, "thief").await;
+    let subject = thief.subject(ControlVerb::Register);
+    let message = |tool: ToolSpec, other: &str| {
+        json!({
+            "worker": thief.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
+            "tools": [tool], "other_tools": {other: "default"},
+        })
+    };
+    for message in [message(laxer(), "own"), message(ToolSpec::named("own"), "pay")] {
+        let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
+        assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND 'pay' = ANY (tools)").await, 0);
+        assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND waiting = '{pay}'").await, 1);
+    }
+    assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND tools = '{own}'").await, 1);
+    // Naming somebody's tool alone makes nobody serve it.
+    let alone = Hand::of_identity(&stack, "sly").await;
+    let subject = alone.subject(ControlVerb::Register);
+    let message = json!({
+        "worker": alone.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
+        "tools": [], "other_tools": {"pay": "default", "not-there-yet": "default"},
+    });
+    let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
+    assert_eq!(count(&stack, "workers WHERE id LIKE 'sly-%' AND tools = '{}'").await, 1);
+    stack.finish().await;
+}

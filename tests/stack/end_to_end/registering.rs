@@ -1,0 +1,240 @@
+//! Workers register their tools, and learn from which consumers they pull.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use redial_proto::{
+    CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
+    subjects::Verb,
+};
+use redial_testkit::{Stack, arguments, scripted_tool};
+use serde_json::json;
+
+use super::by_hand::Hand;
+
+/// NATS takes 1 MiB in one message.
+#[tokio::test]
+async fn tools_that_do_not_fit_into_one_message_are_all_registered() {
+    let mut stack = Stack::start().await;
+    let large = |n| scripted_tool(&format!("tool-{n}"), ToolEffect::Read, &stack.ledger).describe("x".repeat(200_000));
+    let tools = (0..8).map(large).collect();
+    stack.work(tools).await;
+    let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(known, 8);
+    for tool in ["tool-0", "tool-7"] {
+        let call = stack.call(tool, json!({})).await;
+        assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
+    }
+    stack.finish().await;
+}
+
+/// The consumer of a worker that is not seen for long is given to others. If it lives after all, it must not keep it: it would
+/// be handed jobs that it cannot run, and nobody would be handed those of its own tools.
+#[tokio::test]
+async fn a_worker_whose_consumer_was_given_away_registers_again() {
+    let mut stack = Stack::start().await;
+    let mut silent = Hand::new(&stack, vec![ToolSpec::named("old")]).await;
+    assert!(!silent.beat().await.register, "it is known");
+    let earlier = "UPDATE workers SET last_seen_at = last_seen_at - interval '3 min', live_until = now()
+                   RETURNING last_seen_at";
+    let seen: DateTime<Utc> = sqlx::query_scalar(earlier).fetch_one(stack.db()).await.unwrap();
+    stack.work(vec![scripted_tool("new", ToolEffect::Read, &stack.ledger)]).await;
+    let consumers: Vec<(String, Vec<String>)> =
+        sqlx::query_as("SELECT name, tools FROM consumers").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(consumers, [("default".to_owned(), vec!["new".to_owned()])], "it was given away");
+    assert!(silent.beat().await.register, "it is unknown now");
+    let last_served: DateTime<Utc> =
+        sqlx::query_scalar("SELECT last_served_at FROM tools WHERE name = 'old'").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(last_served, seen, "its tool is remembered");
+
+    let waiting = stack.call("old", json!({})).await;
+    let reason = stack.get(waiting).await.waits.map(|waits| waits.reason);
+    assert_eq!(reason, Some(WaitReason::Worker), "an old row does not make the tool served");
+    silent.register(vec![ToolSpec::named("old")]).await;
+    assert_eq!(silent.consumer, "default+2");
+    assert_eq!(silent.granted().await.call, waiting);
+    silent.report(waiting, 1, Ok("1")).await;
+    let new = stack.call("new", json!({})).await;
+    stack.output(new).await;
+    stack.finish().await;
+}
+
+/// A worker learns with its first grant how long a lease is. Until then, it sends a heartbeat every 5 s.
+#[tokio::test]
+async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
+    let stack = Stack::start_leasing(Duration::from_secs(2)).await;
+    let idle = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let long = "SELECT live_until > last_seen_at + interval '14 s' FROM workers";
+    assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after its registration");
+    idle.beat().await;
+    assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after a heartbeat");
+    stack.finish().await;
+}
+
+/// Its last heartbeat may overtake what it sent before.
+#[tokio::test]
+async fn a_worker_that_has_ended_does_not_come_back() {
+    let stack = Stack::start().await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let ended = async || {
+        let ended = "SELECT draining AND slots = 0 AND running = 0 AND live_until <= clock_timestamp() FROM workers";
+        sqlx::query_scalar::<_, bool>(ended).fetch_one(stack.db()).await.unwrap()
+    };
+    worker.beat().await;
+    assert!(!ended().await);
+    worker.say_goodbye().await;
+    assert!(ended().await);
+    worker.beat_with(vec![JobRef { call: CallId::generate(), attempt: 1 }], None).await;
+    assert!(ended().await, "a heartbeat");
+    worker.register(vec![ToolSpec::named("tool")]).await;
+    assert!(ended().await, "a registration");
+    stack.finish().await;
+}
+
+/// The notice of a change is lost if the dispatcher reconnects to NATS at that moment.
+#[tokio::test]
+async fn a_dispatcher_without_notice_of_a_changed_tool_learns_of_it() {
+    let mut stack = Stack::start().await;
+    let _worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let submission = Submission { key: Some("key".to_owned()), ..Submission::new("tool", arguments(json!({}))) };
+    stack.accepted(&submission).await;
+    // Under a key that is taken: other content is a conflict for now.
+    let other = Submission { arguments: arguments(json!({"n": 1})), ..submission };
+    let spec = ToolSpec { parameters: json!({"required": ["city"]}), ..ToolSpec::named("tool") };
+    let change = "UPDATE tools SET spec = $1::json WHERE name = 'tool'";
+    sqlx::query(change).bind(serde_json::to_string(&spec).unwrap()).execute(stack.db()).await.unwrap();
+    redial_testkit::until("its new schema applies", async || {
+        let result = stack.submit(&other).await;
+        (result.status == SubmitStatus::Refused).then_some(())
+    })
+    .await;
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn calls_that_cannot_go_back_keep_those_of_other_gone_workers_from_nothing() {
+    let mut stack = Stack::start().await;
+    let _first = Hand::new(&stack, vec![ToolSpec::named("first")]).await;
+    let _second = Hand::new(&stack, vec![ToolSpec::named("second")]).await;
+    stack.call("first", json!({})).await;
+    let second = stack.call("second", json!({})).await;
+    let waits = async |condition: &str| {
+        let count = format!("SELECT count(*) FROM calls WHERE {condition}");
+        sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(count)).fetch_one(stack.db()).await.unwrap()
+    };
+    let published = async || (waits("published_at IS NOT NULL").await == 2).then_some(());
+    redial_testkit::until("both jobs are published", published).await;
+    let fail = "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
+                CREATE TRIGGER fail BEFORE UPDATE ON calls FOR EACH ROW WHEN (OLD.tool = 'first') EXECUTE FUNCTION fail();
+                UPDATE workers SET live_until = now() - interval '1 s'";
+    sqlx::raw_sql(fail).execute(stack.db()).await.unwrap();
+    let condition = format!("id = '{second}' AND backlog_at IS NOT NULL");
+    let back = async || (waits(&condition).await == 1).then_some(());
+    redial_testkit::until("the call of the second worker waits in the backlog", back).await;
+    assert_eq!(waits("tool = 'first' AND backlog_at IS NOT NULL").await, 0);
+    // Partitions are locked in another order than by the dispatcher's statements, so it may be chosen to end a deadlock.
+    redial_testkit::until("the trigger is dropped", async || {
+        sqlx::raw_sql("DROP TRIGGER fail ON calls").execute(stack.db()).await.ok()
+    })
+    .await;
+    let back = async || (waits("backlog_at IS NOT NULL").await == 2).then_some(());
+    redial_testkit::until("so does the other one", back).await;
+    stack.leaves_calls();
+    stack.finish().await;
+}
+
+/// A dispatcher of an older version knows no consumers.
+#[tokio::test]
+async fn a_worker_without_a_consumer_registers_again() {
+    let stack = Stack::start().await;
+    let old = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    sqlx::query("UPDATE workers SET consumers = '{}'").execute(stack.db()).await.unwrap();
+    assert!(old.beat().await.register);
+    stack.finish().await;
+}
+
+/// Another registration gives the consumer away at the same moment.
+#[tokio::test]
+async fn a_worker_is_not_given_a_consumer_that_others_are_given_meanwhile() {
+    let stack = Stack::start().await;
+    let first = Hand::new(&stack, vec![ToolSpec::named("old")]).await;
+    assert_eq!(first.consumer, "default");
+    let mut giving = stack.db().begin().await.unwrap();
+    sqlx::query("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *giving).await.unwrap();
+    sqlx::query("UPDATE consumers SET tools = '{new}'").execute(&mut *giving).await.unwrap();
+    let given = async {
+        let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
+                                    WHERE datname = current_database() AND wait_event_type = 'Lock')";
+        redial_testkit::until("the registration waits", async || {
+            let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(stack.db()).await.ok()?;
+            waits.then_some(())
+        })
+        .await;
+        giving.commit().await.unwrap();
+    };
+    let (second, ()) = tokio::join!(Hand::new(&stack, vec![ToolSpec::named("old")]), given);
+    assert_eq!(second.consumer, "default+2");
+    stack.finish().await;
+}
+
+/// The names of its tools alone are longer than an index entry may be.
+#[tokio::test]
+async fn a_worker_with_a_thousand_tools_has_a_consumer() {
+    let stack = Stack::start().await;
+    let tools =
+        || (0..1_000).map(|n| ToolSpec::named(format!("{n}_{}", uuid::Uuid::new_v4().simple()))).collect::<Vec<_>>();
+    let (one, two) = (tools(), tools());
+    let called = two[999].name.clone();
+    let hand = Hand::new(&stack, one.clone()).await;
+    let mut other = Hand::new(&stack, two).await;
+    let same = Hand::new(&stack, one).await;
+    assert_eq!([&hand.consumer, &other.consumer, &same.consumer], ["default", "default+2", "default"]);
+    let call = stack.call(&called, json!({})).await;
+    assert_eq!(other.granted().await.call, call);
+    other.report(call, 1, Ok("1")).await;
+    stack.output(call).await;
+    stack.finish().await;
+}
+
+/// It was cut off for a lease, and nobody knows that it still has the tool.
+#[tokio::test]
+async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent() {
+    let stack = Stack::start().await;
+    let silent = Hand::new(&stack, vec![ToolSpec::named("cut"), ToolSpec::named("other")]).await;
+    assert!(!silent.beat().await.register, "it is known");
+    let earlier = "UPDATE workers SET live_until = now() - interval '1 s'";
+    sqlx::query(earlier).execute(stack.db()).await.unwrap();
+    let failed = "INSERT INTO retry_budgets (tool, tokens, failing_since) VALUES ('cut', 0, now())";
+    sqlx::query(failed).execute(stack.db()).await.unwrap();
+    let request = ForgetTool { tool: "cut".to_owned() };
+    // A worker that is silent since the start of the dispatcher may live still.
+    let forgotten = redial_testkit::until("the tool is forgotten", async || {
+        let asked = stack.queue().ask(Verb::ToolForget, &request, Duration::from_secs(10));
+        asked.await.ok().map(|reply: ForgetToolReply| reply.waiting)
+    });
+    assert_eq!(forgotten.await, 0);
+    let health = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM retry_budgets WHERE failing_since IS NOT NULL");
+    assert_eq!(health.fetch_one(stack.db()).await.unwrap(), 0, "another tool of the name starts without a history");
+    assert!(silent.beat().await.register, "it is unknown now");
+    let other = "SELECT last_served_at IS NOT NULL FROM tools WHERE name = 'other'";
+    assert!(sqlx::query_scalar::<_, bool>(other).fetch_one(stack.db()).await.unwrap(), "its other tool is remembered");
+    stack.finish().await;
+}
+
+/// Many more dead workers and consumers than an hour leaves behind.
+#[tokio::test]
+async fn what_dead_workers_had_does_not_keep_calls_from_being_published() {
+    let mut stack = Stack::start().await;
+    let dead = "WITH names AS (
+                    INSERT INTO consumers (name, pool, tools)
+                    SELECT 'dead-' || n, 'dead-' || n, ARRAY['dead-' || n] FROM generate_series(1, 20000) n RETURNING name
+                ), arrays AS (SELECT array_agg(name) AS names FROM names)
+                INSERT INTO workers (id, version, tools, started_at, slots, consumers)
+                SELECT 'dead-' || n, '', '{}', now(), 1, names FROM arrays, generate_series(1, 4) n";
+    sqlx::query(dead).execute(stack.db()).await.unwrap();
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let call = stack.call("tool", json!({})).await;
+    stack.output(call).await;
+    stack.finish().await;
+}

@@ -1,0 +1,188 @@
+//! Reports that are late, duplicate, foreign or unreadable change nothing and are stored.
+
+use std::time::Duration;
+
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
+use redial_testkit::{Stack, arguments, until};
+use serde_json::{Value, json};
+
+use super::{by_hand::Hand, fixture::dead_letters};
+
+/// Nothing renews the leases here.
+const LEASE: Duration = Duration::from_secs(30);
+
+fn reader() -> ToolSpec {
+    let retry = redial_proto::RetryPolicy { initial_ms: 1, cap_ms: 1, ..Default::default() };
+    ToolSpec { effect: ToolEffect::Read, retry, ..ToolSpec::named("read") }
+}
+
+async fn late(stack: &Stack) -> Vec<(i32, String)> {
+    let rows = sqlx::query_as("SELECT attempt, COALESCE(class, output::text) FROM late_reports ORDER BY received_at");
+    rows.fetch_all(stack.db()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_report_sent_twice_counts_once() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    for _ in 0..3 {
+        worker.report(call, 1, Ok("1")).await;
+    }
+    assert_eq!(stack.output(call).await, "1");
+    assert!(late(&stack).await.is_empty(), "the same report again is not a late report");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_report_twice_in_one_message_counts_once() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    let claim = worker.claim_of(call, 1);
+    let report = |output| json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": output});
+    let batch = json!({"worker": worker.id, "reports": [report(1), report(2)]});
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
+    worker.ingested(JobRef { call, attempt: 1 }).await;
+    assert_eq!(stack.output(call).await, "1", "the first counts");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_stale_report_is_stored_and_changes_nothing() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let mut stranger = Hand::new(&stack, Vec::new()).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    worker.report(call, 1, Err(Failure::new(ErrorClass::Unavailable, "busy"))).await;
+    let job = worker.job().await;
+    assert_eq!((job.call, job.attempt), (call, 2));
+    // Between the two attempts, while the second one runs, and after the end.
+    worker.report(call, 1, Ok(r#""stale""#)).await;
+    assert_eq!(worker.claim(call, 2).await.len(), 1);
+    stranger.report(call, 2, Ok(r#""foreign""#)).await;
+    worker.report(call, 3, Ok(r#""from the future""#)).await;
+    assert_eq!(stack.get(call).await.state, CallState::Running);
+    worker.report(call, 2, Ok(r#""right""#)).await;
+    worker.report(call, 2, Err(Failure::new(ErrorClass::Auth, "changed its mind"))).await;
+    assert_eq!(stack.output(call).await, r#""right""#);
+    let kept: Vec<String> = late(&stack).await.into_iter().map(|(n, text)| format!("{n} {text}")).collect();
+    assert_eq!(kept, ["1 \"stale\"", "2 \"foreign\"", "3 \"from the future\"", "2 auth"]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    let mut nats = stack.raw_nats().await;
+    let claim = worker.claim_of(call, 1);
+    nats.publish(&worker.results(), b"\xffno report").await;
+    dead_letters(&stack, "results", 1).await;
+    nats.publish(&worker.results(), br#"{"reports":[]}"#).await;
+    dead_letters(&stack, "results", 2).await;
+    let both = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": 1, "error": {"class": "auth", "message": ""}});
+    let good = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": "good"});
+    let class = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
+    let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
+    worker.ingested(JobRef { call, attempt: 1 }).await;
+    assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
+    let kept = dead_letters(&stack, "results", 3).await;
+    let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();
+    assert!(kept.iter().all(|(code, ..)| code == "invalid_message"));
+    assert!(reasons[0].contains("not a batch of reports: expected value at line 1 column 1"), "{reasons:?}");
+    assert!(reasons[1].contains("missing field `worker`"), "{reasons:?}");
+    assert_eq!(kept[0].2, b"\xffno report");
+    assert_eq!(serde_json::from_slice::<Value>(&kept[2].2).unwrap(), batch, "the whole message is kept once");
+    let errors: Value = sqlx::query_scalar("SELECT errors FROM dead_letters ORDER BY id DESC LIMIT 1")
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    let errors: Vec<String> = errors
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| format!("{} {}", error["position"], error["message"].as_str().unwrap()))
+        .collect();
+    assert!(errors[0].starts_with("0 not a report: invalid type: integer `7`"), "{errors:?}");
+    assert!(errors[1].starts_with("1 ") && errors[1].contains("exactly one is allowed"), "{errors:?}");
+    assert!(
+        errors[2].starts_with("2 ") && errors[2].contains("unknown variant `tired`, expected one of"),
+        "{errors:?}"
+    );
+    assert_eq!(errors.len(), 3);
+    stack.finish().await;
+}
+
+async fn set_retry(stack: &Stack, call: CallId, retry: Option<&str>) {
+    let change = sqlx::query("UPDATE calls SET retry = $1::json WHERE id = $2").bind(retry).bind(call.0);
+    change.execute(stack.db()).await.unwrap();
+}
+
+/// A newer version wrote the row, and can read it.
+#[tokio::test]
+async fn a_report_of_an_unreadable_call_is_left_to_a_newer_version_and_affects_no_other() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![reader()]).await;
+    let (unreadable, other) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    for _ in 0..2 {
+        worker.granted().await;
+    }
+    set_retry(&stack, unreadable, Some(r#"{"initial_ms": "soon"}"#)).await;
+    let failed = |call: CallId| json!({"call": call, "attempt": 1, "claim": worker.claim_of(call, 1), "duration_ms": 1, "error": {"class": "auth", "message": "no"}});
+    let batch = json!({"worker": worker.id, "reports": [failed(unreadable), failed(other)]});
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
+    worker.ingested(JobRef { call: other, attempt: 1 }).await;
+    assert_eq!(stack.ended(other).await.state, CallState::Failed);
+    assert_eq!(stack.raw_nats().await.messages("RESULTS").await, 1, "it stays on the stream");
+    set_retry(&stack, unreadable, None).await;
+    until("its report is taken", async || {
+        worker.beat_with(vec![JobRef { call: unreadable, attempt: 1 }], None).await;
+        (stack.get(unreadable).await.state == CallState::Failed).then_some(())
+    })
+    .await;
+    let attempts: i32 = sqlx::query_scalar("SELECT attempt FROM calls WHERE id = $1")
+        .bind(unreadable.0)
+        .fetch_one(stack.db())
+        .await
+        .unwrap();
+    assert_eq!(attempts, 1);
+    assert!(dead_letters(&stack, "results", 0).await.is_empty() && late(&stack).await.is_empty());
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn requests_for_an_unreadable_call_are_answered() {
+    let mut stack = Stack::start().await;
+    let worker = Hand::new(&stack, vec![reader()]).await;
+    let keyed = |key: &str| Submission { key: Some(key.to_owned()), ..Submission::new("read", arguments(json!({}))) };
+    let calls = stack.call_all(&[keyed("a"), keyed("b")]).await;
+    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_state_check, DROP CONSTRAINT calls_check")
+        .execute(stack.db())
+        .await
+        .unwrap();
+    let state = async |state: &'static str| {
+        let change = sqlx::query("UPDATE calls SET state = $1 WHERE id = $2").bind(state).bind(calls[0].0);
+        change.execute(stack.db()).await.unwrap();
+    };
+    state("paused").await;
+    let again = stack.try_submit_all(&[keyed("a"), keyed("b")]).await.unwrap();
+    assert_eq!((again[0].call, again[0].state, &again[0].error), (Some(calls[0]), Some(CallState::Other), &None));
+    assert_eq!(
+        (again[1].call, &again[1].error),
+        (Some(calls[1]), &None),
+        "the other submission of the batch is answered"
+    );
+    let refused = stack.try_cancel(calls[0]).await.unwrap_err();
+    assert!(refused.to_string().contains("internal"), "{refused}");
+    assert_eq!(worker.release(ClaimId::generate(), calls[0], 1).await, 0);
+    state("ready").await;
+    stack.leaves_calls();
+    stack.finish().await;
+}

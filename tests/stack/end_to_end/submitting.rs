@@ -1,0 +1,369 @@
+//! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
+
+use std::{cell::Cell, collections::HashSet, time::Duration};
+
+use futures_util::future::join_all;
+use redial_proto::{
+    CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitResult,
+    SubmitStatus::{self, Accepted, Refused, Rejected},
+    TaskSubmission, ToolEffect, ToolSpec,
+    subjects::{self, Intake, Verb},
+};
+use redial_store::Purpose;
+use redial_testkit::{Stack, arguments, scripted_tool, until};
+use redial_tools::{Tool, ToolError};
+use serde_json::{Value, json, value::RawValue};
+
+use super::by_hand::Hand;
+
+#[path = "batches.rs"]
+mod batches;
+
+async fn with_echo() -> Stack {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack
+}
+
+fn keyed(key: &str, arguments: &str) -> Submission {
+    let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+    Submission { key: Some(key.to_owned()), ..Submission::new("echo", arguments) }
+}
+
+/// An unknown tool may be known to the database: nothing final may be written while that cannot be read.
+#[tokio::test]
+async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are_rejected() {
+    let stack = with_echo().await;
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("LOCK TABLE tools IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let nobody = Submission::new("nobody", arguments(json!({})));
+    let task: TaskSubmission = serde_json::from_value(json!({"agent": {"model": "nobody"}, "input": "hello"})).unwrap();
+    stack.queue().put(&stack.intake(Intake::Calls), &nobody).await.unwrap();
+    let (rejections, done) = (Cell::new(0), Cell::new(false));
+    // At any time some wait for the registry.
+    let unknown = async {
+        while !done.get() {
+            let calls = join_all((0..6).map(|_| stack.submit(&nobody)));
+            let (calls, task) = tokio::join!(calls, stack.submit_task(&task));
+            let codes = calls.iter().map(|call| (call.status, code(call)));
+            assert!(codes.into_iter().all(|end| end == (Rejected, Code::Unavailable)), "{calls:?}");
+            assert_eq!(task.error.map(|error| error.code), Some(Code::Unavailable));
+            rejections.set(rejections.get() + 1);
+        }
+    };
+    // If each of the ten waited for the registry, the others would be rejected ten times meanwhile, however often this is tried.
+    let known = async {
+        stack.waits_for_lock().await;
+        until("ten calls of known tools end while the same others wait for the registry", async || {
+            let before = rejections.get();
+            for n in 0..10 {
+                let call = stack.call("echo", json!({ "n": n })).await;
+                stack.output(call).await;
+            }
+            (rejections.get() - before < 5).then_some(())
+        })
+        .await;
+        done.set(true);
+    };
+    tokio::join!(unknown, known);
+    let mixed = stack.try_submit_all(&[nobody.clone(), keyed("k", "{}")]).await.unwrap();
+    assert_eq!((mixed[0].status, mixed[1].status), (Rejected, Accepted), "{mixed:?}");
+    assert_eq!(on_record(&stack, "nobody").await, 0);
+
+    lock.rollback().await.unwrap();
+    assert_eq!(stack.submit(&nobody).await.status, Refused);
+    until("the message of the intake is refused, too", async || (on_record(&stack, "nobody").await == 2).then_some(()))
+        .await;
+    stack.finish().await;
+}
+
+async fn on_record(stack: &Stack, tool: &str) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1").bind(tool);
+    count.fetch_one(stack.db()).await.unwrap()
+}
+
+/// What follows a trace context of a later version may be anything, for this version.
+#[tokio::test]
+async fn a_crafted_trace_context_is_ignored_and_fails_nobody() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let stack = with_echo().await;
+    let crafted = [format!("cc{}-\0", &TRACE[2..]), format!("{TRACE}\0"), "x".repeat(50_000), TRACE.to_owned()];
+    for (subject, source) in [(stack.subject(Verb::CallSubmit), "request"), (stack.intake(Intake::Calls), "intake")] {
+        let mut nats = stack.raw_nats().await;
+        for (n, header) in crafted.iter().enumerate() {
+            let submission = serde_json::to_vec(&keyed(&format!("{source}-{n}"), "{}")).unwrap();
+            nats.publish_with(&subject, (subjects::TRACEPARENT, header), &submission).await;
+        }
+    }
+    let traces = until("all are accepted", async || {
+        let traces = sqlx::query_as("SELECT key, traceparent FROM calls ORDER BY key").fetch_all(stack.db());
+        let traces: Vec<(String, Option<String>)> = traces.await.unwrap();
+        (traces.len() == 8).then_some(traces)
+    });
+    for (key, trace) in traces.await {
+        let stored = match key.rsplit('-').next().unwrap() {
+            "0" => Some(format!("cc{}", &TRACE[2..])),
+            "3" => Some(TRACE.to_owned()),
+            _ => None,
+        };
+        assert_eq!(trace, stored, "{key}");
+    }
+    stack.finish().await;
+}
+
+fn code(result: &SubmitResult) -> Code {
+    result.error.as_ref().unwrap_or_else(|| panic!("{result:?}")).code
+}
+
+#[tokio::test]
+async fn the_same_key_and_content_is_the_same_call() {
+    let stack = with_echo().await;
+    let first = stack.accepted(&keyed("k", r#"{"a":1,"b":{"c":[1,2],"d":null}}"#)).await;
+    let spellings = [
+        r#"{"a":1,"b":{"c":[1,2],"d":null}}"#,
+        r#"{"b":{"d":null,"c":[1,2]},"a":1}"#,
+        "\n{ \"a\" : 1,\t\"b\" : { \"c\" : [ 1, 2 ], \"d\" : null } }",
+    ];
+    for text in spellings {
+        let again = stack.submit(&keyed("k", text)).await;
+        assert_eq!((again.status, again.call), (SubmitStatus::Existing, Some(first)), "{text}");
+    }
+    stack.output(first).await;
+    let after = stack.submit(&keyed("k", spellings[1])).await;
+    assert_eq!((after.call, after.state), (Some(first), Some(CallState::Succeeded)), "the reply has its state");
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.calls.len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_key_with_other_content_is_a_conflict() {
+    let stack = with_echo().await;
+    let first = stack.accepted(&keyed("k", r#"{"a":[1,2]}"#)).await;
+    for other in [r#"{"a":[2,1]}"#, r#"{"a":["1",2]}"#, "{}", r#"{"a":[1,2],"b":null}"#] {
+        let result = stack.submit(&keyed("k", other)).await;
+        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, Code::IdempotencyConflict), "{other}");
+        assert!(result.error.unwrap().message.contains(&first.to_string()), "the call that has the key is named");
+    }
+    let patient = Submission { timeout_ms: Some(1), ..keyed("k", r#"{"a":[1,2]}"#) };
+    assert_eq!(code(&stack.submit(&patient).await), Code::IdempotencyConflict, "a setting is content, too");
+    stack.output(first).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn many_submissions_of_one_key_at_once_are_one_call() {
+    let mut stack = with_echo().await;
+    stack.dispatch().await;
+    let submission = keyed("k", r#"{"a":1}"#);
+    let mut results = join_all((0..40).map(|_| stack.submit(&submission))).await;
+    let batch: Vec<Submission> = (0..40).map(|_| submission.clone()).collect();
+    results.extend(stack.try_submit_all(&batch).await.unwrap());
+    let calls: HashSet<_> = results.iter().map(|result| result.call.unwrap()).collect();
+    let accepted = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count();
+    let existing = results.iter().filter(|result| result.status == SubmitStatus::Existing).count();
+    assert_eq!((calls.len(), accepted, existing), (1, 1, 79));
+    stack.output(results[0].call.unwrap()).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_refused_call_is_on_record_and_does_not_hold_its_key() {
+    let mut stack = Stack::start().await;
+    let strict = Tool::new("strict", |args: Strict| async move { args.count });
+    stack.work(vec![strict]).await;
+    let submission = |value| Submission { key: Some("k".to_owned()), ..Submission::new("strict", arguments(value)) };
+    let refused = stack.submit(&submission(json!({"count": "two"}))).await;
+    assert_eq!((refused.status, refused.state), (SubmitStatus::Refused, Some(CallState::Refused)));
+    let error = refused.error.unwrap();
+    assert_eq!((error.code, error.details[0].path.as_str()), (Code::InvalidArguments, "/count"));
+    let corrected = stack.accepted(&submission(json!({"count": 2}))).await;
+    assert_eq!(stack.output(corrected).await, "2");
+    let unknown = stack.submit(&Submission::new("stritc", arguments(json!({})))).await;
+    assert_eq!((unknown.status, code(&unknown)), (SubmitStatus::Refused, Code::UnknownTool));
+    assert!(unknown.error.unwrap().message.contains(r#"did you mean "strict"?"#));
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Refused), 2);
+    assert_eq!(evidence.calls[&refused.call.unwrap()].class.as_deref(), Some("invalid_arguments"));
+}
+
+/// A file or a batch that is sent again finds what was refused, and writes it no second time.
+#[tokio::test]
+async fn the_same_refusal_is_on_record_once_and_runs_once_it_is_valid() {
+    let mut stack = with_echo().await;
+    let strict =
+        |key: &str, value| Submission { key: Some(key.to_owned()), ..Submission::new("strict", arguments(value)) };
+    let batch = [
+        strict("unknown-tool", json!({"count": 1})),
+        keyed("not-an-object", "7"),
+        keyed("not-an-object", "8"),
+        keyed("good", "{}"),
+        keyed("not-an-object", "7"),
+    ];
+    let first = stack.try_submit_all(&batch).await.unwrap();
+    assert_eq!(statuses(&first), [Refused, Refused, Refused, Accepted, Refused]);
+    assert_eq!(first[1].call, first[4].call, "the same refusal in one batch");
+    assert_ne!(first[1].call, first[2].call, "other content");
+    for _ in 0..3 {
+        let again = stack.try_submit_all(&batch).await.unwrap();
+        assert_eq!(statuses(&again), [Refused, Refused, Refused, SubmitStatus::Existing, Refused]);
+        for (before, after) in first.iter().zip(&again) {
+            assert_eq!((before.call, &before.error), (after.call, &after.error));
+        }
+    }
+    assert_eq!(on_record(&stack, "strict").await, 1);
+    assert_eq!(on_record(&stack, "echo").await, 3);
+    // It is valid by now: the same submission runs under its key.
+    stack.work(vec![Tool::new("strict", |args: Strict| async move { args.count })]).await;
+    let valid = stack.accepted(&batch[0]).await;
+    assert_eq!(stack.output(valid).await, "1");
+    // The tool is gone again. What was accepted stays so; other content is refused.
+    stack.stop_workers().await;
+    sqlx::query("DELETE FROM tools WHERE name = 'strict'").execute(stack.db()).await.unwrap();
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
+    let known = stack.submit(&batch[0]).await;
+    assert_eq!((known.status, known.call), (SubmitStatus::Existing, Some(valid)));
+    assert!(known.submitted_at.is_some());
+    let other = stack.submit(&strict("unknown-tool", json!({"count": 2}))).await;
+    assert_eq!(other.status, Refused);
+    let evidence = stack.finish().await;
+    assert_eq!(evidence.count(CallState::Refused), 4);
+}
+
+fn statuses(results: &[SubmitResult]) -> Vec<SubmitStatus> {
+    results.iter().map(|result| result.status).collect()
+}
+
+/// Who keeps the loop itself learns as much as the model of a task.
+#[tokio::test]
+async fn every_answer_about_a_call_tells_what_a_model_must_know() {
+    let mut stack = Stack::start().await;
+    let strict = Tool::new("strict", |args: Strict| async move {
+        if args.count > 1 { Err(ToolError::business_rule("sold out at 10.0.0.7")) } else { Ok(args.count) }
+    });
+    let flaky = scripted_tool("flaky", ToolEffect::Read, &stack.ledger);
+    stack.work(vec![strict, flaky]).await;
+    let of = |value: &RawValue| serde_json::from_str::<Value>(value.get()).unwrap();
+
+    // Refused: in the answer to the submission and in the view.
+    let refused = stack.submit(&Submission::new("strict", arguments(json!({"count": "two", "extra": 1})))).await;
+    let view = stack.get(refused.call.unwrap()).await;
+    let feedback = of(refused.feedback.as_deref().unwrap());
+    assert_eq!((&feedback["status"], &feedback["class"]), (&json!("error"), &json!("invalid_arguments")));
+    assert_eq!(feedback["details"][0]["path"], "/count");
+    assert_eq!(of(view.feedback.as_deref().unwrap()), feedback);
+    assert_eq!((view.details.len(), view.details[0].path.as_str()), (1, "/count"));
+    // What helps a task's model is there, too: an example, and what the schema does not declare.
+    assert!(feedback["example"]["count"].is_u64(), "{feedback}");
+    assert_eq!(view.undeclared, ["/extra"]);
+    assert!(feedback.to_string().contains("/extra"), "{feedback}");
+
+    // Failed by the tool: in the event and in the view, in both languages.
+    let sent = RawValue::from_string(r#""{'count': 2, 'extra': 1}""#.to_owned()).unwrap();
+    let mut submission = Submission::new("strict", sent);
+    submission.notify = true;
+    let mut events = stack.queue().subscribe("redial.events.*.calls.*").await.unwrap();
+    let call = stack.accepted(&submission).await;
+    let event: CallView = serde_json::from_slice(&events.next().await.unwrap()).unwrap();
+    let view = stack.ended(call).await;
+    for view in [&event, &view] {
+        assert_eq!((view.call, view.state, view.attempts), (call, CallState::Failed, 1));
+        assert!(view.message.as_ref().unwrap().starts_with("sold out"));
+        let feedback = of(view.feedback.as_deref().unwrap());
+        let message = feedback["message"].as_str().unwrap();
+        assert!(message.starts_with("sold out") && !message.contains("10.0.0.7"), "{feedback}");
+        assert!(view.repairs.iter().any(|repair| repair.kind == RepairKind::Quotes), "{:?}", view.repairs);
+        assert_eq!(view.undeclared, ["/extra"], "on record also of a call that runs");
+        assert_eq!((view.attempts_made.len(), view.attempts_made[0].class), (1, view.class));
+    }
+    let request = GetRequest { call, language: Language::Zh };
+    let chinese: CallView = stack.queue().ask(Verb::CallGet, &request, Duration::from_secs(25)).await.unwrap();
+    let guidance = |view: &CallView| of(view.feedback.as_deref().unwrap())["guidance"].clone();
+    assert!(!guidance(&chinese).as_str().unwrap().is_ascii() && guidance(&view).as_str().unwrap().is_ascii());
+
+    // Retried: each attempt with its reason, and no feedback for a success.
+    let retried = stack.call("flaky", json!({"fail": "unavailable", "times": 2})).await;
+    let view = stack.ended(retried).await;
+    let classes: Vec<_> = view.attempts_made.iter().map(|one| (one.attempt, one.class)).collect();
+    let unavailable = Some(ErrorClass::Unavailable);
+    assert_eq!(classes, [(1, unavailable), (2, unavailable), (3, None)]);
+    assert!(view.attempts_made[0].retry_at.is_some() && view.feedback.is_none() && view.output.is_some());
+    stack.finish().await;
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Strict {
+    count: u32,
+}
+
+#[tokio::test]
+async fn an_invalid_message_is_rejected_with_its_code_and_position() {
+    let stack = with_echo().await;
+    let mut nats = stack.raw_nats().await;
+    let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
+    let long = "k".repeat(201);
+    let cases: [(String, Code, &str); 8] = [
+        ("{".to_owned(), Code::InvalidMessage, "line 1 column 1"),
+        (r#"{"tool":"echo"}"#.to_owned(), Code::InvalidMessage, "missing field `arguments`"),
+        (r#"{"tool":"echo","argument":{}}"#.to_owned(), Code::InvalidMessage, "unknown field `argument`"),
+        (r#"{"tool":"","arguments":{}}"#.to_owned(), Code::InvalidValue, "tool is \"\"; allowed: 1 to 200 bytes"),
+        (format!(r#"{{"tool":"echo","arguments":{{}},"key":"{long}"}}"#), Code::InvalidValue, "key is"),
+        (format!(r#"{{"tool":"echo","arguments":{{"a":{deep}}}}}"#), Code::TooLarge, "nest 65 deep; allowed: 64"),
+        (r#"{"tool":"echo","arguments":{},"timeout_ms":0}"#.to_owned(), Code::InvalidValue, "timeout_ms is 0; allowed"),
+        (
+            r#"{"tool":"echo","arguments":{},"retry":{"factor":0.5}}"#.to_owned(),
+            Code::InvalidValue,
+            "retry.factor is 0.5; allowed: 1 to 100",
+        ),
+    ];
+    for (message, wanted, text) in cases {
+        let reply = nats.request(&stack.subject(Verb::CallSubmit), message.as_bytes()).await;
+        let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
+        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, wanted), "{text}");
+        let found = result.error.unwrap().message;
+        assert!(found.contains(text), "{found:?} lacks {text:?}");
+    }
+    let evidence = stack.finish().await;
+    assert!(evidence.calls.is_empty(), "nothing of it is a call");
+}
+
+#[tokio::test]
+async fn damaged_arguments_are_repaired_without_loss_and_the_repair_is_recorded() {
+    let mut stack = Stack::start().await;
+    let mut tool = Tool::echo();
+    tool.spec.parameters = json!({
+        "type": "object",
+        "required": ["city", "days"],
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "additionalProperties": false,
+    });
+    stack.work(vec![tool]).await;
+    let sent = RawValue::from_string(json!(r#"{"City": "Paris", "days": "2",}"#).to_string()).unwrap();
+    let call = stack.accepted(&Submission::new("echo", sent)).await;
+    assert_eq!(stack.output(call).await, r#"{"city": "Paris", "days": 2}"#);
+    let record = stack.store(Purpose::Audit).await.record(call).await.unwrap().unwrap();
+    let repairs: Vec<Repair> = serde_json::from_str(record.repairs.unwrap().get()).unwrap();
+    let kinds: Vec<&str> = repairs.iter().map(|repair| repair.kind.as_str()).collect();
+    assert_eq!(kinds, ["double_encoded", "trailing_comma", "key_name", "type"]);
+
+    let guess = RawValue::from_string(json!({"city": "Paris", "days": "two"}).to_string()).unwrap();
+    let refused = stack.submit(&Submission::new("echo", guess)).await;
+    assert_eq!((refused.status, code(&refused)), (Refused, Code::InvalidArguments));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_is_known_to_every_dispatcher_once_it_is_registered() {
+    let mut stack = Stack::start().await;
+    stack.dispatch().await;
+    for n in 0..10 {
+        let name = format!("tool_{n}");
+        Hand::new(&stack, vec![ToolSpec::named(&name)]).await;
+        let submission = Submission::new(&name, arguments(json!({})));
+        let results = join_all((0..6).map(|_| stack.submit(&submission))).await;
+        let refused: Vec<_> = results.iter().filter(|result| result.status != Accepted).collect();
+        assert!(refused.is_empty(), "registration {n}: {refused:?}");
+    }
+    stack.leaves_calls();
+    stack.finish().await;
+}

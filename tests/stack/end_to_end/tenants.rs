@@ -1,0 +1,334 @@
+//! A tenant is a wall: what belongs to another one does not exist.
+
+use std::time::Duration;
+
+use redial_proto::{
+    CallId, CallView, CancelReply, CancelRequest, Code, GetRequest, Language, RedriveReply, RedriveRequest, Submission,
+    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet, TaskId,
+    TaskReport, TaskResult, TaskSubmission, TurnRequest, UserRole,
+    subjects::{self, Intake, Verb},
+};
+use redial_queue::{Queue, QueueError};
+use redial_testkit::{Stack, arguments, until};
+use redial_tools::{Tool, ToolError};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+const ANSWER: Duration = Duration::from_secs(25);
+
+async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Serialize) -> Result<R, Code> {
+    match queue.ask(verb, request, ANSWER).await {
+        Ok(reply) => Ok(reply),
+        Err(QueueError::Api(error)) => Err(error.code),
+        Err(error) => panic!("{verb:?}: {error}"),
+    }
+}
+
+async fn submitted(queue: &Queue, submission: &Submission) -> SubmitResult {
+    ask(queue, Verb::CallSubmit, submission).await.unwrap()
+}
+
+fn keyed(key: &str, n: u32) -> Submission {
+    let mut submission = Submission::new("echo", arguments(json!({ "secret": format!("of acme {n}") })));
+    (submission.key, submission.conversation, submission.notify) = (Some(key.to_owned()), Some("c".to_owned()), true);
+    submission
+}
+
+#[tokio::test]
+async fn another_tenants_calls_do_not_exist() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let call = submitted(&acme, &keyed("k", 1)).await.call.unwrap();
+    until("the call has ended", async || {
+        let get = GetRequest { call, language: Language::En };
+        let view: CallView = ask(&acme, Verb::CallGet, &get).await.unwrap();
+        view.state.is_terminal().then_some(())
+    })
+    .await;
+    let unknown = CallId::generate();
+    for other in [call, unknown] {
+        let get = GetRequest { call: other, language: Language::En };
+        let answer: Result<CallView, _> = globex.ask(Verb::CallGet, &get, ANSWER).await;
+        let Err(QueueError::Api(error)) = answer else { panic!("{answer:?}") };
+        // The same words for what belongs to others and for what nobody has.
+        assert_eq!(error.to_string(), format!("no call {other} is on record [call_not_found]"));
+        let cancel: Result<CancelReply, Code> = ask(&globex, Verb::CallCancel, &CancelRequest { call: other }).await;
+        assert_eq!(cancel, Err(Code::CallNotFound));
+        let redrive: RedriveReply =
+            ask(&globex, Verb::CallRedrive, &RedriveRequest::unchanged(vec![other])).await.unwrap();
+        let result = &redrive.results[0];
+        assert_eq!((result.status, result.error.as_ref().unwrap().code), (SubmitStatus::Rejected, Code::CallNotFound));
+    }
+    // A key of another tenant is free, and a conflict never names another tenant's call.
+    let same = submitted(&globex, &keyed("k", 2)).await;
+    assert_eq!(same.status, SubmitStatus::Accepted);
+    let conflict = submitted(&globex, &keyed("k", 3)).await.error.unwrap();
+    assert!(conflict.message.contains(&same.call.unwrap().to_string()), "{conflict}");
+    assert!(!conflict.message.contains(&call.to_string()), "{conflict}");
+    let who: Vec<(String, String)> =
+        sqlx::query_as("SELECT tenant, submitted_by FROM calls ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(who, [("acme".into(), "alice".into()), ("globex".into(), "bob".into())]);
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn events_reach_the_tenant_only() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let mut heard = globex.subscribe("redial.events.globex.>").await.unwrap();
+    let mut own = acme.subscribe("redial.events.acme.>").await.unwrap();
+    globex.flush().await;
+    acme.flush().await;
+    submitted(&acme, &keyed("a", 1)).await;
+    let event = tokio::time::timeout(ANSWER, own.next()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["output"]["secret"], "of acme 1");
+    // The first that globex hears is about its own call.
+    let second = submitted(&globex, &keyed("b", 2)).await.call.unwrap();
+    let event = tokio::time::timeout(ANSWER, heard.next()).await.unwrap().unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["call"], json!(second));
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_body_names_no_tenant_and_the_subject_of_the_intake_stream_does() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let acme = stack.user("acme", "alice").await;
+    for verb in [Verb::CallSubmit, Verb::TaskSubmit] {
+        let body = json!({"tool": "echo", "arguments": {}, "agent": "a", "input": "x", "tenant": "globex"});
+        let answer: Value = ask(&acme, verb, &body).await.unwrap();
+        assert_eq!((&answer["status"], &answer["error"]["code"]), (&json!("rejected"), &json!("invalid_message")));
+    }
+    let body = br#"{"tool":"echo","arguments":{"n":1},"key":"k"}"#.as_slice();
+    acme.put_intake(Intake::Calls, body.into(), None).await.unwrap();
+    let who: (String, String) = until("the call is on record", async || {
+        let row = sqlx::query_as("SELECT tenant, submitted_by FROM calls").fetch_optional(stack.db());
+        row.await.unwrap()
+    })
+    .await;
+    assert_eq!(who, ("acme".to_owned(), "alice".to_owned()));
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+fn inline(input: &str) -> TaskSubmission {
+    let task = json!({"input": input, "agent": {"model": "small"}, "conversation": "c"});
+    serde_json::from_value(task).unwrap()
+}
+
+#[tokio::test]
+async fn another_tenants_tasks_and_conversations_do_not_exist() {
+    let mut stack = Stack::start().await;
+    let model = Tool::new("small", |request: TurnRequest| async move {
+        Ok::<_, ToolError>(json!({"text": format!("I read {} messages", request.messages.len())}))
+    });
+    stack.play_models(vec![model]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let submit = async |queue: &Queue, task: &TaskSubmission| {
+        let result: TaskResult = queue.ask_as(task.role(), Verb::TaskSubmit, task, ANSWER).await.unwrap();
+        result
+    };
+    let task = submit(&acme, &inline("my passport is X123")).await.task.unwrap();
+    let other = submit(&globex, &inline("what did I say?")).await;
+    assert_eq!(other.conversation.as_deref(), Some("c"), "the same id, and another conversation");
+    for hidden in [task, TaskId::generate()] {
+        let get: Result<TaskReport, Code> = ask(&globex, Verb::TaskGet, &TaskGet { task: hidden, after_step: 0 }).await;
+        assert_eq!(get.err(), Some(Code::TaskNotFound));
+        let cancel: Result<TaskCancelReply, Code> = ask(&globex, Verb::TaskCancel, &TaskCancel { task: hidden }).await;
+        assert_eq!(cancel.err(), Some(Code::TaskNotFound));
+    }
+    let requests: Vec<String> = until("both models were asked", async || {
+        let rows = sqlx::query_scalar("SELECT arguments::text FROM calls WHERE tenant = 'globex' AND pool = 'models'");
+        let rows: Vec<String> = rows.fetch_all(stack.db()).await.unwrap();
+        (!rows.is_empty()).then_some(rows)
+    })
+    .await;
+    assert!(requests.iter().all(|request| !request.contains("X123")), "{requests:?}");
+    for (queue, task) in [(&acme, task), (&globex, other.task.unwrap())] {
+        until("the task has ended", async || {
+            let report: TaskReport = ask(queue, Verb::TaskGet, &TaskGet { task, after_step: 0 }).await.unwrap();
+            assert_eq!(report.task.submitted_by.as_deref(), Some(queue.user().as_str()));
+            report.task.state.is_terminal().then_some(())
+        })
+        .await;
+    }
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn roles_are_checked_by_the_dispatcher() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let user = stack.user("acme", "alice").await;
+    let body = json!({
+        "tool": "echo", "arguments": {}, "call": CallId::generate(), "calls": [], "task": TaskId::generate(), "agent": "a", "input": "x",
+    });
+    for &verb in Verb::ALL {
+        for role in UserRole::ALL.into_iter().filter(|role| !verb.roles().contains(role)) {
+            let answer: Result<Value, QueueError> = user.ask_as(role, verb, &body, ANSWER).await;
+            let code = match answer {
+                Err(QueueError::Api(error)) => error.code,
+                Ok(answer) => serde_json::from_value(answer["error"]["code"].clone()).expect("an error"),
+                Err(error) => panic!("{role} {verb:?}: {error}"),
+            };
+            assert_eq!(code, Code::Forbidden, "{role} {verb:?}");
+        }
+    }
+    // On the intake stream, where nobody is answered, the dead letter says it.
+    let subject = subjects::intake(user.tenant(), user.user(), UserRole::Read, Intake::Calls);
+    user.put(&subject, &json!({"tool": "echo", "arguments": {}})).await.unwrap();
+    let kept = super::fixture::dead_letters(&stack, "intake", 1).await;
+    assert_eq!(kept[0].0, "forbidden");
+    // An agent of one's own needs its own role.
+    let result: TaskResult = user.ask(Verb::TaskSubmit, &inline("x"), ANSWER).await.unwrap();
+    assert_eq!(result.error.unwrap().code, Code::Forbidden);
+    assert_eq!(sqlx::query_scalar::<_, i64>("SELECT count(*) FROM calls").fetch_one(stack.db()).await.unwrap(), 0);
+    stack.finish().await;
+}
+
+/// The dispatcher would publish the reply with its own rights.
+#[tokio::test]
+async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let mut nats = stack.raw_nats().await;
+    let subject = "redial.api.acme.alice.submit.calls.submit";
+    for (n, reply) in
+        ["redial.jobs.default.echo", "$JS.API.STREAM.PURGE.JOBS", "redial.worker.w.w-1", "_INBOX_client.acme.bob.x"]
+            .into_iter()
+            .enumerate()
+    {
+        let mut heard = stack.queue().subscribe(reply).await.unwrap();
+        stack.queue().flush().await;
+        let body = json!({"tool": "echo", "arguments": {}, "key": format!("k{n}")}).to_string();
+        nats.publish_with_reply(subject, reply, body.as_bytes()).await;
+        // A request after it on the same connection is answered; by then the first one would have been.
+        nats.request(subject, br#"{"tool":"echo","arguments":{},"key":"good"}"#).await;
+        heard.skip_arrived();
+        let keys: Vec<String> = sqlx::query_scalar("SELECT key FROM calls").fetch_all(stack.db()).await.unwrap();
+        assert_eq!(keys, ["good"], "{reply}");
+    }
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_is_within_the_tenant() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let acme = stack.user("acme", "alice").await;
+    let calls = (0..3).map(|n| serde_json::value::to_raw_value(&keyed(&format!("k{n}"), n)).unwrap()).collect();
+    let reply: SubmitBatchReply = ask(&acme, Verb::CallSubmit, &SubmitBatch { calls }).await.unwrap();
+    assert!(reply.results.iter().all(|result| result.status == SubmitStatus::Accepted));
+    let tenants: Vec<String> =
+        sqlx::query_scalar("SELECT DISTINCT tenant FROM calls").fetch_all(stack.db()).await.unwrap();
+    assert_eq!(tenants, ["acme"]);
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+/// What `acme` may use: the file names no other tenant.
+const ACCESS: &str = r#"
+dispatcher.password = "$X"
+[tenants.acme]
+tools = ["ec*", "othe"]
+models = ["small"]
+agents = []
+budgets.turns = 3
+users.alice = { roles = ["submit"], password = "$X" }
+"#;
+
+/// Calls that ended while the tenant had other limits, and the turn of a model.
+async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
+    for (tool, code, says) in [
+        ("other", Code::Forbidden, "this tenant may not use the tool"),
+        ("model-small", Code::WrongState, "a turn of a model"),
+    ] {
+        let call = CallId::generate();
+        sqlx::query(
+            "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                                published_at, finished_at, state, class)
+             VALUES ($1, now(), now(), 1, false, $2, 'default', 'read', 'acme', '{}', now(), now(), 'failed', 'auth')",
+        )
+        .bind(call.0)
+        .bind(tool)
+        .execute(stack.db())
+        .await
+        .unwrap();
+        let redrive: RedriveReply = ask(acme, Verb::CallRedrive, &RedriveRequest::unchanged(vec![call])).await.unwrap();
+        let error = redrive.results[0].error.as_ref().unwrap();
+        assert!(error.code == code && error.message.contains(says), "{tool}: {error}");
+        let written: i64 = sqlx::query_scalar("SELECT count(*) FROM calls WHERE redrive_of = $1")
+            .bind(call.0)
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+        assert_eq!(written, 0, "{tool}");
+        sqlx::query("DELETE FROM calls WHERE id = $1").bind(call.0).execute(stack.db()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_stays_within_what_the_access_file_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
+    stack.access = Some(folder.path().join("access.toml"));
+    std::fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
+    stack.dispatch().await;
+    let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });
+    stack.work(vec![Tool::echo(), named("other")]).await;
+    stack.play_models(vec![named("small"), named("large")]).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let call = async |queue: &Queue, tool: &str| {
+        let result = submitted(queue, &Submission::new(tool, arguments(json!({})))).await;
+        result.error.map(|error| error.code)
+    };
+    assert_eq!(call(&acme, "echo").await, None);
+    assert_eq!(call(&acme, "other").await, Some(Code::Forbidden));
+    assert_eq!(call(&globex, "echo").await, Some(Code::Forbidden), "a tenant that the file does not name");
+    assert_eq!(call(&acme, "model-small").await, Some(Code::Forbidden), "models are asked by tasks only");
+
+    // An error suggests only what the tenant may use.
+    let unknown = submitted(&acme, &Submission::new("othe", arguments(json!({})))).await.error.unwrap();
+    assert!(unknown.code == Code::UnknownTool && !unknown.message.contains("other"), "{unknown}");
+    let unknown = submitted(&acme, &Submission::new("ecko", arguments(json!({})))).await.error.unwrap();
+    assert!(unknown.message.contains("did you mean \"echo\"?"), "{unknown}");
+
+    let task = async |agent: Value| {
+        let role = if agent.is_string() { UserRole::Submit } else { UserRole::Inline };
+        let task = json!({"input": "x", "agent": agent});
+        let result: TaskResult = acme.ask_as(role, Verb::TaskSubmit, &task, ANSWER).await.unwrap();
+        result.task.ok_or_else(|| result.error.unwrap().to_string())
+    };
+    for (agent, says) in [
+        (json!("support"), "may not use the agent"),
+        (json!({"model": "large"}), "may not use the model"),
+        (json!({"model": "small", "fallback_model": "large"}), "may not use the model"),
+        (json!({"model": "small", "tools": ["other"]}), "may not use the tool"),
+        (json!({"model": "small", "budgets": {"turns": 4}}), "budgets.turns is 4; allowed: at most 3"),
+    ] {
+        let error = task(agent).await.unwrap_err();
+        assert!(error.contains(says) && error.contains("[forbidden]"), "{error}");
+    }
+    redrives_keep_to_the_limits(&stack, &acme).await;
+    // What was not set is bound, and a pattern means only what the tenant may use.
+    let task = task(json!({"model": "small", "tools": ["*"]})).await.unwrap();
+    let spec: Value =
+        sqlx::query_scalar("SELECT spec FROM tasks WHERE id = $1").bind(task.0).fetch_one(stack.db()).await.unwrap();
+    assert_eq!((&spec["budgets"]["turns"], &spec["tools"]), (&json!(3), &json!(["echo"])), "{spec}");
+    until("the task has ended", async || {
+        let open: i64 = sqlx::query_scalar("SELECT count(*) FROM tasks WHERE finished_at IS NULL")
+            .fetch_one(stack.db())
+            .await
+            .unwrap();
+        (open == 0).then_some(())
+    })
+    .await;
+    stack.wait_until_empty().await;
+    stack.finish().await;
+}

@@ -1,0 +1,22 @@
+//! The HTTP API on real servers: a gateway, a dispatcher and a worker in this process.
+
+mod access;
+mod calls;
+mod client;
+mod console;
+mod crowds;
+mod docs;
+mod doors;
+mod events;
+mod feed;
+mod functions;
+mod large;
+mod lists;
+mod processes;
+mod record;
+mod search;
+mod sessions;
+mod sse;
+mod tasks;
+mod tokens;
+mod webhooks;

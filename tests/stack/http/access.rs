@@ -1,0 +1,222 @@
+//! The access file: what it takes away ends, also what a gateway reads itself.
+
+use std::path::PathBuf;
+
+use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveView, ToolEffect, UserRole, subjects::Verb};
+use redial_testkit::{Servers, Stack, TestGateway, scripted_tool, token, until};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::{
+    client::{Answer, Http},
+    sse::Sse,
+    tokens::ANSWER,
+};
+
+const ALICE: &str = r#"roles = ["submit", "read", "operate"]"#;
+const ACCESS: &str = r#"
+[dispatcher]
+password = "$A"
+[gateway]
+password = "$B"
+[tenants.acme.users.alice]
+roles = ["submit", "read", "operate"]
+password = "$C"
+[tenants.acme.users.bob]
+roles = ["submit", "read"]
+password = "$D"
+"#;
+
+/// An access file that changes.
+struct AccessFile {
+    folder: tempfile::TempDir,
+}
+
+impl AccessFile {
+    fn create() -> Self {
+        let file = Self { folder: tempfile::tempdir().unwrap() };
+        file.write(ACCESS);
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("access.toml")
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.path(), text).unwrap();
+    }
+
+    /// Gives alice these roles.
+    fn give(&self, roles: &str) {
+        self.write(&ACCESS.replace(ALICE, &format!("roles = [{roles}]")));
+    }
+
+    /// A stack whose dispatcher and gateways read the file.
+    async fn stack(&self) -> Stack {
+        let mut stack = Stack::on(Servers::start().await).await;
+        stack.access = Some(self.path());
+        stack.dispatch().await;
+        stack
+    }
+}
+
+/// A client with a token of a user of `acme`.
+async fn user(stack: &Stack, gateway: &TestGateway, name: &str, roles: &[UserRole]) -> Http {
+    let token = token(&stack.user("acme", name).await, roles).await;
+    Http::of(gateway).with_token(&token.text())
+}
+
+/// A wait of a minute.
+fn wait(http: &Http, method: Method, path: &str, body: Option<&Value>) -> JoinHandle<Answer> {
+    let request = http.request(method, path).header("prefer", "wait=60");
+    let request = body.iter().fold(request, reqwest::RequestBuilder::json);
+    tokio::spawn(async move { Answer::of(request.send().await.unwrap()).await })
+}
+
+/// Waits until so many requests and streams wait for calls and tasks.
+async fn waiting(reader: &Http, count: u32) {
+    let line = format!("redial_gateway_waiting {count}");
+    until(&line, async || reader.get("/metrics").await.text.lines().any(|one| one == line).then_some(())).await;
+}
+
+#[tokio::test]
+async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
+    let file = AccessFile::create();
+    let mut stack = file.stack().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let alice = user(&stack, &gateway, "alice", &[UserRole::Submit, UserRole::Read]).await;
+    let bob = user(&stack, &gateway, "bob", &[UserRole::Read]).await;
+    let hold = file.folder.path().join("hold");
+    let body = json!({"tool": "tool", "arguments": {"hold": hold}});
+    let call = alice.post("/v1/calls", &body).await.must(202)["call"].as_str().unwrap().to_owned();
+    let path = format!("/v1/calls/{call}");
+    alice.get(&path).await.must(200);
+
+    // It begins first: if nothing ended alice's waits and streams, it would be over before them.
+    let mut bobs = wait(&bob, Method::GET, &path, None);
+    waiting(&bob, 1).await;
+    let mut feed = Sse::open_with(&gateway.url, "/v1/events", alice.token()).await;
+    feed.next_of("listening").await;
+    let events = Sse::open_with(&gateway.url, &format!("{path}/events"), alice.token()).await;
+    let one = wait(&alice, Method::GET, &path, None);
+    let several = wait(&alice, Method::POST, "/v1/calls/wait", Some(&json!({"calls": [call]})));
+    waiting(&bob, 4).await;
+    file.give(r#""submit""#);
+    let over = async {
+        feed.rest().await;
+        events.rest().await;
+        (one.await.unwrap().must(202), several.await.unwrap().must(202))
+    };
+    let (one, several) = tokio::select! {
+        over = over => over,
+        bobs = &mut bobs => panic!("bob's wait was over first: {bobs:?}"),
+    };
+    assert_eq!((&one["call"], &several["done"]), (&json!(call), &json!(false)), "as at a timeout");
+    let detail = alice.get(&path).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    assert_eq!(
+        detail,
+        "user alice of tenant acme does not have the role read in the gateway's access file, which leaves the token the \
+         roles submit; allowed: one of read"
+    );
+    alice.post("/v1/calls", &json!({"tool": "tool", "arguments": {}})).await.must(202);
+
+    file.write(ACCESS);
+    until("the role is given back", async || (alice.get(&path).await.status == 200).then_some(())).await;
+    let events = Sse::open_with(&gateway.url, &format!("{path}/events"), alice.token()).await;
+    // Not alice's right alone: her tenant is gone, and bob's with it.
+    file.write(&ACCESS.replace(".acme.", ".globex."));
+    events.rest().await;
+    assert_eq!(bobs.await.unwrap().must(202)["call"], json!(call));
+    let revoked = Http::of(&gateway).get(&path).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    for gone in [&alice, &bob] {
+        assert_eq!(gone.get(&path).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), revoked);
+    }
+    // Who needs no token is nobody whom the file could name.
+    let open = stack.serve_http().await;
+    Http::of(&open).get("/v1/calls").await.must(200);
+    std::fs::write(hold, "").unwrap();
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_response_that_is_waited_for_ends_with_the_right_of_the_user() {
+    let file = AccessFile::create();
+    let mut stack = Stack::on(Servers::start().await).await;
+    let (agents, models) = (file.folder.path().join("agents.toml"), file.folder.path().join("models.toml"));
+    std::fs::write(&agents, "[agents.slow]\nmodel = \"small\"\n").unwrap();
+    std::fs::write(file.folder.path().join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
+    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
+    (stack.access, stack.agents) = (Some(file.path()), Some(agents));
+    stack.dispatch().await;
+    stack.serve_models(&models).await;
+    // Nobody plays the model: the response does not end.
+    stack.stop_workers().await;
+    stack.leaves_calls();
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let alice = user(&stack, &gateway, "alice", &[UserRole::Submit]).await;
+    let bob = user(&stack, &gateway, "bob", &[UserRole::Submit, UserRole::Read]).await;
+    let task = bob.post("/v1/tasks", &json!({"input": "x", "agent": "slow"})).await.must(202);
+    let mut bobs = wait(&bob, Method::GET, &format!("/v1/tasks/{}", task["task"].as_str().unwrap()), None);
+    let body = json!({"model": "slow", "input": "x"});
+    let whole = wait(&alice, Method::POST, "/v1/responses", Some(&body));
+    let body = json!({"model": "slow", "input": "x", "stream": true});
+    let stream = wait(&alice, Method::POST, "/v1/responses", Some(&body));
+    waiting(&bob, 3).await;
+    file.give(r#""read""#);
+    let (whole, stream) = tokio::select! {
+        over = async { (whole.await.unwrap(), stream.await.unwrap()) } => over,
+        bobs = &mut bobs => panic!("bob's wait was over first: {bobs:?}"),
+    };
+    assert_eq!((whole.status, &whole.body["error"]["code"]), (403, &json!("forbidden")), "{}", whole.text);
+    assert_eq!(whole.headers["x-should-retry"], "false", "it is on record");
+    assert!(stream.status == 200 && stream.text.contains("response.created"), "{}", stream.text);
+    bobs.abort();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_redrive_by_filter_ends_with_the_right_of_the_user_who_asked_for_it() {
+    let file = AccessFile::create();
+    let mut stack = file.stack().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let alice = user(&stack, &gateway, "alice", &[UserRole::Submit, UserRole::Read, UserRole::Operate]).await;
+    let calls: Vec<Value> = (0..30).map(|n| json!({"tool": "tool", "arguments": {"n": n, "fail": "auth"}})).collect();
+    let accepted = alice.post("/v1/calls", &json!({"calls": calls})).await.must(200);
+    let calls: Vec<&Value> = accepted["results"].as_array().unwrap().iter().map(|one| &one["call"]).collect();
+    let ended = wait(&alice, Method::POST, "/v1/calls/wait", Some(&json!({"calls": calls})));
+    assert_eq!(ended.await.unwrap().must(200)["done"], true);
+
+    let body = json!({"filter": {"tool": "tool", "state": "failed"}, "rate": 1});
+    let redrive = alice.post("/v1/redrives", &body).await.must(202)["redrive"].as_str().unwrap().to_owned();
+    let path = format!("/v1/redrives/{redrive}");
+    let read = async || alice.get(&path).await.must(200);
+    until("a call runs again", async || read().await["redriven"].as_u64().filter(|count| *count > 0)).await;
+    file.give(r#""submit", "read""#);
+    let ended =
+        until("the redrive ends", async || Some(read().await).filter(|view| view["finished_at"] != Value::Null));
+    let ended = ended.await;
+    assert_eq!(ended["state"], "failed", "{ended}");
+    let why = "user alice of tenant acme does not have the role operate in the dispatcher's access file; allowed: submit, read";
+    assert_eq!(ended["error"], why);
+
+    // What the permissions of the NATS server allowed, the access file does not take away.
+    let (bob, acme) = (stack.user("acme", "bob").await, "acme".parse().unwrap());
+    let filter = RedriveFilter { tool: Some("tool".to_owned()), ..RedriveFilter::default() };
+    let create =
+        CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: false, rate: Some(1_000), at_most: None };
+    let _: RedriveView = bob.ask(Verb::RedriveCreate, &create, ANSWER).await.unwrap();
+    let store = stack.store(redial_store::Purpose::Audit).await;
+    let ended = until("the redrive ends", async || {
+        store.of(&acme).redrive(create.redrive).await.unwrap().filter(|view| view.state.is_terminal())
+    });
+    let ended = ended.await;
+    assert_eq!((ended.state.as_str(), ended.error), ("done", None));
+    store.close().await;
+    stack.drained(ANSWER).await;
+    stack.finish().await;
+}

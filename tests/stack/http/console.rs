@@ -1,0 +1,124 @@
+//! Pages of the console as anybody may ask for them, without a browser.
+
+use redial_proto::{RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect};
+use redial_testkit::{Stack, scripted_tool, until};
+use reqwest::Method;
+use serde_json::json;
+
+use super::client::{Answer, Http};
+
+/// Sends a form, and follows to the page after it.
+async fn send(http: &Http, path: &str, fields: &[(&str, &str)]) -> Answer {
+    let mut body = reqwest::Url::parse("http://form").unwrap();
+    body.query_pairs_mut().extend_pairs(fields);
+    let request = http.request(Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
+    Answer::of(request.body(body.query().unwrap().to_owned()).send().await.unwrap()).await
+}
+
+/// So many calls that failed.
+async fn failed(stack: &Stack, count: u32) {
+    for _ in 0..count {
+        let call = stack.call("tool", json!({"fail": "auth"})).await;
+        stack.wait_for_end(call).await;
+    }
+}
+
+async fn redrive(http: &Http, id: &str) -> RedriveView {
+    until("the redrive ends", async || {
+        let view: RedriveView =
+            serde_json::from_value(http.get(&format!("/v1/redrives/{id}")).await.must(200)).unwrap();
+        view.state.is_terminal().then_some(view)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn no_more_runs_again_than_was_counted_and_confirmed() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let ids = [(); 4].map(|()| RedriveId::generate().to_string());
+    let [count, order, other_count, early] = ids.each_ref().map(String::as_str);
+    let filter = "tool=tool&state=failed";
+    failed(&stack, 2).await;
+    let page = send(&http, "/console/failed/count", &[("filter", filter), ("redrive", count)]).await;
+    assert!(page.status == 200 && page.text.contains("2 calls would run again"), "{}", page.text);
+
+    // More failed before the order came.
+    failed(&stack, 3).await;
+    let ordered = |filter: &'static str, order: &str, count: &str| {
+        let fields = [("filter", filter), ("redrive", order), ("count", count), ("confirmed", "yes"), ("rate", "1000")];
+        let fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let http = &http;
+        async move {
+            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            send(http, "/console/failed/redrive", &fields).await
+        }
+    };
+    assert_eq!(ordered(filter, order, count).await.status, 200);
+    let view = redrive(&http, order).await;
+    assert_eq!((view.state, view.redriven), (RedriveState::Failed, 0), "{view:?}");
+    assert!(view.error.unwrap().contains("allowed by at_most: 2"));
+
+    // An order needs a count of its own filter; a count is no order; another order's id is not this order.
+    for (filter, order, count) in [
+        ("tool=tool&state=cancelled", early, count),
+        (filter, early, order),
+        (filter, early, ""),
+        (filter, count, count),
+    ] {
+        let answer = ordered(filter, order, count).await;
+        assert!((400..500).contains(&answer.status), "{filter} {order} {count}: {} {}", answer.status, answer.text);
+    }
+    let none = http.get("/v1/redrives?state=running").await.must(200);
+    assert_eq!(none["redrives"], json!([]));
+
+    send(&http, "/console/failed/count", &[("filter", filter), ("redrive", other_count)]).await;
+    let again = RedriveId::generate().to_string();
+    let page = ordered(filter, &again, other_count).await;
+    assert!(page.text.contains("on record"), "{}", page.text);
+    let view = redrive(&http, &again).await;
+    let is_filter = RedriveFilter { tool: Some("tool".to_owned()), ..view.filter.clone() } == view.filter;
+    assert_eq!((view.state, view.redriven, view.at_most, is_filter), (RedriveState::Done, 5, Some(5), true));
+    stack.drained(std::time::Duration::from_secs(25)).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn addresses_that_cost_much_or_lead_nowhere_are_refused() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let many: Vec<String> = (0..2_000).map(|n| format!("a=x{n}")).collect();
+    let long = format!("x={}", "y".repeat(9_000));
+    for query in [many.join("&"), long] {
+        for path in ["/console/failed/redrive", "/console/calls", "/console/sign-in"] {
+            let answer = http.get(&format!("{path}?{query}")).await;
+            assert!(answer.status == 414 && answer.text.len() < 200, "{path}: {} {}", answer.status, answer.text);
+        }
+    }
+    for path in ["/console/nope", "/console/tasks/x/y/z"] {
+        let answer = http.get(path).await;
+        assert!(answer.status == 404 && answer.text.contains("<h1>Not on record</h1>"), "{path}: {}", answer.text);
+    }
+    let trimmed = http.get("/console/tasks/").await;
+    assert!(trimmed.status == 200 && trimmed.text.contains("<h1>Tasks</h1>"), "{}", trimmed.text);
+    // Names of parameters are texts, too.
+    for query in ["%20=1", "%22%3E=1", "%00=1", "x%0d%0ay=1", "a%26state%3Dfailed=x", "since=yesterday"] {
+        let answer = http.get(&format!("/console/calls?{query}")).await;
+        assert!(answer.status == 422 || answer.status == 400, "{query}: {} {}", answer.status, answer.text);
+    }
+    assert_eq!(http.get("/console/calls?since=2h&until=2026-11-25").await.status, 200);
+    for twice in ["tool=a&tool=b&state=failed", "not_state=failed", "state=refused"] {
+        let answer = http.get(&format!("/console/failed/redrive?{twice}")).await;
+        assert!(answer.text.contains("class=\"broken\""), "{twice}: {}", answer.text);
+        let counted =
+            send(&http, "/console/failed/count", &[("filter", twice), ("redrive", &RedriveId::generate().to_string())])
+                .await;
+        assert_eq!(counted.status, 422, "{twice}");
+    }
+    // What answers hold is for nobody after the session.
+    assert_eq!(http.get("/v1/calls").await.headers["cache-control"], "no-store");
+    stack.finish().await;
+}

@@ -1,0 +1,177 @@
+//! Whom the gateway lets in, and what it says to those whom it cannot answer.
+
+use redial_testkit::Stack;
+use redial_tools::Tool;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::client::{Answer, Http};
+
+#[tokio::test]
+async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let good = json!({"tool": "echo", "arguments": {}}).to_string();
+    let deep = format!("{{\"tool\": \"echo\", \"arguments\": {}1{}}}", "[".repeat(100), "]".repeat(100));
+    let long = format!("{{\"tool\": \"echo\", \"arguments\": {{\"a\": \"{}\"}}}}", "x".repeat(18 << 20));
+    let many = format!("[{}]", vec![good.as_str(); 1_001].join(","));
+    let json = "application/json";
+    for (method, path, media, body, status, code, says) in [
+        (Method::GET, "/nowhere", json, "", 404, "not_found", "/openapi.json"),
+        (Method::PUT, "/v1/calls", json, "{}", 405, "method_not_allowed", "the header Allow"),
+        (Method::GET, "/v1/calls/17", json, "", 422, "invalid_value", "a UUID"),
+        (Method::POST, "/v1/calls", "text/plain", &good, 415, "unsupported_media_type", "application/json"),
+        (Method::POST, "/v1/tasks", "text/plain", &good, 415, "unsupported_media_type", "application/json"),
+        (Method::POST, "/v1/calls", json, "{", 400, "invalid_message", "line 1"),
+        (Method::POST, "/v1/calls", json, "17", 400, "invalid_message", "the body cannot be read"),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "echo"}"#, 400, "invalid_message", "arguments"),
+        (
+            Method::POST,
+            "/v1/calls",
+            json,
+            r#"{"tool": "echo", "arguments": {}, "retry": 3}"#,
+            400,
+            "invalid_message",
+            "retry",
+        ),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "", "arguments": {}}"#, 422, "invalid_value", "tool"),
+        (Method::POST, "/v1/calls", json, &deep, 413, "too_large", "allowed: 72"),
+        (Method::POST, "/v1/calls", json, &long, 413, "too_large", "allowed: 17825792"),
+        (Method::POST, "/v1/calls/wait", json, r#"{"calls": []}"#, 422, "invalid_value", "1 to 1000"),
+        (Method::POST, "/v1/calls", json, &many, 413, "too_large", "1 to 1000"),
+        (Method::POST, "/v1/calls", json, "[]", 422, "invalid_value", "1 to 1000"),
+        (Method::POST, "/v1/calls", json, r#""x""#, 400, "invalid_message", "an object: a call, or calls with a list"),
+        (Method::GET, "/errors/none", json, "", 404, "not_found", "none"),
+    ] {
+        let request = http.request(method, path).header("content-type", media).body(body.to_owned());
+        let answer = Answer::of(request.send().await.unwrap()).await;
+        let detail = answer.problem(StatusCode::from_u16(status).unwrap(), code);
+        assert!(detail.contains(says), "{path} {}: {detail}", &body[..body.len().min(60)]);
+        let page = http.get(answer.body["type"].as_str().unwrap()).await;
+        assert!(page.status == 200 && page.text.starts_with(&format!("# {code}")), "{}", page.text);
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wrong_query_is_a_problem_that_names_the_parameter() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    for (path, says) in [
+        ("/v1/calls?since=2h", "since is \"2h\"; allowed: a time with its zone"),
+        ("/v1/calls?until=2026-11-24", "until is \"2026-11-24\"; allowed: a time"),
+        ("/v1/calls?page_size=x", "page_size is \"x\"; allowed: a whole number"),
+        ("/v1/calls?tool=a&tool=b", "tool is given 2 times"),
+        ("/v1/calls?state=sleeping", "state is \"sleeping\""),
+        ("/v1/calls?colour=red", "unknown parameter \"colour\"; allowed: tool, "),
+        ("/v1/events/missed?since=-200000-01-01T00:00:00Z", "since"),
+        ("/v1/events?after=-200000-01-01T00:00:00Z", "after"),
+        ("/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", "after_step"),
+    ] {
+        let detail = http.get(path).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains(says), "{path}: {detail}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_in_a_body_or_its_headers_is_named() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}, "retry": {"cap_ms": "x"}})).await;
+    let error = &answer.body["errors"][0];
+    assert_eq!((&error["pointer"], &error["rule"]), (&"/retry/cap_ms".into(), &"type".into()), "{}", answer.text);
+    assert_eq!(error["allowed"], "u64");
+    for media in ["application/json", "application/x-ndjson"] {
+        let request = http.request(Method::POST, "/v1/calls").header("content-type", media);
+        let answer = Answer::of(request.header("content-encoding", "gzip").body("{}").send().await.unwrap()).await;
+        let detail = answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+        assert!(detail.contains("Content-Encoding is \"gzip\"; allowed: none"), "{detail}");
+    }
+    let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
+    assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pages_of_other_sites_and_other_names_reach_nothing() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let call = || http.request(Method::POST, "/v1/calls").json(&json!({"tool": "echo", "arguments": {}}));
+    for (name, value, status) in [
+        ("host", "attacker.example:8700", 421),
+        ("origin", "https://attacker.example", 403),
+        ("origin", "null", 403),
+        ("sec-fetch-site", "cross-site", 403),
+    ] {
+        let answer = Answer::of(call().header(name, value).send().await.unwrap()).await;
+        answer.problem(StatusCode::from_u16(status).unwrap(), "forbidden");
+    }
+    for path in ["/healthz", "/readyz"] {
+        let probe = http.request(Method::GET, path).header("host", "10.0.0.7:8700").send().await.unwrap();
+        assert_eq!(probe.status(), 200, "{path}");
+    }
+    let own = Answer::of(call().header("origin", &gateway.url).send().await.unwrap()).await;
+    own.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_header_of_which_only_the_first_would_count_is_given_once() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let host = gateway.url.strip_prefix("http://").unwrap();
+    for (name, values) in [
+        ("Host", [host, "attacker.example"]),
+        ("Authorization", ["Bearer one", "Bearer two"]),
+        ("Idempotency-Key", ["one", "two"]),
+    ] {
+        let body = json!({"tool": "echo", "arguments": {}});
+        let send = async |values: &[&str]| {
+            let request = http.request(Method::POST, "/v1/calls").json(&body);
+            let request = values.iter().fold(request, |request, value| request.header(name, *value));
+            Answer::of(request.send().await.unwrap()).await
+        };
+        let detail = send(&values).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+        assert_eq!(detail, format!("the header {name} is given 2 times; allowed: once"));
+        send(&values[..1]).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn health_readiness_and_metrics_are_told() {
+    let mut stack = Stack::start().await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    assert_eq!(http.get("/healthz").await.text, "ok\n");
+    // On a busy machine each of the three may be late with its answer for a moment.
+    let tells = async |status: u16, wanted: Value| {
+        redial_testkit::until(&format!("it tells {wanted}"), async || {
+            let answer = http.get("/readyz").await;
+            (answer.status == status && answer.body == wanted).then_some(())
+        })
+        .await;
+    };
+    tells(200, json!({"ready": true, "postgres": "ok", "nats": "ok", "dispatcher": "ok"})).await;
+    stack.stop_dispatchers().await;
+    tells(503, json!({"ready": false, "postgres": "ok", "nats": "ok", "dispatcher": "unavailable"})).await;
+    let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
+    assert_eq!(answer.headers["retry-after"], "1");
+    answer.problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+    let metrics = http.get("/metrics").await.text;
+    let counted = "redial_gateway_request_duration_seconds_count{route=\"/readyz\",method=\"GET\",status=\"503\"} ";
+    let count = metrics.lines().find_map(|line| line.strip_prefix(counted)?.parse::<u64>().ok());
+    assert!(count >= Some(1), "{metrics}");
+    let invented = Method::from_bytes(b"INVENTED").unwrap();
+    http.request(invented, "/healthz").send().await.unwrap();
+    let metrics = http.get("/metrics").await.text;
+    assert!(metrics.contains("method=\"other\"") && !metrics.contains("INVENTED"), "{metrics}");
+    stack.finish().await;
+}

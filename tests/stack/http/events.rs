@@ -1,0 +1,265 @@
+//! Streams of events of calls and tasks: what is durable comes once, whatever dies in between.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use redial_proto::{
+    AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
+};
+use redial_testkit::{Stack, scripted_tool, unique_path};
+use redial_tools::{Context, Tool};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Answer, Http},
+    sse::{Event, Sse, gateway_process, memory},
+};
+
+const TURNS: u32 = 25;
+const CALLS: u32 = 100;
+const KILLS: u32 = 6;
+
+/// A model that asks for many calls in each turn, and answers in the end: not before readers have lost this many gateways.
+fn busy_model(kills: &Arc<AtomicU32>) -> Tool {
+    let kills = Arc::clone(kills);
+    Tool::new("busy", move |request: TurnRequest| turn(request, Arc::clone(&kills)))
+}
+
+async fn turn(request: TurnRequest, kills: Arc<AtomicU32>) -> TurnReply {
+    while kills.load(Ordering::Relaxed) < (request.turn / 3).min(KILLS) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    if request.turn > TURNS {
+        return TurnReply { text: Some("Done.".to_owned()), ..TurnReply::default() };
+    }
+    let call = |n| ReplyCall { name: "echo".to_owned(), arguments: json!({"n": request.turn * 1_000 + n}).to_string() };
+    TurnReply { calls: (0..CALLS).map(call).collect(), finish: Finish::ToolCalls, ..TurnReply::default() }
+}
+
+fn task(model: &str) -> TaskSubmission {
+    let budgets = Budgets { turns: 100, tool_calls: 10_000, ..Budgets::default() };
+    let agent = AgentSpec { tools: vec!["*".into()], budgets, ..AgentSpec::new(model) };
+    TaskSubmission::new("Go.", AgentRef::Inline(Box::new(agent)))
+}
+
+/// The ids that the record says, in order.
+async fn ids_on_record(stack: &Stack, task: TaskId) -> Vec<String> {
+    let rows: Vec<(i32, Value)> =
+        sqlx::query_as("SELECT n, to_jsonb(decisions) FROM task_steps WHERE task_id = $1 ORDER BY n")
+            .bind(task.0)
+            .fetch_all(stack.db())
+            .await
+            .unwrap();
+    let ids = rows
+        .iter()
+        .flat_map(|(n, decisions)| (0..=decisions.as_array().unwrap().len()).map(move |i| format!("{n}.{i}")));
+    ids.chain(["end".to_owned()]).collect()
+}
+
+#[tokio::test]
+async fn ten_thousand_events_come_once_while_gateways_are_killed() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let kills = Arc::new(AtomicU32::new(0));
+    stack.play_models(vec![busy_model(&kills)]).await;
+    let mut gateways = vec![gateway_process(&stack).await, gateway_process(&stack).await];
+    let task = stack.task(&task("busy")).await;
+    let path = format!("/v1/tasks/{task}/events");
+    let mut seen = Vec::<Event>::new();
+    while seen.last().is_none_or(|last| last.name != "end") {
+        let (process, url) = gateways.remove(0);
+        let after = seen.last().and_then(|last| last.id.clone());
+        let mut stream = Sse::open(&url, &path, after.as_deref()).await;
+        let until = seen.len() + 700 + 90 * (kills.load(Ordering::Relaxed) as usize % 5);
+        while seen.len() < until
+            && let Some(event) = stream.next().await
+        {
+            seen.extend(event.id.is_some().then_some(event));
+        }
+        process.kill().await;
+        kills.fetch_add(1, Ordering::Relaxed);
+        // What had arrived before.
+        while let Some(event) = stream.next().await {
+            seen.extend(event.id.is_some().then_some(event));
+        }
+        gateways.push(gateway_process(&stack).await);
+    }
+    let ids: Vec<String> = seen.iter().map(|event| event.id.clone().unwrap()).collect();
+    assert_eq!(ids, ids_on_record(&stack, task).await, "no gap, no duplicate, in order");
+    assert!(ids.len() > 10_000, "{} events", ids.len());
+    let messages = seen.iter().filter(|event| event.name == "message");
+    let seqs: Vec<u64> = messages.clone().map(|message| message.data["seq"].as_u64().unwrap()).collect();
+    let written = usize::try_from(TURNS * (CALLS + 1) + 2).unwrap();
+    assert_eq!(seqs.len(), written, "each message");
+    assert!(messages.clone().all(|message| message.data["role"].is_string() && message.data["task"] == json!(task)));
+    let end = seen.last().unwrap();
+    assert_eq!((&end.data["state"], &end.data["answer"]), (&"succeeded".into(), &"Done.".into()));
+    readers_that_stall_cost_little(&gateways[0], &path).await;
+    stack.finish().await;
+}
+
+/// Streams that are opened and not read.
+async fn readers_that_stall_cost_little(gateway: &(redial_testkit::Process, String), path: &str) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (process, url) = gateway;
+    let address = url.strip_prefix("http://").unwrap();
+    let open = async || {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(address.parse().unwrap()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        match &first {
+            b"HTTP/1.1 200" => Some(stream),
+            // The database was too busy.
+            b"HTTP/1.1 503" => None,
+            other => panic!("{}", String::from_utf8_lossy(other)),
+        }
+    };
+    let opened = (0..300).map(|_| redial_testkit::until("a stream is open", &open));
+    let open = futures_util::future::join_all(opened).await;
+    let most = memory(process, "VmHWM");
+    assert!(most < 150 * 1024, "{most} kB for {} readers that stall", open.len());
+}
+
+#[tokio::test]
+async fn attempts_of_a_call_are_events_and_its_end_is_the_last() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let (one, two) = (stack.serve_http().await, stack.serve_http().await);
+    let http = Http::of(&one);
+    let hold = unique_path("hold");
+    let body = json!({
+        "tool": "tool", "retry": {"initial_ms": 1, "cap_ms": 1},
+        "arguments": {"n": 1, "hold": hold, "fail": "unavailable", "times": 2, "output": "{\n \"a\": 1\r\n}"},
+    });
+    let call = http.post("/v1/calls", &body).await.must(202)["call"].as_str().unwrap().to_owned();
+    let path = format!("/v1/calls/{call}/events");
+    let mut stream = Sse::open(&one.url, &path, None).await;
+    assert_eq!(stream.headers["content-type"], "text/event-stream");
+    assert_eq!(
+        (&stream.headers["cache-control"], &stream.headers["x-accel-buffering"]),
+        (&"no-store".parse().unwrap(), &"no".parse().unwrap())
+    );
+    let state = stream.next_of("state").await;
+    assert_eq!((state.id, &state.data["call"]), (None, &json!(call)));
+    std::fs::write(&hold, "").unwrap();
+    let first = stream.next_of("attempt").await;
+    assert_eq!((first.id.as_deref(), &first.data["class"]), (Some("1.ended"), &"unavailable".into()));
+    drop(stream);
+    let rest = Sse::open(&two.url, &path, Some("1.ended")).await.rest().await;
+    let ids: Vec<&str> = rest.iter().filter_map(|event| event.id.as_deref()).collect();
+    assert_eq!(ids, ["2.ended", "3.ended", "end"], "on another gateway");
+    assert_eq!(rest.last().unwrap().data["output"], json!({"a": 1}), "a result with line breaks is one line of data");
+    let after = |after: &str| http.request(Method::GET, &format!("{path}?after={after}")).send();
+    let answer = Answer::of(after("end").await.unwrap()).await;
+    assert_eq!((answer.status, answer.text.as_str()), (204, ""));
+    assert_eq!(Answer::of(after("3.ended").await.unwrap()).await.text.matches("event: ").count(), 1, "only the end");
+    for wrong in ["4.ended", "0.ended", "3.0", "x"] {
+        let answer = Answer::of(after(wrong).await.unwrap()).await;
+        let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains(wrong) && detail.contains("1.ended"), "{detail}");
+    }
+    let globex = stack
+        .serve_http_with(|config| config.without_token = Some(("globex".parse().unwrap(), "bob".parse().unwrap())))
+        .await;
+    Http::of(&globex).get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let task = format!("/v1/tasks/{call}/events");
+    http.get(&task).await.problem(StatusCode::NOT_FOUND, "task_not_found");
+    stack.finish().await;
+}
+
+/// A model that writes one piece, waits for a file, writes the rest, and waits for the file [`end_of`] it.
+fn writing_model(hold: PathBuf) -> Tool {
+    Tool::new("writer", move |context: Context, request: TurnRequest| {
+        let hold = hold.clone();
+        async move {
+            let write = |text: &str| {
+                context.delta(Delta { turn: request.turn, text: text.to_owned(), ..Delta::default() });
+            };
+            write("It is ");
+            exists(&hold).await;
+            write("sunny.");
+            exists(&end_of(&hold)).await;
+            TurnReply { text: Some("It is sunny.".to_owned()), ..TurnReply::default() }
+        }
+    })
+}
+
+async fn exists(file: &Path) {
+    while !file.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn end_of(hold: &Path) -> PathBuf {
+    hold.with_extension("end")
+}
+
+#[tokio::test]
+async fn the_text_so_far_comes_whole_after_a_reconnect() {
+    let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
+    let hold = unique_path("hold");
+    stack.play_models(vec![writing_model(hold.clone())]).await;
+    let (one, two) = (stack.serve_http().await, stack.serve_http().await);
+    let task = stack.task(&task("writer")).await;
+    let path = format!("/v1/tasks/{task}/events");
+    let mut first = Sse::open(&one.url, &path, None).await;
+    let turn = first.next_of("turn").await;
+    let text = first.next_of("text").await;
+    assert_eq!((text.id, &text.data["text"], &text.data["turn"]), (None, &"It is ".into(), &json!(1)));
+    // The other gateway heard nothing of it.
+    let mut second = Sse::open(&two.url, &path, turn.id.as_deref()).await;
+    assert_eq!(second.next_of("text").await.data["text"], "It is ");
+    std::fs::write(&hold, "").unwrap();
+    for stream in [&mut first, &mut second] {
+        let event = stream.next().await.unwrap();
+        assert_eq!((event.name.as_str(), &event.data["text"]), ("delta", &"sunny.".into()));
+    }
+    // Once the end is on record, what is written is not told any more.
+    std::fs::write(end_of(&hold), "").unwrap();
+    for stream in [&mut first, &mut second] {
+        assert_eq!(stream.next_of("message").await.data["content"], "It is sunny.");
+        assert_eq!(stream.next_of("end").await.id.as_deref(), Some("end"));
+        assert_eq!(stream.next().await, None);
+    }
+    let ended = Sse::ask(&one.url, &path, Some("end")).await.unwrap();
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    for wrong in ["99.0", "1.99", "2", "start"] {
+        let answer = Answer::of(Sse::ask(&one.url, &path, Some(wrong)).await.unwrap()).await;
+        let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains(wrong) && detail.contains("3.0"), "{detail}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_stops_ends_its_streams() {
+    let mut stack = Stack::start().await;
+    let hold = unique_path("hold");
+    stack.play_models(vec![writing_model(hold.clone())]).await;
+    let (one, two) = (stack.serve_http().await, stack.serve_http().await);
+    let task = stack.task(&task("writer")).await;
+    let path = format!("/v1/tasks/{task}/events");
+    let mut stream = Sse::open(&one.url, &path, None).await;
+    let turn = stream.next_of("turn").await;
+    one.stop();
+    while stream.next().await.is_some() {}
+    for file in [&hold, &end_of(&hold)] {
+        std::fs::write(file, "").unwrap();
+    }
+    let rest = Sse::open(&two.url, &path, turn.id.as_deref()).await.rest().await;
+    let ids: Vec<String> = rest.iter().filter_map(|event| event.id.clone()).collect();
+    let all = ids_on_record(&stack, task).await;
+    assert_eq!(ids, all[all.iter().position(|id| Some(id) == turn.id.as_ref()).unwrap() + 1..]);
+    stack.finish().await;
+}

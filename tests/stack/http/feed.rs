@@ -1,0 +1,88 @@
+//! The feed of a tenant.
+
+use std::collections::BTreeSet;
+
+use redial_store::Time;
+use redial_testkit::{Stack, TestGateway};
+use redial_tools::Tool;
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::{client::Http, sse::Sse};
+
+async fn gateway_of(stack: &Stack, tenant: &str) -> TestGateway {
+    let who = (tenant.parse().unwrap(), "alice".parse().unwrap());
+    stack.serve_http_with(|config| config.without_token = Some(who)).await
+}
+
+/// Calls that have ended.
+async fn ended_calls(http: &Http, count: usize) -> BTreeSet<String> {
+    let mut calls = BTreeSet::new();
+    for n in 0..count {
+        let body = json!({"tool": "echo", "arguments": {"n": n}});
+        let view = http.post_with("/v1/calls", &body, &[("prefer", "wait=60")]).await.must(200);
+        calls.insert(view["call"].as_str().unwrap().to_owned());
+    }
+    calls
+}
+
+/// Reads a feed until all these calls were told.
+async fn told(feed: &mut Sse, mut calls: BTreeSet<String>) -> BTreeSet<String> {
+    let mut others = BTreeSet::new();
+    while !calls.is_empty() {
+        let event = feed.next_of("call").await;
+        let call = event.data["call"].as_str().unwrap().to_owned();
+        assert_eq!((&event.data["tool"], &event.data["state"]), (&"echo".into(), &"succeeded".into()));
+        assert!(event.id.is_some());
+        if !calls.remove(&call) {
+            others.insert(call);
+        }
+    }
+    others
+}
+
+#[tokio::test]
+async fn what_ends_while_nobody_listens_is_told_after_a_reconnect() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (acme, globex) = (gateway_of(&stack, "acme").await, gateway_of(&stack, "globex").await);
+    let (http, other) = (Http::of(&acme), Http::of(&globex));
+    let mut feed = Sse::open(&acme.url, "/v1/events", None).await;
+    let mut foreign = Sse::open(&globex.url, "/v1/events", None).await;
+    let listening = feed.next_of("listening").await;
+    foreign.next_of("listening").await;
+    let first = ended_calls(&http, 3).await;
+    assert_eq!(told(&mut feed, first.clone()).await, BTreeSet::new(), "each once");
+    drop(feed);
+    acme.stop();
+    // No gateway of the tenant listens now.
+    let submitter = gateway_of(&stack, "acme").await;
+    let missed = ended_calls(&Http::of(&submitter), 5).await;
+    let since = listening.id.unwrap();
+    let mut feed = Sse::open(&submitter.url, "/v1/events", Some(&since)).await;
+    let told_since = feed.next_of("listening").await.data["since"].clone();
+    let time = |text: &str| text.parse::<Time>().unwrap();
+    assert!(time(told_since.as_str().unwrap()) <= time(&since), "{told_since}, {since}");
+    let again = told(&mut feed, missed.clone()).await;
+    assert!(again.is_subset(&first), "only what ended since then");
+
+    let mut listed = BTreeSet::new();
+    let mut next = listening.data["missed"].as_str().map(|link| format!("{link}&page_size=3"));
+    let submitter_http = Http::of(&submitter);
+    while let Some(link) = next {
+        let page = submitter_http.get(&link).await.must(200);
+        let items = page["items"].as_array().unwrap();
+        listed.extend(items.iter().map(|item| item["call"].as_str().unwrap().to_owned()));
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    assert_eq!(listed, &first | &missed);
+
+    let own = ended_calls(&other, 1).await;
+    assert_eq!(told(&mut foreign, own.clone()).await, BTreeSet::new(), "nothing of another tenant");
+    let page = other.get(listening.data["missed"].as_str().unwrap()).await.must(200);
+    assert_eq!(page["items"].as_array().unwrap().len(), 1);
+    for wrong in ["/v1/events?after=3.0", "/v1/events/missed?since=yesterday", "/v1/events/missed"] {
+        other.get(wrong).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    }
+    stack.finish().await;
+}

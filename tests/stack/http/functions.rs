@@ -1,0 +1,39 @@
+//! Functions of the client over HTTP.
+
+use redial_testkit::{Stack, until};
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::client::Http;
+
+#[tokio::test]
+async fn a_function_is_answered_over_http() {
+    let mut stack = Stack::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let models = folder.path().join("models.toml");
+    let script = "[[rule]]\nwhen = { last = \"user\" }\ncalls = [{ name = \"ask\", arguments = {} }]\n[[rule]]\ntext = \"Done.\"\n";
+    std::fs::write(folder.path().join("script.toml"), script).unwrap();
+    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
+    stack.serve_models(&models).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let task = json!({"input": "Go.", "agent": {"model": "small"}, "functions": [{"name": "ask"}]});
+    let task = http.post("/v1/tasks", &task).await.must(202)["task"].as_str().unwrap().to_owned();
+    let call = until("the function waits for its client", async || {
+        let list = http.get(&format!("/v1/calls?task={task}&state=client_wait")).await.must(200);
+        list["calls"][0]["call"].as_str().map(str::to_owned)
+    })
+    .await;
+    let path = format!("/v1/calls/{call}/answer");
+    let wrong = http.post(&path, &json!({})).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    assert!(wrong.contains("either output or error"), "{wrong}");
+    // `null` is an answer.
+    for _ in 0..2 {
+        assert_eq!(http.post(&path, &json!({"output": null})).await.must(200)["state"], "succeeded");
+    }
+    http.post(&path, &json!({"output": 1})).await.problem(StatusCode::CONFLICT, "wrong_state");
+    let ended = http.request(reqwest::Method::GET, &format!("/v1/tasks/{task}")).header("prefer", "wait=30");
+    let ended = super::client::Answer::of(ended.send().await.unwrap()).await.must(200);
+    assert_eq!(ended["answer"], "Done.");
+    stack.finish().await;
+}

@@ -1,0 +1,113 @@
+//! What a timeline needs of a task, and arguments that are checked before they run.
+
+use redial_proto::{AgentRef, AgentSpec, TaskSubmission, ToolEffect};
+use redial_testkit::{Stack, scripted_tool};
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::client::Http;
+
+const SCRIPT: &str = r#"
+[[rule]]
+when = { last = "user" }
+calls = [{ name = "tool", arguments = { n = 1, fail = "unavailable", times = 1 } }, { name = "nothing", arguments = {} }]
+
+[[rule]]
+text = "Done."
+"#;
+
+#[tokio::test]
+async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
+    let mut stack = Stack::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let models = folder.path().join("models.toml");
+    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
+    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
+    stack.work(vec![scripted_tool("tool", ToolEffect::Keyed, &stack.ledger)]).await;
+    stack.serve_models(&models).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let agent = AgentSpec { tools: vec!["*".to_owned()], ..AgentSpec::new("small") };
+    let task = stack.task(&TaskSubmission::new("Do it.", AgentRef::Inline(Box::new(agent)))).await;
+    stack.task_ended(task).await;
+    let base = format!("/v1/tasks/{task}");
+    let first = http.get(&format!("{base}/calls?page_size=2")).await.must(200);
+    assert_eq!((&first["calls"][0]["call_index"], &first["calls"][1]["call_index"]), (&0.into(), &1.into()));
+    let call = &first["calls"][1];
+    assert_eq!((&call["tool"], &call["ran"], &call["attempts"]), (&"tool".into(), &"again_same_key".into(), &2.into()));
+    assert_eq!(call["attempts_made"][0]["class"], "unavailable");
+    assert!(call["attempts_made"][0]["retry_at"].is_string() && call["attempts_made"][1]["ended_at"].is_string());
+    assert_eq!(call["arguments"]["fail"], "unavailable");
+    let token = first["next_page_token"].as_str().unwrap();
+    let next = http.get(&format!("{base}/calls?page_size=2&page_token={token}")).await.must(200);
+    let (turn, index) = (&next["calls"][0]["turn"], &next["calls"][0]["call_index"]);
+    assert!(turn.as_u64() > Some(1) || index.as_u64() > Some(1), "{next}");
+    let later = http.get(&format!("{base}/calls?from_turn=2")).await.must(200);
+    assert_eq!((&later["calls"][0]["turn"], &later["calls"][0]["call_index"]), (&2.into(), &0.into()), "{later}");
+    let id = call["call"].as_str().unwrap();
+    let record = http.get(&format!("/v1/calls/{id}")).await.must(200);
+    assert_eq!((&record["turn"], &record["call_index"], &record["ran"]), (&1.into(), &1.into(), &call["ran"]));
+    let steps = http.get(&format!("{base}/steps")).await.must(200)["steps"].as_array().unwrap().clone();
+    let last = http.get(&format!("{base}/steps?last=2")).await.must(200);
+    assert_eq!(last["steps"].as_array().unwrap().as_slice(), &steps[steps.len() - 2..]);
+    assert_eq!(http.get(&format!("{base}/steps?last=1000")).await.must(200)["steps"].as_array().unwrap(), &steps);
+    for wrong in ["steps?last=0", "steps?last=1001", "steps?last=-1"] {
+        http.get(&format!("{base}/{wrong}")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    }
+    assert_eq!(http.get(&format!("{base}/spec")).await.must(200)["spec"]["model"], "small");
+    let seen = http.get(&format!("{base}/turns/1")).await.must(200);
+    assert_eq!((&seen["model"], &seen["messages"][0]["content"]), (&"small".into(), &"Do it.".into()));
+    assert_eq!(seen["reply"]["calls"][1]["name"], "nothing");
+    http.get(&format!("{base}/turns/99")).await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.get(&format!("{base}/turns/x")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    let replay = http.get(&format!("{base}/replay")).await.must(200);
+    assert_eq!((&replay["identical"], &replay["difference_count"]), (&true.into(), &0.into()));
+    let record = http.get(&format!("{base}/record")).await;
+    assert!(record.headers["content-disposition"].to_str().unwrap().contains(&task.to_string()));
+    assert_eq!(record.must(200)["task"], task.to_string());
+    let nobody = "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170";
+    for part in ["calls", "spec", "turns/1", "replay", "record"] {
+        http.get(&format!("{nobody}/{part}")).await.problem(StatusCode::NOT_FOUND, "task_not_found");
+    }
+    stack.finish().await;
+}
+
+/// A tool that must not run.
+struct Counts;
+
+impl redial_worker::Handler for Counts {
+    fn run(
+        &self,
+        _: redial_worker::Context,
+        _: Box<serde_json::value::RawValue>,
+    ) -> futures_util::future::BoxFuture<'static, redial_worker::ToolResult> {
+        panic!("a check runs nothing")
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_checked_and_nothing_runs() {
+    let mut stack = Stack::start().await;
+    let spec = redial_proto::ToolSpec {
+        parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
+        ..redial_proto::ToolSpec::named("count")
+    };
+    let tool = redial_worker::Tool::from_handler(spec, Counts);
+    stack.work(vec![tool]).await;
+    let gateway = stack.serve_http().await;
+    let http = Http::of(&gateway);
+    let check = async |arguments: &str| {
+        let body: serde_json::Value = serde_json::from_str(&format!("{{\"arguments\": {arguments}}}")).unwrap();
+        http.post("/v1/tools/count/check", &body).await.must(200)
+    };
+    assert_eq!(check("{\"n\": 1}").await["valid"], true);
+    let repaired = check("{\"n\": \"2\"}").await;
+    assert_eq!((&repaired["valid"], &repaired["arguments"]["n"]), (&true.into(), &2.into()));
+    assert_eq!(repaired["repairs"][0]["kind"], "type");
+    let wrong = check("{\"n\": \"two\"}").await;
+    assert_eq!((&wrong["valid"], &wrong["errors"][0]["path"]), (&false.into(), &"/n".into()));
+    http.post("/v1/tools/nothing/check", &json!({"arguments": {}})).await.problem(StatusCode::NOT_FOUND, "not_found");
+    let calls: i64 = sqlx::query_scalar("SELECT count(*) FROM calls").fetch_one(stack.db()).await.unwrap();
+    assert_eq!(calls, 0);
+    stack.finish().await;
+}

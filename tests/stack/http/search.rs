@@ -1,0 +1,173 @@
+//! Searches over HTTP: every filter finds what it says, alone and with others, and an answer says how far it looked.
+
+use redial_proto::{ToolEffect, UserRole};
+use redial_testkit::{Servers, Stack, scripted_tool, token};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::client::Http;
+
+/// A stack with agents `clerk` and `guide`, tools of two effects, and what alice and bob have submitted: two tasks of `clerk` and
+/// one of `guide`; three calls that succeeded and two that failed.
+async fn stack(folder: &std::path::Path) -> (Stack, redial_testkit::TestGateway, Http) {
+    let mut stack = Stack::on(Servers::start().await).await;
+    let (agents, models) = (folder.join("agents.toml"), folder.join("models.toml"));
+    std::fs::write(&agents, "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n").unwrap();
+    std::fs::write(folder.join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
+    let model = |name: &str| format!("[models.{name}]\nprovider = \"script\"\nscript = \"script.toml\"\n");
+    std::fs::write(&models, model("small") + &model("large")).unwrap();
+    stack.agents = Some(agents);
+    stack.dispatch().await;
+    stack.serve_models(&models).await;
+    let tools = [("look", ToolEffect::Read), ("book", ToolEffect::Unsafe)];
+    stack.work(tools.map(|(name, effect)| scripted_tool(name, effect, &stack.ledger)).to_vec()).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let open = Http::of(&gateway);
+    let mut users = Vec::new();
+    for name in ["alice", "bob"] {
+        let user = stack.user("acme", name).await;
+        users.push(open.with_token(&token(&user, &UserRole::ALL).await.text()));
+    }
+    let [alice, bob] = <[Http; 2]>::try_from(users).ok().unwrap();
+    for (who, agent, input) in [(&alice, "clerk", "a room"), (&bob, "clerk", "a flight"), (&alice, "guide", "a room")] {
+        let task = json!({"input": format!("Find {input}."), "agent": agent});
+        let view = who.post_with("/v1/tasks", &task, &[("prefer", "wait=30")]).await.must(200);
+        assert_eq!(view["state"], "succeeded", "{view}");
+    }
+    for (who, tool, fails) in [
+        (&alice, "look", None),
+        (&bob, "look", None),
+        (&bob, "book", None),
+        (&alice, "look", Some("auth")),
+        (&bob, "book", Some("business_rule")),
+    ] {
+        let body = json!({"tool": tool, "arguments": {"fail": fails}});
+        who.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    }
+    (stack, gateway, alice)
+}
+
+/// How many entries a list has, over all pages of two.
+async fn count(http: &Http, list: &str, query: &str) -> usize {
+    let (mut count, mut token) = (0, String::new());
+    loop {
+        let page = http.get(&format!("/v1/{list}?{query}&page_size=2&page_token={token}")).await.must(200);
+        count += page[list].as_array().unwrap().len();
+        page["next_page_token"].as_str().unwrap().clone_into(&mut token);
+        assert_eq!(page["searched"]["complete"], token.is_empty(), "{query}: {page}");
+        if token.is_empty() {
+            return count;
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_are_found_by_what_they_are_and_by_what_they_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stack, _gateway, http) = stack(folder.path()).await;
+    let failed = http.get("/v1/calls?state=failed").await.must(200);
+    let worker = failed["calls"][0]["last_worker"].as_str().unwrap().to_owned();
+    let of_worker = format!("worker={worker}&class=auth");
+    let not_of_worker = format!("not_worker={worker}&state=failed");
+    for (query, wanted) in [
+        ("", 8),
+        ("agent=clerk", 2),
+        ("agent=nobody", 0),
+        ("not_agent=clerk", 6),
+        ("not_agent=clerk&not_agent=guide", 5),
+        ("agent=clerk&not_agent=clerk", 0),
+        ("model=small", 2),
+        ("not_model=small", 6),
+        ("not_model=small&not_tool=look", 3),
+        ("effect=unsafe", 2),
+        ("effect=unsafe&state=failed", 1),
+        ("not_effect=unsafe", 6),
+        ("effect=keyed", 0),
+        ("submitted_by=alice", 4),
+        ("submitted_by=bob&agent=clerk", 1),
+        ("submitted_by=nobody", 0),
+        ("tool=book&class=business_rule", 1),
+        ("tool=look&class=business_rule", 0),
+        ("class=auth&not_tool=look", 0),
+        ("state=running", 0),
+        ("state=running&agent=clerk", 0),
+        (of_worker.as_str(), 1),
+        (not_of_worker.as_str(), 0),
+        ("not_worker=nobody", 8),
+        ("look_ms=10&contains=nowhere", 0),
+    ] {
+        assert_eq!(count(&http, "calls", query).await, wanted, "{query}");
+    }
+    for (query, says) in [
+        ("look_ms=9", "look_ms is 9; allowed: 10 to 2000"),
+        ("look_ms=2001", "allowed: 10 to 2000"),
+        ("effect=bad", "effect is \"bad\"; allowed: read"),
+        ("not_effect=bad", "allowed: read"),
+    ] {
+        let detail = http.get(&format!("/v1/calls?{query}")).await;
+        let detail = detail.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains(says), "{query}: {detail}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn tasks_are_found_by_what_they_are_and_by_what_they_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stack, _gateway, http) = stack(folder.path()).await;
+    for (query, wanted) in [
+        ("", 3),
+        ("state=succeeded", 3),
+        ("not_state=succeeded", 0),
+        ("state=running", 0),
+        ("state=waiting", 0),
+        ("state=failed", 0),
+        ("code=answered", 3),
+        ("code=model_failed", 0),
+        ("code=cancelled", 0),
+        ("agent=clerk", 2),
+        ("not_agent=clerk", 1),
+        ("not_agent=clerk&not_agent=guide", 0),
+        ("model=large", 1),
+        ("model=none", 0),
+        ("submitted_by=alice", 2),
+        ("submitted_by=bob&agent=guide", 0),
+        ("contains=a room", 2),
+        ("contains=a room&agent=clerk", 1),
+        ("contains=nowhere", 0),
+    ] {
+        assert_eq!(count(&http, "tasks", query).await, wanted, "{query}");
+    }
+    let page = http.get("/v1/tasks?page_size=1&submitted_by=alice").await.must(200);
+    let searched = &page["searched"];
+    assert_eq!((&searched["tasks"], &searched["complete"]), (&json!(1), &json!(false)), "{page}");
+    assert_eq!(searched["back_to"], page["tasks"][0]["submitted_at"]);
+    for query in ["look_ms=2001", "code=bad", "not_state=bad", "models=small"] {
+        let answer = http.get(&format!("/v1/tasks?{query}")).await;
+        let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains("allowed: "), "{query}: {detail}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_export_has_what_the_list_has_and_says_whether_that_is_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (stack, _gateway, http) = stack(folder.path()).await;
+    let whole = http.get("/v1/calls/export?submitted_by=bob&format=jsonl").await;
+    assert_eq!((whole.status, &whole.headers["content-type"]), (200, &"application/x-ndjson".parse().unwrap()));
+    assert!(whole.headers["content-disposition"].to_str().unwrap().starts_with("attachment; filename=\"calls-2"));
+    let lines: Vec<Value> = whole.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let list = http.get("/v1/calls?submitted_by=bob").await.must(200);
+    assert_eq!(lines[..4], *list["calls"].as_array().unwrap());
+    assert_eq!(lines[4..], [json!({"exported": 4, "complete": true})]);
+
+    let part = http.get("/v1/calls/export?submitted_by=bob&format=csv&limit=3").await;
+    assert_eq!(part.headers["content-type"], "text/csv; charset=utf-8; header=present");
+    let lines: Vec<&str> = part.text.lines().collect();
+    assert!(lines[0].starts_with("call,tool,state,class,"), "{}", part.text);
+    assert_eq!((lines.len(), lines[4]), (5, "# exported 3: there are more"));
+    let wrong = http.get("/v1/calls/export?format=xml").await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    stack.finish().await;
+}

@@ -1,0 +1,290 @@
+//! Tokens: who may do what, and in which tenant.
+
+use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole, subjects::Verb};
+use redial_testkit::{Stack, scripted_tool, token, unique_path, until};
+use redial_tools::Tool;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpSocket,
+};
+
+use super::{
+    client::{Answer, Http},
+    sse::Sse,
+};
+
+pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
+
+fn random() -> ApiToken {
+    ApiToken::of_random(&std::array::from_fn(|_| rand::random()))
+}
+
+#[tokio::test]
+async fn a_token_is_a_tenant_and_its_roles() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let submits = http.with_token(&token(&acme, &[UserRole::Submit]).await.text());
+    let reads = http.with_token(&token(&acme, &[UserRole::Read]).await.text());
+    let other = http.with_token(&token(&globex, &UserRole::ALL).await.text());
+
+    let body = json!({"tool": "echo", "arguments": {"n": 1}, "key": "k"});
+    let call = submits.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/v1/calls/{}", call.as_str().unwrap());
+    let view = reads.get(&path).await.must(200);
+    assert_eq!(view["submitted_by"], "alice");
+    let detail = reads.post("/v1/calls", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    assert_eq!(detail, "the token has the roles read; allowed: one of submit");
+    submits.get(&path).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    other.get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let wait = json!({"calls": [call]});
+    other.post("/v1/calls/wait", &wait).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let theirs = other.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    assert_ne!(theirs["call"], call, "keys are a tenant's own");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn what_is_no_valid_token_opens_nothing() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let acme = stack.user("acme", "alice").await;
+    let valid = token(&acme, &[UserRole::Read]).await;
+    let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
+    let with = http.with_token(&valid.text());
+    with.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+
+    let missing = http.get(path).await;
+    assert_eq!(missing.headers["www-authenticate"], "Bearer realm=\"redial\"");
+    let wanted = missing.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let id = valid.id.to_string();
+    let secret = valid.text().rsplit_once('_').unwrap().1.to_owned();
+    let swapped: String = secret.chars().rev().collect();
+    for wrong in ["x".to_owned(), format!("rdl_{id}_{swapped}"), random().text(), String::new()] {
+        let answer = http.with_token(&wrong).get(path).await;
+        assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
+    }
+    let mut feed = Sse::open_with(&gateway.url, "/v1/events", &valid.text()).await;
+    feed.next_of("listening").await;
+    let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();
+    assert_eq!(feed.rest().await, [], "a stream ends with its token");
+    until("the token is not remembered any more", async || (with.get(path).await.status == 401).then_some(())).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_token_has_its_limits() {
+    let stack = Stack::start().await;
+    let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 0);
+    let gateway = stack.serve_http_with(limited).await;
+    let (one, two) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
+    let http = Http::of(&gateway);
+    let one = http.with_token(&token(&one, &[UserRole::Read]).await.text());
+    let two = http.with_token(&token(&two, &[UserRole::Read]).await.text());
+    let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
+    until("more are sent than are let in", async || {
+        let at_once = futures_util::future::join_all((0..20).map(|_| one.get(path))).await;
+        at_once.iter().any(|answer| answer.status == 429).then_some(())
+    })
+    .await;
+    two.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let wait = Value::from(vec!["01a20236-ac46-7781-a3d0-49c0fb4d6170"]);
+    let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
+    answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert!(answer.headers.contains_key("retry-after"));
+    stack.finish().await;
+}
+
+/// The gateway knows none of these tokens when their first requests come, all together.
+#[tokio::test]
+async fn the_first_requests_of_a_token_share_its_limits() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
+    let user = stack.user("acme", "alice").await;
+    for _ in 0..5 {
+        let token = token(&user, &[UserRole::Read]).await.text();
+        let asked = (0..16).map(|_| Sse::ask_with(&gateway.url, "/v1/events", &token));
+        let answers = futures_util::future::try_join_all(asked).await.unwrap();
+        let (open, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status() == StatusCode::OK);
+        assert_eq!(open.len(), 1, "{open:?}");
+        assert!(refused.iter().all(|answer| answer.status() == StatusCode::TOO_MANY_REQUESTS), "{refused:?}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_wait_counts_by_its_calls() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 3).await;
+    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    let hold = unique_path("hold");
+    let calls: Vec<Value> = (0..101).map(|n| json!({"tool": "slow", "arguments": {"n": n, "hold": hold}})).collect();
+    let accepted = http.post("/v1/calls", &json!(calls)).await.must(200);
+    let calls: Vec<Value> = accepted["results"].as_array().unwrap().iter().map(|one| one["call"].clone()).collect();
+    let wait = async |calls: &[Value], seconds| {
+        http.post_with("/v1/calls/wait", &json!({"calls": calls}), &[("prefer", seconds)]).await
+    };
+    let others = async {
+        let waits = "redial_gateway_waiting 101";
+        until(waits, async || http.get("/metrics").await.text.contains(waits).then_some(())).await;
+        let detail = wait(&calls[..1], "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+        assert_eq!(detail, "0 of the 3 streams and waiting requests of the token are free; this request needs 1");
+        std::fs::write(&hold, "").unwrap();
+    };
+    let (all, ()) = tokio::join!(wait(&calls, "wait=60"), others);
+    let all = all.must(200);
+    assert_eq!((&all["done"], all["calls"].as_array().unwrap().len()), (&json!(true), 101));
+    let feed = Sse::open_with(&gateway.url, "/v1/events", http.token()).await;
+    wait(&calls[..100], "wait=1").await.must(200);
+    let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert!(detail.ends_with("this request needs 3"), "{detail}");
+    drop(feed);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_counts_until_it_was_sent() {
+    const BYTES: usize = 500_000;
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
+    let roles = [UserRole::Submit, UserRole::Read];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    // Two halves: arguments are shown with the output.
+    let body = json!({"tool": "echo", "arguments": {"text": "x".repeat(BYTES / 2)}});
+    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/v1/calls/{}", call.as_str().unwrap());
+    let again = async || {
+        let answer = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=30").send().await.unwrap());
+        answer.await
+    };
+    assert!(again().await.text.len() > BYTES);
+
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = gateway.url.strip_prefix("http://").unwrap();
+    let mut lazy = socket.connect(address.parse().unwrap()).await.unwrap();
+    let token = http.token();
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nPrefer: wait=30\r\n\r\n");
+    lazy.write_all(head.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    lazy.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200");
+    // The gateway has had time to send what it can.
+    for _ in 0..20 {
+        http.get("/v1/tools").await.must(200);
+    }
+    again().await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    drop(lazy);
+    until("the connection has ended", async || (again().await.status == 200).then_some(())).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pages_that_nobody_reads_count_until_they_were_sent() {
+    /// As many of one token are under way at a time.
+    const PAGES: usize = 16;
+    let mut stack = Stack::start().await;
+    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let gateway = stack.serve_http_with(|_| ()).await;
+    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
+    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
+    // The page has a line for each.
+    let body = json!({"tool": "tool", "arguments": {"fail": "auth", "many": vec![1; 100_000]}});
+    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let path = format!("/console/calls/{}/again", call.as_str().unwrap());
+    assert!(http.get(&path).await.text.len() > 500_000);
+
+    let address = gateway.url.strip_prefix("http://").unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\n\r\n", http.token());
+    let mut lazy = Vec::new();
+    for _ in 0..PAGES {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut socket = socket.connect(address.parse().unwrap()).await.unwrap();
+        socket.write_all(head.as_bytes()).await.unwrap();
+        let mut begin = [0; 12];
+        socket.read_exact(&mut begin).await.unwrap();
+        assert_eq!(&begin, b"HTTP/1.1 200");
+        lazy.push(socket);
+    }
+    let one_more = tokio::spawn(http.request(Method::GET, &path).send());
+    for _ in 0..20 {
+        http.get("/v1/tools").await.must(200);
+    }
+    assert!(!one_more.is_finished(), "it is not made before another one is gone");
+    lazy.pop();
+    assert_eq!(one_more.await.unwrap().unwrap().status(), 200);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn which_requests_all_send_is_told_to_operators_only() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| ()).await;
+    let http = Http::of(&gateway);
+    let operator = http.with_token(&token(stack.queue(), &[UserRole::Read]).await.text());
+    let other = http.with_token(&token(&stack.user("acme", "alice").await, &[UserRole::Read]).await.text());
+    operator.get("/v1/tools").await.must(200);
+    let route = "route=\"/v1/tools\"";
+    assert!(operator.get("/metrics").await.text.contains(route));
+    let page = other.get("/metrics").await.text;
+    assert!(!page.contains("route=") && page.contains("redial_gateway_streams"), "{page}");
+    stack.finish().await;
+}
+
+async fn delete(http: &Http, path: &str) -> Answer {
+    Answer::of(http.request(Method::DELETE, path).send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
+    let stack = Stack::start().await;
+    let gateway = stack.serve_http_with(|_| {}).await;
+    let http = Http::of(&gateway);
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let admin = http.with_token(&token(&acme, &[UserRole::Admin]).await.text());
+    let other = http.with_token(&token(&globex, &[UserRole::Admin]).await.text());
+
+    let body = json!({"roles": ["read"], "label": "a dashboard", "expiry": {"after_seconds": 3600}});
+    let answer = admin.post("/v1/tokens", &body).await;
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    let created = answer.must(201);
+    let text = created["token"].as_str().unwrap();
+    assert_eq!((&created["user"], &created["roles"]), (&json!("alice"), &json!(["read"])));
+    let reads = http.with_token(text);
+    reads.get("/v1/calls").await.must(200);
+    reads.get("/v1/tokens").await.problem(StatusCode::FORBIDDEN, "forbidden");
+    reads.post("/v1/tokens", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+
+    let first = admin.get("/v1/tokens?page_size=1").await.must(200);
+    assert_eq!((&first["tokens"][0]["id"], &first["tokens"][0]["state"]), (&created["id"], &json!("valid")));
+    let secret = text.rsplit_once('_').unwrap().1;
+    assert!(!first.to_string().contains(secret) && !first.to_string().contains("sha256"), "{first}");
+    let next = format!("/v1/tokens?page_size=1&page_token={}", first["next_page_token"].as_str().unwrap());
+    assert_eq!(admin.get(&next).await.must(200)["tokens"][0]["roles"], json!(["admin"]));
+    let theirs = other.get("/v1/tokens").await.must(200);
+    assert_eq!(theirs["tokens"].as_array().unwrap().len(), 1, "the tokens of another tenant do not exist: {theirs}");
+
+    let path = format!("/v1/tokens/{}", created["id"].as_str().unwrap());
+    delete(&other, &path).await.problem(StatusCode::NOT_FOUND, "token_not_found");
+    delete(&admin, "/v1/tokens/x").await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    assert_eq!(delete(&admin, &path).await.must(200)["changed"], true);
+    assert_eq!(delete(&admin, &path).await.must(200)["changed"], false);
+    until("the token is refused", async || (reads.get("/v1/calls").await.status == 401).then_some(())).await;
+    let valid = admin.get("/v1/tokens?only_valid=true").await.must(200);
+    assert_eq!(valid["tokens"].as_array().unwrap().len(), 1, "{valid}");
+    admin.post("/v1/tokens", &json!({"roles": []})).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    admin.post("/v1/tokens", &json!({"roles": ["x"]})).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+    let foreign = json!({"roles": ["read"], "tenant": "globex", "user": "bob"});
+    admin.post("/v1/tokens", &foreign).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    stack.finish().await;
+}

@@ -1,0 +1,57 @@
+//! Mutation tests of the checker. Each mutation breaks the protocol in one place, and the checker must report the
+//! invariant that it violates; the same scenario without the mutation must be clean.
+//!
+//! The programs are the shipped ones. A proxy takes a guard out of a statement on its way to Postgres, as a bug of the
+//! store would, or changes a message on its way to or from NATS, as a bug of a dispatcher or a worker would. A mutation
+//! that no statement or message matches fails the test.
+
+mod calls;
+mod fixture;
+mod list;
+mod messages;
+mod statements;
+mod tasks;
+mod wire;
+
+use std::{collections::BTreeSet, panic::AssertUnwindSafe};
+
+use futures_util::{FutureExt, StreamExt, stream};
+use redial_testkit::Invariant;
+
+use self::list::{MUTATIONS, Mutation};
+
+/// Scenarios run at once: they wait most of the time.
+const AT_ONCE: usize = 6;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_checker_catches_every_mutation() {
+    let runs = MUTATIONS.iter().flat_map(|mutation| [(mutation, false), (mutation, true)]);
+    let caught: Vec<(&Mutation, BTreeSet<Invariant>)> = stream::iter(runs)
+        .map(async |(mutation, mutated)| {
+            let played = AssertUnwindSafe(mutation.play(mutated)).catch_unwind().await;
+            let order = if mutated { "with the mutation" } else { "without the mutation" };
+            let violations = played.unwrap_or_else(|_| panic!("{}: the scenario failed {order}", mutation.name));
+            mutated.then(|| (mutation, violations.into_iter().map(|violation| violation.invariant).collect()))
+        })
+        .buffered(AT_ONCE)
+        .filter_map(async |caught| caught)
+        .collect()
+        .await;
+    println!("{}", table(&caught));
+    let missed: Vec<&str> = caught
+        .iter()
+        .filter(|(mutation, by)| !by.contains(&mutation.caught_by))
+        .map(|(mutation, _)| mutation.name)
+        .collect();
+    assert!(missed.is_empty(), "not caught by the invariant that they violate: {missed:#?}");
+}
+
+fn table(caught: &[(&Mutation, BTreeSet<Invariant>)]) -> String {
+    let width = caught.iter().map(|(mutation, _)| mutation.name.len()).max().unwrap_or_default();
+    let mut table = format!("{:<width$}  caught by", "mutation");
+    for (mutation, by) in caught {
+        let by: Vec<String> = by.iter().map(|invariant| format!("{invariant:?}")).collect();
+        table.push_str(&format!("\n{:<width$}  {}", mutation.name, by.join(", ")));
+    }
+    table
+}

@@ -1,0 +1,179 @@
+//! A stack whose connections to Postgres and NATS can carry a mutation, and can be cut.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    time::Duration,
+};
+
+use redial_testkit::{FaultProxy, Invariant, Servers, Stack, Violation, until};
+use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
+use serde_json::json;
+use sqlx::AssertSqlSafe;
+
+use super::{
+    list::Mutation,
+    messages, statements,
+    wire::{Hits, Wire},
+};
+
+/// How long a scenario with its mutation waits for an end that never comes, as the checker must notice.
+const NO_END: Duration = Duration::from_secs(3);
+/// The same for an end that does come: less than the 30 s after which such a wait fails.
+const LATE_END: Duration = Duration::from_secs(25);
+/// Longer than any scenario.
+const LONG_LEASE: Duration = Duration::from_mins(10);
+
+pub(crate) struct Fixture {
+    pub(crate) stack: Stack,
+    pub(crate) mutation: &'static Mutation,
+    /// False in the run without the mutation.
+    pub(crate) mutated: bool,
+    hits: Vec<Hits>,
+    wires: Vec<Wire>,
+    shutdown: CancellationToken,
+}
+
+/// The connections of one process to its servers; they close on drop.
+pub(crate) struct Links {
+    nats: FaultProxy,
+    postgres: Option<FaultProxy>,
+}
+
+impl Fixture {
+    /// Servers with the mutation in the proxies before them; no role runs yet.
+    pub(crate) async fn new(mutation: &'static Mutation, mutated: bool) -> Self {
+        Self::over(Servers::start().await, mutation, mutated).await
+    }
+
+    pub(crate) async fn over(servers: Servers, mutation: &'static Mutation, mutated: bool) -> Self {
+        let mut stack = Stack::on(servers).await;
+        stack.lease = LONG_LEASE;
+        let hits = if mutated { mutation.counters() } else { Vec::new() };
+        if mutated {
+            sqlx::raw_sql(mutation.schema).execute(stack.db()).await.unwrap();
+        }
+        Self { stack, mutation, mutated, hits, wires: Vec::new(), shutdown: CancellationToken::new() }
+    }
+
+    /// The same with one dispatcher.
+    pub(crate) async fn with_dispatcher(mutation: &'static Mutation, mutated: bool) -> (Self, Links) {
+        let mut fixture = Self::new(mutation, mutated).await;
+        let links = fixture.dispatch().await;
+        (fixture, links)
+    }
+
+    /// Starts a dispatcher with the mutation.
+    pub(crate) async fn dispatch(&mut self) -> Links {
+        let (nats, nats_url) = self.link_to_nats().await;
+        let database_url = self.stack.servers.database_url();
+        let (postgres, mut database_url) = FaultProxy::before(database_url).await;
+        if self.mutated && !self.mutation.statements.is_empty() {
+            let replacements: Vec<_> =
+                self.mutation.statements.iter().copied().zip(self.hits.iter().cloned()).collect();
+            let (wire, through) = statements::before(&database_url, &replacements).await;
+            self.wires.push(wire);
+            database_url = through;
+        }
+        self.stack.dispatch_between(&nats_url, &database_url).await;
+        Links { nats, postgres: Some(postgres) }
+    }
+
+    /// Starts a worker with the mutation and so many slots.
+    pub(crate) async fn work(&mut self, slots: u32, tools: Vec<Tool>) -> Links {
+        self.start_worker(slots, |worker| tools.into_iter().fold(worker, Worker::add)).await
+    }
+
+    /// Starts a worker with a model.
+    pub(crate) async fn play(&mut self, model: Tool) -> Links {
+        self.start_worker(1, |worker| worker.model(model)).await
+    }
+
+    async fn start_worker(&mut self, slots: u32, set_up: impl FnOnce(Worker) -> Worker) -> Links {
+        let (nats, nats_url) = self.link_to_nats().await;
+        let (started, ready) = tokio::sync::oneshot::channel();
+        let config = WorkerConfig { slots, ..WorkerConfig::new(nats_url, "mutations") };
+        let worker = set_up(Worker::new(config)).on_ready(|| started.send(()).unwrap());
+        tokio::spawn(worker.run(self.shutdown.clone()));
+        ready.await.expect("the worker starts");
+        Links { nats, postgres: None }
+    }
+
+    async fn link_to_nats(&mut self) -> (FaultProxy, String) {
+        let (faults, url) = FaultProxy::before(self.stack.servers.nats_url()).await;
+        let Some(change) = self.mutation.messages.filter(|_| self.mutated) else { return (faults, url) };
+        let (wire, through) = messages::before(&url, change, self.hits.last().unwrap()).await;
+        self.wires.push(wire);
+        (faults, through)
+    }
+
+    /// Waits for the end, or only for a while with the mutation.
+    pub(crate) async fn ends(&self, end: impl Future) {
+        if self.mutated {
+            let never_ends = matches!(self.mutation.caught_by, Invariant::EveryCallEnds | Invariant::EveryTaskEnds);
+            let _in_time = tokio::time::timeout(if never_ends { NO_END } else { LATE_END }, end).await;
+        } else {
+            end.await;
+        }
+    }
+
+    /// Waits until a stream is empty: everything on it was answered.
+    pub(crate) async fn answered(&self, stream: &str) {
+        let mut nats = self.stack.raw_nats().await;
+        until(&format!("{stream} is empty"), async || (nats.messages(stream).await == 0).then_some(())).await;
+    }
+
+    /// Waits until a consumer got a message of a stream.
+    pub(crate) async fn delivered(&self, stream: &str) {
+        let mut nats = self.stack.raw_nats().await;
+        until(&format!("a message of {stream} is delivered"), async || {
+            let info = nats.jetstream(&format!("CONSUMER.INFO.{stream}.dispatchers"), &json!({})).await;
+            (info["delivered"]["consumer_seq"].as_u64()? > 0).then_some(())
+        })
+        .await;
+    }
+
+    /// Runs a statement that does not go through the store.
+    pub(crate) async fn execute(&self, statement: &str) {
+        sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(self.stack.db()).await.unwrap();
+    }
+
+    /// Ends the scenario. Without the mutation nothing may be left over; with it, returns what the checker finds.
+    pub(crate) async fn violations(self) -> Vec<Violation> {
+        for (n, hits) in self.hits.iter().enumerate() {
+            assert!(hits.count() > 0, "{}: change {n} of statements and messages never matched", self.mutation.name);
+        }
+        let violations = if self.mutated {
+            self.stack.verdict().await
+        } else {
+            self.stack.finish().await;
+            Vec::new()
+        };
+        self.shutdown.cancel();
+        violations
+    }
+}
+
+impl Links {
+    /// Forwards nothing to or from Postgres, and closes no connection.
+    pub(crate) fn silence_postgres(&self) {
+        self.postgres.as_ref().unwrap().black_hole(true);
+    }
+
+    /// Forwards nothing to or from NATS, and closes no connection.
+    pub(crate) fn silence_nats(&self) {
+        self.nats.black_hole(true);
+    }
+
+    /// Cuts the process off for good: nothing that it sends arrives.
+    pub(crate) fn kill(&self) {
+        let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        for way in [Some(&self.nats), self.postgres.as_ref()].into_iter().flatten() {
+            die(way, nobody);
+        }
+    }
+}
+
+fn die(way: &FaultProxy, nobody: SocketAddr) {
+    way.target(nobody);
+    way.cut();
+}

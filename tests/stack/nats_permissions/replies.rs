@@ -1,0 +1,218 @@
+//! nats-server answers to whatever reply subject a message names, with its own rights (`docs/SECURITY.md`). In an account of
+//! one's own that leads nowhere; in one account for all it purges and deletes streams.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::{ACCESS, client::Client, dispatcher, server::Server, streams};
+
+/// Reply subjects that mean something to others.
+const OTHERS: [&str; 22] = [
+    "redial.jobs.x.y",
+    "redial.jobs.default.echo",
+    "redial.results.other",
+    "redial.intake.globex.bob.submit.calls",
+    "redial.api.globex.bob.operate.calls.redrive",
+    "redial.api.acme.carl.inline.tasks.submit",
+    "redial.events.globex.calls.1",
+    "redial.events.acme.calls.1",
+    "redial.worker.models.w",
+    "redial.ctl.models.models.claim",
+    "redial.dispatchers.tools_changed",
+    "$JS.API.STREAM.PURGE.JOBS",
+    "$JS.API.STREAM.PURGE.INTAKE",
+    "$JS.API.STREAM.PURGE.RESULTS",
+    "$JS.API.STREAM.DELETE.JOBS",
+    "$JS.API.STREAM.DELETE.INTAKE",
+    "$JS.API.CONSUMER.DELETE.JOBS.default",
+    "$JS.API.CONSUMER.DELETE.INTAKE.dispatchers",
+    "_INBOX_client.globex.bob.1",
+    "_INBOX_client.acme.carl.1",
+    "_INBOX_worker.models.1",
+    "_INBOX_dispatcher.1",
+];
+
+/// Reply subjects that the server refuses by itself, from everyone.
+const RESERVED: [&str; 5] = [
+    "_R_.x.y",
+    "$JS.ACK.JOBS.default.1.1.1.1.0",
+    "$JS.ACK.JOBS.models.1.1.1.1.0",
+    "$JS.ACK.INTAKE.dispatchers.1.1.1.1.0",
+    "$JS.ACK.RESULTS.dispatchers.1.1.1.1.0",
+];
+
+/// Makes the server's acknowledgement a request to purge everything.
+const REFUSED_PUT: &str = "Nats-Expected-Stream: NONE";
+const INTAKE: &str = "redial.intake.acme.alice.submit.calls";
+
+/// Something in each stream that must not be lost.
+async fn fill(server: &Server, dispatcher: &mut Client) {
+    for subject in ["redial.jobs.models.m", "redial.jobs.default.echo"] {
+        dispatcher.request(subject, "job").await;
+    }
+    assert!(
+        server
+            .connect("acme.carl")
+            .await
+            .request("redial.intake.acme.carl.inline.tasks", "1")
+            .await
+            .body
+            .contains("INTAKE")
+    );
+    assert!(server.connect("worker.models").await.request("redial.results.models", "1").await.body.contains("RESULTS"));
+}
+
+/// Connections that hear what must not reach them.
+async fn listeners(server: &Server) -> Vec<Client> {
+    let mut found = Vec::new();
+    for (user, subject) in [
+        ("acme.carl", "_INBOX_client.acme.carl.1"),
+        ("globex.bob", "_INBOX_client.globex.bob.1"),
+        ("worker.models", "redial.worker.models.>"),
+    ] {
+        let mut client = server.connect(user).await;
+        client.subscribe(subject).await;
+        found.push(client);
+    }
+    found
+}
+
+#[tokio::test]
+async fn no_reply_subject_leads_to_others() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    fill(&server, &mut dispatcher).await;
+    let mut listeners = listeners(&server).await;
+    let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
+    let before = streams::state(&mut dispatcher).await;
+    for reply in OTHERS {
+        alice.publish(INTAKE, reply, REFUSED_PUT, "{}").await;
+        worker.publish("redial.results.tools", reply, REFUSED_PUT, "{}").await;
+        // Consumers without a job: the answer is empty.
+        let pull = "$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2";
+        worker.publish(pull, reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
+        worker.publish("$JS.API.INFO", reply, "", "").await;
+        worker.publish("$JS.API.CONSUMER.INFO.JOBS.default", reply, "", "").await;
+    }
+    assert_eq!(
+        (&alice.refusals, &worker.refusals),
+        (&vec![], &vec![]),
+        "what is sent is allowed, only its reply is not"
+    );
+    settle(&mut alice, &mut worker).await;
+    let mut after = streams::state(&mut dispatcher).await;
+    for own in [format!("INTAKE {INTAKE}"), "RESULTS redial.results.tools".to_owned()] {
+        after.remove(&own);
+    }
+    assert_eq!(after, before);
+    deliveries(&server, &mut dispatcher, &mut worker).await;
+    for client in listeners.iter_mut().chain([&mut dispatcher]) {
+        client.flush().await.unwrap();
+        assert!(client.messages.is_empty(), "{:?}", client.messages);
+    }
+}
+
+/// The same with the answers to acknowledgements, and with jobs that are delivered.
+async fn deliveries(server: &Server, dispatcher: &mut Client, worker: &mut Client) {
+    for reply in OTHERS {
+        dispatcher.request("redial.jobs.default+2.echo", "job").await;
+        let job = worker.request("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", r#"{"batch": 1}"#).await;
+        worker.publish(&job.reply, reply, "", "+ACK").await;
+    }
+    let mut before = streams::state(dispatcher).await;
+    for reply in OTHERS {
+        dispatcher.request("redial.jobs.default+2.echo", "job").await;
+        worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
+    }
+    settle(&mut server.connect("acme.alice").await, worker).await;
+    // Jobs that were delivered to nobody are delivered again after their time.
+    before.insert("JOBS redial.jobs.default+2.echo".to_owned(), u64::try_from(OTHERS.len()).unwrap());
+    let mut after = streams::state(dispatcher).await;
+    for own in [format!("INTAKE {INTAKE}"), "RESULTS redial.results.tools".to_owned()] {
+        before.remove(&own);
+        after.remove(&own);
+    }
+    assert_eq!(after, before);
+}
+
+/// Answers leave a stream and a consumer in order: once the last one is here, the others are where they go.
+async fn settle(alice: &mut Client, worker: &mut Client) {
+    alice.request(INTAKE, "{}").await;
+    worker.request("redial.results.tools", "{}").await;
+    worker.request("$JS.API.CONSUMER.INFO.JOBS.default+2", "").await;
+    worker.request("$JS.API.INFO", "").await;
+}
+
+#[tokio::test]
+async fn some_reply_subjects_are_refused_by_the_server() {
+    let server = Server::start(ACCESS).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
+    let before = streams::state(&mut dispatcher).await;
+    for reply in RESERVED {
+        let sent = [(&mut alice, INTAKE), (&mut worker, "redial.results.tools")];
+        for (client, subject) in sent {
+            client.publish(subject, reply, "", "{}").await;
+            let refused = client.refusals.pop().unwrap_or_default();
+            // A worker may acknowledge jobs of its pools, but not name that as a reply.
+            assert!(refused.contains(&format!("Publish with Reply of \"{reply}\"")), "{reply}: {refused}");
+        }
+    }
+    assert_eq!(streams::state(&mut dispatcher).await, before);
+}
+
+/// All users in one account, with the same permissions.
+fn one_account() -> String {
+    let user = |name: &str, variable: &str, publish: &str, inbox: &str| {
+        format!(
+            "{{user: \"{name}\", password: ${variable}, permissions: {{publish: {{allow: [{publish}]}}, \
+             subscribe: {{allow: [\"{inbox}.>\"]}}}}}}"
+        )
+    };
+    let alice =
+        user("acme.alice", "TEST_PASSWORD", "\"redial.intake.acme.alice.submit.>\"", "_INBOX_client.acme.alice");
+    let pull = "\"$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2\"";
+    let worker = user("worker.tools", "TEST_PASSWORD", pull, "_INBOX_worker.tools");
+    let all = "{user: dispatcher, password: $TEST_DISPATCHER}";
+    format!("accounts {{ REDIAL {{ jetstream: enabled, users: [{all}, {alice}, {worker}] }} }}")
+}
+
+/// Waits until JetStream's API says so.
+async fn until(dispatcher: &mut Client, what: &str, holds: impl Fn(&BTreeMap<String, u64>) -> bool) {
+    let begin = std::time::Instant::now();
+    loop {
+        let state = streams::state(dispatcher).await;
+        if holds(&state) {
+            return;
+        }
+        assert!(begin.elapsed().as_secs() < 25, "{what}: {state:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Why every user has an account: this is what the permissions alone allow. If it fails, a newer server forbids it.
+#[tokio::test]
+async fn in_one_account_they_lead_to_purged_and_deleted_streams() {
+    let server = Server::start(&one_account()).await;
+    let mut dispatcher = dispatcher(&server).await;
+    let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
+    dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
+    let pull = json!({"batch": 1, "no_wait": true}).to_string();
+    let is_empty = |state: &BTreeMap<String, u64>| !state.keys().any(|key| key.starts_with("INTAKE redial"));
+    if server.log().contains("Version:  2.9.") {
+        // Newer servers refuse requests with fields that they do not know.
+        alice.publish(INTAKE, "$JS.API.STREAM.PURGE.INTAKE", REFUSED_PUT, "{}").await;
+        until(&mut dispatcher, "a user purged", is_empty).await;
+        dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
+    }
+    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.PURGE.INTAKE", "", &pull).await;
+    until(&mut dispatcher, "a worker purged", is_empty).await;
+    alice.publish(INTAKE, "redial.intake.globex.bob.submit.calls", REFUSED_PUT, "{}").await;
+    until(&mut dispatcher, "stored for another", |state| {
+        state.contains_key("INTAKE redial.intake.globex.bob.submit.calls")
+    })
+    .await;
+    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.DELETE.INTAKE", "", &pull).await;
+    until(&mut dispatcher, "a worker deleted", |state| !state.contains_key("INTAKE consumer dispatchers")).await;
+}

@@ -1,0 +1,117 @@
+//! Tools that no worker has, or only some.
+
+use redial_proto::{CallState, ErrorClass, RetryOverride, Submission, ToolEffect};
+use redial_testkit::{Stack, arguments, scripted_tool, until_within};
+use serde_json::json;
+
+use super::fixture::{
+    LONG, count, jobs, published_again, states, steady, steady_with_notes, submit, tool, tool_in, waiting,
+    without_workers,
+};
+
+#[tokio::test]
+async fn jobs_of_a_tool_that_nobody_has_are_in_nobodys_way() {
+    let mut stack = steady().await;
+    without_workers(&mut stack, |stack| tool(stack, "removed")).await;
+    let removed = submit(&stack, "removed", 300).await;
+    stack.work(vec![tool(&stack, "good")]).await;
+    submit(&stack, "good", 2_000).await;
+    count(&stack, "good", "succeeded", 2_000).await;
+    assert_eq!((jobs(&stack, "removed").await, waiting(&stack, "removed").await), (0, 300));
+    // They start as soon as a worker registers the tool.
+    stack.work(vec![tool(&stack, "removed")]).await;
+    for call in &removed {
+        stack.wait_for_end(*call).await;
+    }
+    assert_eq!(states(&stack, "removed", "succeeded").await, 300);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
+    let mut stack = steady().await;
+    let release = redial_testkit::unique_path("release");
+    let slow = tool(&stack, "slow");
+    stack.work(vec![slow]).await;
+    // The worker's slots are taken, so the others wait on the stream for it.
+    let orders = json!({"hold": release});
+    let held: Vec<_> = (0..64).map(|_| Submission::new("slow", arguments(orders.clone()))).collect();
+    stack.call_all(&held).await;
+    count(&stack, "slow", "running", 64).await;
+    submit(&stack, "slow", 100).await;
+    until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 100).then_some(())).await;
+    std::fs::write(&release, "").unwrap();
+    stack.stop_workers().await;
+    until_within(LONG, "what was not done waits in the backlog", async || {
+        let ready = states(&stack, "slow", "ready").await;
+        (waiting(&stack, "slow").await == ready).then_some(())
+    })
+    .await;
+    // They are in the way of no other tool of the pool, and no worker without the tool gets them.
+    stack.work(vec![tool(&stack, "good")]).await;
+    let left = states(&stack, "slow", "ready").await;
+    assert!(left > 0);
+    submit(&stack, "good", 100).await;
+    count(&stack, "good", "succeeded", 100).await;
+    assert_eq!((states(&stack, "slow", "ready").await, waiting(&stack, "slow").await), (left, left));
+    stack.work(vec![tool(&stack, "slow")]).await;
+    stack.drained(LONG).await;
+    stack.leaves_jobs();
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy() {
+    let mut stack = steady_with_notes().await;
+    let lacking = stack.work(vec![tool(&stack, "common")]).await;
+    let having = stack.work(vec![tool(&stack, "common"), tool(&stack, "new")]).await;
+    submit(&stack, "new", 1_000).await;
+    submit(&stack, "common", 2_000).await;
+    stack.drained(LONG).await;
+    let by = async |worker: &redial_proto::WorkerId, tool: &str| {
+        let count = "SELECT count(*) FROM calls WHERE worker = $1 AND tool = $2 AND attempt = 1";
+        let count = sqlx::query_scalar::<_, i64>(count).bind(worker.as_str()).bind(tool);
+        count.fetch_one(stack.db()).await.unwrap()
+    };
+    assert_eq!((by(&lacking, "new").await, by(&having, "new").await), (0, 1_000));
+    let (one, other) = (by(&lacking, "common").await, by(&having, "common").await);
+    assert!(one + other == 2_000 && one > 200 && other > 200, "{one} and {other}");
+    assert_eq!(published_again(&stack).await, 0, "a worker was handed a job that it cannot run");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_that_moved_to_another_pool_runs_there() {
+    let mut stack = steady().await;
+    without_workers(&mut stack, |stack| tool(stack, "moving")).await;
+    let call = stack.call("moving", json!({})).await;
+    stack.work(vec![tool_in(&stack, "elsewhere", "moving")]).await;
+    assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
+    let mut stack = steady().await;
+    without_workers(&mut stack, |stack| tool(stack, "removed")).await;
+    let retry = Some(RetryOverride { deadline_ms: Some(1_000), ..RetryOverride::default() });
+    let call = stack.accepted(&Submission { retry, ..Submission::new("removed", arguments(json!({}))) }).await;
+    let view = stack.ended(call).await;
+    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::BudgetExhausted)));
+    let message = view.message.unwrap();
+    let wanted = "no live worker had the tool \"removed\" before the call's total deadline; one was last seen at 20";
+    assert!(message.starts_with(wanted), "{message}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn an_unsafe_call_whose_worker_left_before_it_started_still_runs() {
+    let mut stack = steady().await;
+    let tools = |stack: &Stack| vec![scripted_tool("pay", ToolEffect::Unsafe, &stack.ledger)];
+    stack.work(tools(&stack)).await;
+    stack.stop_workers().await;
+    let call = stack.call("pay", json!({})).await;
+    stack.work(tools(&stack)).await;
+    assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
+    stack.finish().await;
+}

@@ -1,0 +1,287 @@
+//! What a receiver gets, and what becomes of its answers.
+
+use redial_proto::{
+    CallState, ErrorClass, RotateWebhook, Submission, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
+    WebhookState, WebhookView, subjects::Verb,
+};
+use redial_testkit::{Reply, Request, ScriptedHttp, Stack, WEBHOOK_KEY, arguments, until};
+use redial_tools::{Tool, WebhookKey};
+use serde_json::{Value, json};
+
+use super::{
+    fixture::{ANSWER, HERE, ask, delivered, deliveries, events, set_state, start, subscribe},
+    standard::verifies,
+};
+
+fn body(request: &Request) -> Value {
+    serde_json::from_slice(&request.body).unwrap()
+}
+
+fn versions(request: &Request) -> usize {
+    request.header("webhook-signature").unwrap().split(' ').count()
+}
+
+#[tokio::test]
+async fn an_end_is_posted_once_and_verified_by_the_standard_library() {
+    let (stack, receiver) = start([Reply::status(204)]).await;
+    let secret = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.secret;
+    let mut submission = Submission::new("echo", arguments(json!({"city": "北京", "raw": 1.0})));
+    (submission.key, submission.conversation) = (Some("order-17".to_owned()), Some("c".to_owned()));
+    let call = stack.accepted(&submission).await;
+    let request = receiver.arrived(1).await;
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/hook"));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("webhook-id"), Some(format!("evt_{}", call.0.simple()).as_str()));
+    assert_ne!(verifies(&secret, &request), Some(false));
+    assert_ne!(verifies("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", &request), Some(true), "another secret");
+    let changed = Request { body: request.text().replace("echo", "ecko").into_bytes(), ..request.clone() };
+    assert_ne!(verifies(&secret, &changed), Some(true), "another body");
+    let posted = body(&request);
+    assert_eq!(posted["type"], "call.succeeded");
+    let data = &posted["data"];
+    assert_eq!((&data["call"], &data["tool"], &data["state"]), (&json!(call), &json!("echo"), &json!("succeeded")));
+    assert_eq!(
+        (&data["key"], &data["conversation"], &data["output"]["city"]),
+        (&json!("order-17"), &json!("c"), &json!("北京"))
+    );
+    assert_eq!((&data["link"], &data["cut"]), (&json!(format!("/v1/calls/{call}")), &Value::Null));
+    let delivery = delivered(&stack, 1).await[0];
+    let view = stack.get(delivery).await;
+    assert_eq!((view.state, view.output.unwrap().get()), (CallState::Succeeded, r#"{"status":204}"#));
+    // The delivery raises no event: the next one is that of the next call.
+    let failed = stack.call("fails", json!({})).await;
+    let second = receiver.arrived(2).await;
+    assert_eq!((&body(&second)["type"], &body(&second)["data"]["call"]), (&json!("call.failed"), &json!(failed)));
+    assert_eq!(body(&second)["data"]["feedback"]["class"], "auth", "what a model would read is there, too");
+    delivered(&stack, 2).await;
+    assert_eq!(receiver.requests().len(), 2);
+    no_secret_is_on_record(&stack, &secret).await;
+    stack.finish().await;
+}
+
+/// Neither the key nor what is derived from it is in any table.
+async fn no_secret_is_on_record(stack: &Stack, secret: &str) {
+    let tables: Vec<String> =
+        sqlx::query_scalar("SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'")
+            .fetch_all(stack.db())
+            .await
+            .unwrap();
+    assert!(tables.len() > 10, "{tables:?}");
+    let canaries = [WEBHOOK_KEY, secret, secret.strip_prefix("whsec_").unwrap()];
+    for table in tables {
+        for canary in canaries {
+            let statement =
+                sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table} t WHERE strpos(t::text, $1) > 0"));
+            let found: i64 = sqlx::query_scalar(statement).bind(canary).fetch_one(stack.db()).await.unwrap();
+            assert_eq!(found, 0, "{table}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_under_the_same_id_and_a_pause_is_obeyed() {
+    let busy = Reply::status(429).header("retry-after", "2");
+    let (stack, receiver) = start([Reply::status(500), Reply::hang_up(), busy, Reply::status(200)]).await;
+    let secret = subscribe(&stack, &receiver, &[WebhookEvent::CallSucceeded]).await.secret;
+    stack.call("echo", json!({})).await;
+    let last = receiver.arrived(4).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let view = stack.get(delivery).await;
+    assert_eq!((view.state, view.attempts), (CallState::Succeeded, 4));
+    let classes: Vec<Option<ErrorClass>> = view.attempts_made.iter().map(|attempt| attempt.class).collect();
+    let (unavailable, limited) = (Some(ErrorClass::Unavailable), Some(ErrorClass::RateLimited));
+    assert_eq!(classes, [unavailable, unavailable, limited, None]);
+    let requests = receiver.requests();
+    assert!(requests[3].at - requests[2].at >= std::time::Duration::from_secs(2), "it asked for a pause");
+    let ids: std::collections::BTreeSet<_> = requests.iter().map(|request| request.header("webhook-id")).collect();
+    assert_eq!((ids.len(), requests.len()), (1, 4));
+    // A later try may come after rotations.
+    assert_eq!((versions(&requests[0]), versions(&last)), (1, 3));
+    assert_ne!(verifies(&secret, &last), Some(false));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn gone_disables_a_webhook_until_it_is_enabled() {
+    let (stack, receiver) = start([Reply::status(410)]).await;
+    let webhook = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook;
+    stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let view = stack.get(delivery).await;
+    assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BusinessRule), 1));
+    until("the webhook is disabled", async || {
+        let state = "SELECT reason FROM webhooks WHERE state = 'disabled'";
+        let reason: Option<String> = sqlx::query_scalar(state).fetch_optional(stack.db()).await.unwrap();
+        reason.map(|reason| assert_eq!(reason, "gone"))
+    })
+    .await;
+    let test: Result<TestedWebhook, _> = ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await;
+    assert_eq!(test.unwrap_err(), redial_proto::Code::WrongState);
+    let missed = stack.call("echo", json!({"n": 2})).await;
+    stack.wait_for_end(missed).await;
+    receiver.script("/hook", [Reply::status(200)]);
+    let view = set_state(&stack, webhook, WebhookState::Active).await;
+    assert_eq!((view.state, view.reason), (WebhookState::Active, None));
+    let seen = stack.call("echo", json!({"n": 3})).await;
+    let request = receiver.arrived(2).await;
+    assert_eq!(body(&request)["data"]["call"], json!(seen), "what happened meanwhile is not delivered");
+    delivered(&stack, 2).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn both_secrets_sign_for_a_day_after_a_rotation() {
+    let (stack, receiver) = start([Reply::status(200)]).await;
+    let first = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    let webhook = first.webhook.webhook;
+    let rotate = async |version| {
+        let answer: Result<WebhookSecret, _> =
+            ask(stack.queue(), Verb::WebhookRotate, &RotateWebhook { webhook, version }).await;
+        answer
+    };
+    let second = rotate(1).await.unwrap();
+    assert_eq!(second.webhook.secret_version, 2);
+    assert_ne!(second.secret, first.secret);
+    assert_eq!(rotate(1).await.unwrap(), second, "the reply may have been lost");
+    assert_eq!(rotate(3).await.unwrap_err(), redial_proto::Code::WrongState);
+    stack.call("echo", json!({})).await;
+    let request = receiver.arrived(1).await;
+    assert_eq!(versions(&request), 2);
+    assert_ne!(verifies(&first.secret, &request), Some(false));
+    assert_ne!(verifies(&second.secret, &request), Some(false));
+    delivered(&stack, 1).await;
+    sqlx::query("UPDATE webhooks SET previous_until = clock_timestamp()").execute(stack.db()).await.unwrap();
+    stack.call("echo", json!({})).await;
+    let request = receiver.arrived(2).await;
+    assert_eq!(versions(&request), 1);
+    assert_ne!(verifies(&first.secret, &request), Some(true));
+    assert_ne!(verifies(&second.secret, &request), Some(false));
+    delivered(&stack, 2).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_unless_they_are_allowed() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks("").await;
+    let receiver = ScriptedHttp::start().await;
+    let port = receiver.url("").rsplit_once(':').unwrap().1.to_owned();
+    let view = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook;
+    for (n, url) in
+        ["http://127.0.0.1", "https://127.0.0.1", "https://localhost", "https://[::1]", "https://0x7f000001"]
+            .into_iter()
+            .enumerate()
+    {
+        let change = json!({"webhook": view.webhook, "url": format!("{url}:{port}/hook")});
+        let _: WebhookView = ask(stack.queue(), Verb::WebhookUpdate, &change).await.unwrap();
+        let tested: TestedWebhook =
+            ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook: view.webhook }).await.unwrap();
+        let ended = stack.ended(tested.call).await;
+        assert_eq!(
+            (ended.state, ended.class),
+            (CallState::Failed, Some(ErrorClass::Configuration)),
+            "{url}: {ended:?}"
+        );
+        assert_eq!(deliveries(&stack).await.len(), n + 1);
+    }
+    assert!(receiver.requests().is_empty());
+    stack.finish().await;
+}
+
+/// The target is allowed here, so only that redirects are not followed keeps the request away from it.
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_leads_nowhere() {
+    let receiver = ScriptedHttp::start().await;
+    let inside = receiver.url("/inside");
+    let redirect = |status| Reply::status(status).header("location", &inside);
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks(HERE).await;
+    receiver.script("/hook", [redirect(302), redirect(307), Reply::status(200)]);
+    receiver.script("/inside", [Reply::status(200)]);
+    subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
+    stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let view = stack.get(delivery).await;
+    assert_eq!((view.state, view.attempts), (CallState::Succeeded, 3));
+    for attempt in &view.attempts_made[..2] {
+        assert_eq!(attempt.class, Some(ErrorClass::Unavailable));
+    }
+    let paths: Vec<String> = receiver.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/hook"; 3]);
+    stack.finish().await;
+}
+
+/// A delivery has the id of the key that its webhook's secret was from. Under another key it fails, and fails again when it is
+/// redriven, until the key is back.
+#[tokio::test]
+async fn a_failed_delivery_is_redriven_under_the_same_id_once_its_key_is_back() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    let (first, other) = (stack.webhook_key.clone(), WebhookKey::new("another-canary-key-of-tests-0123456789"));
+    stack.webhook_key = other.ok();
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", [Reply::status(200)]);
+    let secret = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.secret;
+    let call = stack.call("echo", json!({})).await;
+    let delivery = delivered(&stack, 1).await[0];
+    let again = stack.redrive(delivery).await.call.unwrap();
+    for failed in [delivery, again] {
+        let view = stack.ended(failed).await;
+        assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Configuration)));
+    }
+    assert!(receiver.requests().is_empty());
+    stack.stop_workers().await;
+    stack.webhook_key = first;
+    stack.deliver_webhooks(HERE).await;
+    let last = stack.redrive(again).await.call.unwrap();
+    assert_eq!(stack.output(last).await, r#"{"status":200}"#);
+    let request = receiver.arrived(1).await;
+    assert_eq!(request.header("webhook-id"), Some(format!("evt_{}", call.0.simple()).as_str()));
+    assert_eq!(versions(&request), 3, "a rotation may have come since");
+    assert_ne!(verifies(&secret, &request), Some(false));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_test_is_a_delivery_that_can_be_waited_for() {
+    let (stack, receiver) = start([Reply::status(202)]).await;
+    let created = subscribe(&stack, &receiver, &[WebhookEvent::AnyTask]).await;
+    let webhook = created.webhook.webhook;
+    let tested: TestedWebhook = ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await.unwrap();
+    assert_eq!(stack.output(tested.call).await, r#"{"status":202}"#);
+    let request = receiver.arrived(1).await;
+    assert_eq!(body(&request)["type"], "webhook.ping");
+    assert_ne!(verifies(&created.secret, &request), Some(false));
+    assert_eq!(stack.get(tested.call).await.submitted_by.as_deref(), Some("local"));
+    assert_eq!(events(&stack).await, 0);
+    stack.finish().await;
+}
+
+/// A receiver that does not answer holds its own deliveries only.
+#[tokio::test]
+async fn a_receiver_that_does_not_answer_is_in_nobodys_way() {
+    let mut stack = Stack::start().await;
+    stack.work(vec![Tool::echo()]).await;
+    stack.deliver_webhooks(HERE).await;
+    let (silent, quick) = (ScriptedHttp::start().await, ScriptedHttp::start().await);
+    silent.script("/hook", [Reply::status(200).after(std::time::Duration::from_hours(1))]);
+    quick.script("/hook", [Reply::status(200)]);
+    let acme = stack.user("acme", "ann").await;
+    super::fixture::create(&acme, &super::fixture::subscription(&silent.url("/hook"), &[WebhookEvent::AnyCall])).await;
+    subscribe(&stack, &quick, &[WebhookEvent::AnyCall]).await;
+    for n in 0..150 {
+        let call = Submission::new("echo", arguments(json!({ "n": n })));
+        let _: redial_proto::SubmitResult = acme.ask(Verb::CallSubmit, &call, ANSWER).await.unwrap();
+    }
+    silent.arrived(32).await;
+    for n in 1..=20 {
+        stack.call("echo", json!({ "n": n })).await;
+        quick.arrived(n).await;
+    }
+    assert!(silent.requests().len() <= 40, "{}", silent.requests().len());
+    stack.leaves_calls();
+    stack.finish().await;
+}
