@@ -5,6 +5,7 @@
 
 mod deploy_files;
 mod documents;
+mod generated;
 #[path = "../shared/python.rs"]
 mod python;
 mod walls;

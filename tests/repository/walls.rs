@@ -256,6 +256,26 @@ fn every_wall_between_crates_stands() {
 }
 
 #[test]
+fn the_page_about_the_code_shows_the_walls() {
+    let short = |name: &str| name.trim_start_matches("redial-").to_owned();
+    let list = |names: &[&str]| names.iter().map(|name| short(name)).collect::<Vec<_>>().join(", ");
+    let (alone, others): (Vec<_>, Vec<_>) = MAY_USE.iter().partition(|(_, allowed)| allowed.is_empty());
+    let alone = vec![list(&alone.iter().map(|(name, _)| *name).collect::<Vec<_>>()), "nothing".to_owned()];
+    let others = others.iter().map(|(name, allowed)| vec![short(name), list(allowed)]);
+    let table = crate::generated::table(&["crate", "may be built with"], std::iter::once(alone).chain(others));
+    let only = ONLY.iter().map(|(library, allowed)| format!("- only these import `{library}`: {}\n", list(allowed)));
+    let text = format!(
+        "{table}\n- nothing async, no server and no network in the tree of: {}\n- no Postgres in the tree of: {}\n{}\
+         - for developers, and in no tree of a user's program: {}\n",
+        list(&DECIDES),
+        list(&NO_DATABASE),
+        only.collect::<String>(),
+        list(&FOR_DEVELOPERS)
+    );
+    crate::generated::check("docs/ARCHITECTURE.md", "walls", &text);
+}
+
+#[test]
 fn the_modules_of_a_crate_do_not_import_each_other_in_cycles() {
     let metadata = metadata();
     let folder = format!("{}/", metadata["workspace_root"].as_str().unwrap());

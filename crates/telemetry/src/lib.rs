@@ -29,7 +29,7 @@ pub use error::{ALLOWED_FILTERS, TelemetryError};
 pub use filter::is_filter;
 pub use format::LogFormat;
 pub use init::{Telemetry, init, is_exporting};
-pub use metrics::{Metrics, metrics};
+pub use metrics::{INSTRUMENTS, Instrument, Metrics, metrics};
 pub use set_aside::set_aside;
 pub use spans::{ChatReply, chat, execute_tool, ingest_result, record_chat, record_error, submit_call, submit_task};
 pub use visible::{is_obeyed, visible, visible_in_colour, visible_json};

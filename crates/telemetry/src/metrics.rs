@@ -179,78 +179,127 @@ const SECONDS: [f64; 15] =
 /// Upper bounds of the buckets for batch sizes, turns and corrections.
 const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 
+/// What an instrument counts or measures.
+pub struct Instrument {
+    /// Its name, as it is exported.
+    pub name: &'static str,
+    /// `counter`, `histogram` or `gauge`.
+    pub kind: &'static str,
+    /// Its unit, in the notation of UCUM.
+    pub unit: &'static str,
+    /// The attributes that its values have.
+    pub attributes: &'static [&'static str],
+    /// Its description.
+    pub about: &'static str,
+}
+
+const fn row(
+    kind: &'static str,
+    name: &'static str,
+    unit: &'static str,
+    attributes: &'static [&'static str],
+    about: &'static str,
+) -> Instrument {
+    Instrument { name, kind, unit, attributes, about }
+}
+
+const BY_TOOL: &[&str] = &[names::TOOL_NAME, names::ERROR_TYPE];
+
+/// Every instrument; `docs/OPERATIONS.md` has the same table.
+pub const INSTRUMENTS: [Instrument; 20] = [
+    row("counter", "redial.calls.submitted", "{call}", &[names::TOOL_NAME, names::SUBMIT_STATUS], "submissions"),
+    row("counter", "redial.jobs.published", "{job}", &[names::CONSUMER], "jobs that the queue confirmed"),
+    row("counter", "redial.jobs.returned", "{job}", &[], "jobs of packs that workers had no free slots for"),
+    row("counter", "redial.jobs.requeued", "{call}", &[], "calls whose job was lost or could not be published"),
+    row("counter", "redial.calls.claimed", "{call}", &[], "attempts granted to workers"),
+    row("histogram", "redial.queue.age", "s", &[], "time from ready to claimed: the first sign of too few slots"),
+    row(
+        "gauge",
+        "redial.queue.waiting",
+        "{call}",
+        &[names::POOL],
+        "calls that are ready and not claimed, at most 50,000",
+    ),
+    row("gauge", "redial.queue.oldest", "s", &[names::POOL], "time since the submission of the oldest of them"),
+    row(
+        "counter",
+        "redial.attempts.finished",
+        "{attempt}",
+        BY_TOOL,
+        "attempts that ended; without error.type: succeeded",
+    ),
+    row("histogram", "redial.attempt.duration", "s", BY_TOOL, "time that attempts took"),
+    row("counter", "redial.retries", "{attempt}", BY_TOOL, "retries scheduled"),
+    row(
+        "counter",
+        "redial.calls.finished",
+        "{call}",
+        &[names::TOOL_NAME, names::CALL_STATE, names::ERROR_TYPE],
+        "calls that ended",
+    ),
+    row("counter", "redial.leases.expired", "{lease}", &[], "attempts whose worker died or lost NATS"),
+    row("counter", "redial.results.stale", "{result}", &[], "results that came after their lease"),
+    row("counter", "redial.set_aside", "{item}", &[names::SET_ASIDE], "what is left to a process of a newer version"),
+    row("histogram", "redial.batch.size", "{item}", &[names::BATCH_KIND], "items of one transaction or request"),
+    row("counter", "redial.tasks.submitted", "{task}", &[names::SUBMIT_STATUS], "submitted tasks"),
+    row("counter", "redial.tasks.finished", "{task}", &[names::TASK_CODE], "tasks that ended"),
+    row("histogram", "redial.task.turns", "{turn}", &[names::TASK_CODE], "model turns of tasks that ended"),
+    row("histogram", "redial.task.corrections", "{correction}", &[names::TASK_CODE], "corrections of tasks that ended"),
+];
+
 impl Instruments {
     fn new(meter: &Meter) -> Self {
-        let counter = |name, unit, text| meter.u64_counter(name).with_unit(unit).with_description(text).build();
-        let seconds = |name, text| {
-            let histogram = meter.f64_histogram(name).with_unit("s").with_description(text);
+        // A test compares the names here with the table.
+        let row = |name| INSTRUMENTS.iter().find(|one| one.name == name).map_or(("", ""), |one| (one.unit, one.about));
+        let counter = |name| meter.u64_counter(name).with_unit(row(name).0).with_description(row(name).1).build();
+        let seconds = |name| {
+            let histogram = meter.f64_histogram(name).with_unit(row(name).0).with_description(row(name).1);
             histogram.with_boundaries(SECONDS.to_vec()).build()
         };
-        let numbers = |name, unit, text| {
-            let histogram = meter.u64_histogram(name).with_unit(unit).with_description(text);
+        let numbers = |name| {
+            let histogram = meter.u64_histogram(name).with_unit(row(name).0).with_description(row(name).1);
             histogram.with_boundaries(SIZES.to_vec()).build()
         };
+        let (waiting, oldest) = ("redial.queue.waiting", "redial.queue.oldest");
         Self {
-            jobs_published: counter("redial.jobs.published", "{job}", "Jobs stored by the queue"),
-            jobs_requeued: counter(
-                "redial.jobs.requeued",
-                "{call}",
-                "Calls that went back to the backlog because their job was lost",
-            ),
-            jobs_returned: counter("redial.jobs.returned", "{job}", "Jobs of packs that workers had no free slots for"),
-            calls_submitted: counter("redial.calls.submitted", "{call}", "Submissions, by status"),
-            calls_claimed: counter("redial.calls.claimed", "{call}", "Attempts granted to workers"),
-            calls_finished: counter("redial.calls.finished", "{call}", "Calls that reached a terminal state"),
-            attempts_finished: counter("redial.attempts.finished", "{attempt}", "Attempts that ended"),
-            attempt_duration: seconds("redial.attempt.duration", "Time that attempts took"),
-            retries: counter("redial.retries", "{attempt}", "Retries scheduled"),
-            leases_expired: counter("redial.leases.expired", "{lease}", "Leases that expired"),
-            results_stale: counter(
-                "redial.results.stale",
-                "{result}",
-                "Results of attempts that no longer held their call",
-            ),
-            set_aside: counter(
-                "redial.set_aside",
-                "{item}",
-                "Messages and rows that this version cannot read and leaves to a newer one, each time it meets them",
-            ),
-            queue_age: seconds(
-                "redial.queue.age",
-                "Time from a submission, or from when a retry was due, to its claim",
-            ),
-            queue_waiting: meter
-                .u64_gauge("redial.queue.waiting")
-                .with_unit("{call}")
-                .with_description("Calls that are ready and that no worker has claimed, by pool")
-                .build(),
-            queue_oldest: meter
-                .f64_gauge("redial.queue.oldest")
-                .with_unit("s")
-                .with_description("Time since the submission of the oldest of them")
-                .build(),
-            batch_size: numbers("redial.batch.size", "{item}", "Items of one transaction or request"),
-            tasks_submitted: counter("redial.tasks.submitted", "{task}", "Submitted tasks, by status"),
-            tasks_finished: counter("redial.tasks.finished", "{task}", "Tasks that ended, by reason"),
-            task_turns: numbers("redial.task.turns", "{turn}", "Model turns of tasks that ended"),
-            task_corrections: numbers("redial.task.corrections", "{correction}", "Corrections of tasks that ended"),
+            jobs_published: counter("redial.jobs.published"),
+            jobs_requeued: counter("redial.jobs.requeued"),
+            jobs_returned: counter("redial.jobs.returned"),
+            calls_submitted: counter("redial.calls.submitted"),
+            calls_claimed: counter("redial.calls.claimed"),
+            calls_finished: counter("redial.calls.finished"),
+            attempts_finished: counter("redial.attempts.finished"),
+            attempt_duration: seconds("redial.attempt.duration"),
+            retries: counter("redial.retries"),
+            leases_expired: counter("redial.leases.expired"),
+            results_stale: counter("redial.results.stale"),
+            set_aside: counter("redial.set_aside"),
+            queue_age: seconds("redial.queue.age"),
+            queue_waiting: meter.u64_gauge(waiting).with_unit(row(waiting).0).with_description(row(waiting).1).build(),
+            queue_oldest: meter.f64_gauge(oldest).with_unit(row(oldest).0).with_description(row(oldest).1).build(),
+            batch_size: numbers("redial.batch.size"),
+            tasks_submitted: counter("redial.tasks.submitted"),
+            tasks_finished: counter("redial.tasks.finished"),
+            task_turns: numbers("redial.task.turns"),
+            task_corrections: numbers("redial.task.corrections"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::BTreeMap;
+
+    use super::*;
 
     #[test]
-    fn operators_have_a_table_of_every_instrument() {
+    fn the_table_has_every_instrument() {
         let code = include_str!("metrics.rs").split("mod tests").next().unwrap();
-        let instruments: BTreeSet<_> =
-            code.split("\"redial.").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
-        let rows =
-            include_str!("../../../docs/OPERATIONS.md").lines().filter_map(|line| line.strip_prefix("| `redial."));
-        let documented: BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap()).collect();
-        assert!(instruments.contains("calls.submitted"), "{instruments:?}");
-        assert_eq!(documented, instruments);
+        let mut named: BTreeMap<&str, u32> = BTreeMap::new();
+        for name in code.split("\"redial.").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            *named.entry(name).or_default() += 1;
+        }
+        assert_eq!(named.len(), INSTRUMENTS.len());
+        assert!(named.values().all(|times| *times == 2), "once in the table, once where it is made: {named:?}");
     }
 }

@@ -45,7 +45,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
-pub use crate::{config::GatewayConfig, error::GatewayError};
+pub use crate::{config::GatewayConfig, error::GatewayError, problem::status};
 
 /// Runs a gateway until `shutdown`, then lets requests finish. `ready` is called with the address once it answers.
 ///

@@ -198,8 +198,8 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The status of a code.
-const fn status(code: Code) -> StatusCode {
+/// The HTTP status of an error code.
+pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
         Code::Unauthenticated => StatusCode::UNAUTHORIZED,

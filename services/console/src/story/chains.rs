@@ -16,7 +16,7 @@ pub(crate) struct Chain {
 /// The chains of a task: those with a correction, or with a call that was fed back and never corrected.
 ///
 /// A call corrects the call of the same tool that was fed back in the turn before which had one. If the name was unknown, any first
-/// call of the next turn does. It is how docs/STATISTICS.md counts corrections.
+/// call of the next turn does. It is how docs/AUDIT.md counts corrections.
 pub(crate) fn chains(story: &Story) -> Vec<Chain> {
     let mut open: Vec<Chain> = Vec::new();
     let mut done: Vec<Chain> = Vec::new();
