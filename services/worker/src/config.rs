@@ -75,14 +75,3 @@ fn default_command_slots() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2).min(*WorkerConfig::SLOTS.end())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_programs_run_on_each_core_unless_set() {
-        let cores = std::thread::available_parallelism().unwrap().get();
-        assert_eq!(WorkerConfig::default().command_slots as usize, cores * 2);
-    }
-}

@@ -205,6 +205,8 @@ mod tests {
         assert_eq!(sizes(&tools), (vec![size("commands", 4), size("default", 64), size("few", 1)], 68));
         let many = command("many").concurrency(50);
         assert_eq!(sizes(&[many]), (vec![size("many", 4)], 4));
+        let mixed = command("mixed").pool("default");
+        assert_eq!(sizes(&[mixed, Tool::echo()]), (vec![size("default", 64)], 64), "a mixed pool keeps its slots");
     }
 
     #[test]
@@ -237,10 +239,5 @@ mod tests {
         assert!(other.try_acquire("slow", 1024).is_ok(), "small ones need none of it");
         drop(large);
         assert!(other.try_acquire("slow", u32::MAX).is_ok(), "even the largest runs, alone");
-    }
-
-    #[test]
-    fn a_mixed_pool_keeps_its_slots() {
-        assert_eq!(sizes(&[command("mixed").pool("default"), Tool::echo()]), (vec![size("default", 64)], 64));
     }
 }

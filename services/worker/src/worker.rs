@@ -309,7 +309,6 @@ mod tests {
         assert!(error(empty().add(named("redial_webhook"))).contains("the name of a built-in tool"));
         let key = WebhookKey::new(&"k".repeat(32)).unwrap();
         assert!(empty().webhooks(key, Allowed::default()).unwrap().check().is_ok());
-        assert!(error(empty().add(named("a").pool("models"))).contains(r#"pool "models" is reserved for models"#));
         assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is declared twice"#));
         assert!(error(empty().model(named("a.b"))).contains("model-a.b"));
     }

@@ -3,16 +3,18 @@ use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
     dispatcher::{Dispatcher, Received, RunningWorker, jobs_of},
-    tools, within,
+    tools,
 };
 
 #[tokio::test]
-async fn a_granted_job_runs_and_is_reported() {
+async fn only_a_granted_job_runs_and_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
+    let refused = dispatcher.submit("echo").await;
+    dispatcher.script().refused.insert(refused);
     let worker = dispatcher.worker(4, [tools::echo_context(), Tool::echo()]).await;
     let job = dispatcher.submit("echo_context").await;
     let report = dispatcher.report().await;
-    assert_eq!(report.job_ref(), job);
+    assert_eq!(report.job_ref(), job, "the refused job ran");
     let output: serde_json::Value = serde_json::from_str(report.output.unwrap().get()).unwrap();
     let wanted = serde_json::json!({
         "arguments": {"call": job.call},
@@ -48,31 +50,18 @@ async fn a_registration_contains_tools_and_slots() {
     worker.stop().await;
 }
 
-#[tokio::test]
-async fn a_job_that_is_not_granted_does_not_run() {
-    let mut dispatcher = Dispatcher::start().await;
-    let refused = dispatcher.submit("echo").await;
-    dispatcher.script().refused.insert(refused);
-    let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    assert_eq!(jobs_of(&dispatcher.claim().await), [refused]);
-    dispatcher.stream_is_empty().await;
-    let granted = dispatcher.submit("echo").await;
-    assert_eq!(dispatcher.report().await.job_ref(), granted, "the refused job ran");
-    worker.stop().await;
-}
-
 /// After a restart of nats-server thousands of workers connect again at the same moment.
 #[tokio::test]
-async fn a_worker_that_connects_again_sends_a_heartbeat_and_registers_only_if_it_is_asked_to() {
+async fn a_worker_that_connects_again_sends_a_heartbeat_pulls_again_and_registers_only_if_it_is_asked_to() {
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    for request_registration in [false, true] {
+    for (request_registration, wipe) in [(false, false), (true, true)] {
         // The registration of before is over, also one that was sent twice on a busy machine.
         let job = dispatcher.submit("echo").await;
         while dispatcher.report().await.job_ref() != job {}
         dispatcher.received();
         dispatcher.script().request_registration = request_registration;
-        Box::pin(dispatcher.restart_nats(false)).await;
+        Box::pin(dispatcher.restart_nats(wipe)).await;
         let job = dispatcher.submit("echo").await;
         let (mut heartbeats, mut registrations, mut reported) = (0, 0, false);
         let seen = dispatcher.next(|received| {
@@ -116,9 +105,8 @@ async fn what_a_repeated_claim_was_not_granted_is_released_again_and_again() {
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let claim = dispatcher.claim().await.claim;
     for _ in 0..3 {
-        let released =
-            dispatcher.next(|received| if let Received::Release(released) = received { Some(released) } else { None });
-        assert_eq!(released.await.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
+        let released = dispatcher.release().await;
+        assert_eq!(released.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
     }
     worker.stop().await;
 }
@@ -138,14 +126,23 @@ async fn the_reply_to_a_claim_fits_into_one_message() {
 }
 
 #[tokio::test]
-async fn a_worker_pulls_again_after_the_store_was_wiped() {
+async fn fast_calls_are_claimed_in_batches() {
+    const CALLS: usize = 1_000;
     let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    for wipe in [false, true] {
-        Box::pin(dispatcher.restart_nats(wipe)).await;
-        let job = dispatcher.submit("echo").await;
-        // A report that was on its way to the killed server may be repeated first.
-        within(10, async { while dispatcher.report().await.job_ref() != job {} }).await;
+    dispatcher.submit_many("default", "echo", CALLS, 2).await;
+    let worker = dispatcher.worker(256, [Tool::echo()]).await;
+    let (mut reports, mut claims) = (0, 0);
+    while reports < CALLS {
+        let counted = dispatcher.next(|received| {
+            match received {
+                Received::Report(_) => reports += 1,
+                Received::Claim(_) => claims += 1,
+                _ => return None,
+            }
+            Some(())
+        });
+        counted.await;
     }
+    assert!(claims < CALLS / 4, "{claims} claims for {CALLS} calls");
     worker.stop().await;
 }

