@@ -8,4 +8,5 @@ mod documents;
 mod generated;
 #[path = "../shared/python.rs"]
 mod python;
+mod size;
 mod walls;

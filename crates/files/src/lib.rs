@@ -4,6 +4,7 @@
 //! say them without the words of a parsing library. Pure: nothing here reads a file.
 
 mod entry;
+mod error;
 mod json;
 mod position;
 mod toml;
@@ -11,6 +12,7 @@ mod words;
 
 pub use crate::{
     entry::{Rules, fill_missing, is_misspelt, read_entry},
+    error::{FileError, FileErrors, Location},
     json::{JsonMistake, json_mistake},
     position::{Place, Position, position_of},
     toml::{Entries, LIMIT, TomlMistake, entries, entries_beside, field_at, syntax_mistakes, toml_mistake},

@@ -6,21 +6,20 @@
 mod build;
 mod endpoint;
 mod file;
-mod location;
 mod variables;
 
 use std::{fs, path::Path};
 
-use redial_files::{Entries, LIMIT, Rules, entries, fill_missing, is_misspelt, read_entry, toml_mistake};
+use redial_files::{
+    Entries, FileError, FileErrors, LIMIT, Location, Rules, entries, fill_missing, is_misspelt, read_entry,
+    toml_mistake,
+};
 use redial_proto::{tool::check_name, turn};
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
-use self::{build::Builder, file::Entry, location::Location};
-use crate::{
-    error::{ModelsError, ModelsErrors},
-    model::Model,
-};
+use self::{build::Builder, file::Entry};
+use crate::model::Model;
 
 /// What a model may do depends on its provider, so nothing more is said about a model without one. The values stand in for
 /// wrong ones of fields that other parts need.
@@ -29,31 +28,35 @@ const MODEL: (&str, &str) = ("model", "\"model\"");
 const BASE_URL: (&str, &str) = ("base_url", "\"http://localhost\"");
 
 /// The models of a file. Secrets are read from the environment of this process.
-pub fn load(path: &Path) -> Result<Vec<Model>, ModelsErrors> {
+pub fn load(path: &Path) -> Result<Vec<Model>, FileErrors> {
     load_with(path, &|name| std::env::var(name).ok())
 }
 
 /// The models of a file; `variable` gives the value of an environment variable.
-pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Model>, ModelsErrors> {
-    let one = |message: String| ModelsErrors(vec![ModelsError::of_file(path, message)]);
+pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Model>, FileErrors> {
+    let one = |message: String| FileErrors(vec![FileError::of_file(path, message)]);
     let text = fs::read_to_string(path).map_err(|error| one(format!("the file cannot be read: {error}")))?;
     let builder = Builder::new(path.parent().unwrap_or(Path::new(".")), variable).map_err(one)?;
     let Entries { tables, mistakes, .. } = entries(&text, "models");
-    let mut errors: Vec<ModelsError> =
-        mistakes.into_iter().map(|mistake| ModelsError::of_mistake(path, &text, mistake, None)).collect();
+    let mut errors: Vec<FileError> =
+        mistakes.into_iter().map(|mistake| FileError::of_mistake(path, &text, mistake, None)).collect();
     let mut models = Vec::with_capacity(tables.len());
     for (name, mut table) in tables {
         let Some(name) = name else {
             let message = "[[models]] has no name; allowed: [models.NAME]".to_owned();
-            errors.push(ModelsError::of_place(path, &text, table.span().start, message));
+            errors.push(FileError::of_place(path, &text, table.span().start, message));
             continue;
         };
-        let begin = name.span().start;
-        let wrong = |field: &str, message: String| ModelsError {
-            model: Some(name.get_ref().clone()),
-            field: (!field.is_empty()).then(|| field.to_owned()),
-            ..ModelsError::of_place(path, &text, begin, message)
+        let fields = table.get_ref().clone();
+        let location = Location {
+            file: path,
+            text: &text,
+            kind: "model",
+            name: Some(name.get_ref()),
+            at: name.span().start,
+            fields: &fields,
         };
+        let wrong = |field: &str, message: String| location.name_error(field, message);
         let name_error = check_name("tool name", &turn::tool_name(name.get_ref())).err();
         errors.extend(name_error.map(|message| wrong("", message)));
         if table.get_ref().get("provider").is_none() {
@@ -61,9 +64,9 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
             continue;
         }
         let missing = missing(table.get_mut());
-        let at = |error: &ModelsError| error.place.wrong_part();
+        let at = |error: &FileError| error.place.wrong_part();
         let mut own = Vec::new();
-        match read_entry(table, &RULES, at, |table| model(&builder, &name, table, path, &text)) {
+        match read_entry(table, &RULES, at, |table| model(&builder, table, location)) {
             Ok(model) => models.push(model),
             Err(found) => own = found,
         }
@@ -80,7 +83,7 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
         return Ok(models);
     }
     errors.truncate(LIMIT);
-    Err(ModelsErrors(errors))
+    Err(FileErrors(errors))
 }
 
 /// The fields that are missing, each with what is needed. Values stand in for them, so that the others are read.
@@ -103,20 +106,14 @@ fn missing(table: &mut DeTable<'_>) -> Vec<(&'static str, String)> {
     fill_missing(table, &required).into_iter().map(|field| (field, message(field))).collect()
 }
 
-fn model(
-    builder: &Builder<'_>,
-    name: &Spanned<String>,
-    table: Spanned<DeTable<'_>>,
-    file: &Path,
-    text: &str,
-) -> Result<Model, ModelsError> {
+fn model(builder: &Builder<'_>, table: Spanned<DeTable<'_>>, location: Location<'_>) -> Result<Model, FileError> {
     let fields = table.get_ref().clone();
-    let location = Location { file, text, at: name.span().start, model: name.get_ref().clone(), fields: &fields };
+    let location = Location { fields: &fields, ..location };
     let entry = Entry::deserialize(toml::de::Deserializer::from(table)).map_err(|error| {
         let mut mistake = toml_mistake(&error);
         // What is missing is missing in the whole table.
         mistake.at = mistake.at.or(Some(location.at));
-        ModelsError::of_mistake(file, text, mistake, Some(location.model.clone()))
+        FileError::of_mistake(location.file, location.text, mistake, location.entry())
     })?;
     builder.model(&entry, &location)
 }

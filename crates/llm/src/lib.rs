@@ -9,7 +9,6 @@
 pub mod anthropic;
 mod api;
 mod config;
-mod error;
 mod failure;
 mod finish;
 mod http;
@@ -38,8 +37,8 @@ mod written;
 
 pub use api::Api;
 pub use config::{load, load_with};
-pub use error::{ModelsError, ModelsErrors};
 pub use model::Model;
 pub use profile::{Arguments, Calls, EmptyContent, Ids, Limit, Overrides, Profile, System};
+pub use redial_files::{FileError, FileErrors};
 pub use response::read as read_response;
 pub use settings::Settings;

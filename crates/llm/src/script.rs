@@ -13,11 +13,12 @@ use std::{collections::HashMap, fs, path::Path};
 
 use chrono::{NaiveDate, Utc};
 use parking_lot::Mutex;
+use redial_files::FileError;
 use redial_proto::{Failure, TaskId, TurnReply, TurnRequest, limits};
 use regex::Captures;
 
 use self::{context::Context, response::Response, rule::Rule};
-use crate::{error::ModelsError, failure, piece::Watch};
+use crate::{failure, piece::Watch};
 
 /// Counts of rules with `times` are kept for this many combinations of turn and rule.
 const REMEMBERED: usize = 10_000;
@@ -36,9 +37,9 @@ pub(crate) struct Script {
 
 impl Script {
     /// Reads a file; the errors are everything that is wrong in it, at most [`redial_files::LIMIT`].
-    pub(crate) fn load(path: &Path) -> Result<Self, Vec<ModelsError>> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Vec<FileError>> {
         let text = fs::read_to_string(path)
-            .map_err(|error| vec![ModelsError::of_file(path, format!("the file cannot be read: {error}"))])?;
+            .map_err(|error| vec![FileError::of_file(path, format!("the file cannot be read: {error}"))])?;
         let rules = rules::read(path, &text)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, rules, answered: Mutex::default() })

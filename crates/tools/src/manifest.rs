@@ -4,10 +4,9 @@
 //! file, line, column, tool and field.
 
 mod build;
-mod error;
 mod exit_codes;
 mod file;
-mod location;
+mod name;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,23 +15,22 @@ use std::{
     time::Duration,
 };
 
-use redial_files::{Entries, LIMIT, Rules, entries, field_at, fill_missing, is_misspelt, read_entry};
+use redial_files::{
+    Entries, FileError, FileErrors, LIMIT, Location, Rules, entries, field_at, fill_missing, is_misspelt, read_entry,
+};
 use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
-use self::{
-    file::Entry,
-    location::{Location, Name},
-};
+use self::{file::Entry, name::Name};
 use crate::{
     command::{Account, CommandUser},
     http,
     tool::{Tool, ToolConflict, check_compatible},
 };
 
-pub use error::{ManifestError, ManifestErrors};
-
+/// What an entry of a manifest is, in its errors.
+const KIND: &str = "tool";
 /// Other fields refer to `parameters`, so nothing more is said about a tool whose parameters are wrong.
 const RULES: Rules<'static> = Rules { needed: &["parameters", "parameters_file"], stand_ins: &REQUIRED };
 /// Fields without which a tool cannot be read, each with a value that stands in for a missing or wrong one.
@@ -45,7 +43,7 @@ const REQUIRED: [(&str, &str); 4] = [
 
 /// The tools of a manifest, whose programs run as this process's own user, which must not be root. Secrets are read from the
 /// environment of this process.
-pub fn load(path: &Path) -> Result<Vec<Tool>, ManifestErrors> {
+pub fn load(path: &Path) -> Result<Vec<Tool>, FileErrors> {
     load_with(path, &CommandUser::Own, &|name| std::env::var(name).ok())
 }
 
@@ -54,13 +52,12 @@ pub fn load_with(
     path: &Path,
     user: &CommandUser,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Tool>, ManifestErrors> {
-    let text = fs::read_to_string(path).map_err(|error| {
-        ManifestErrors(vec![ManifestError::of_file(path, format!("the file cannot be read: {error}"))])
-    })?;
+) -> Result<Vec<Tool>, FileErrors> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| FileErrors(vec![FileError::of_file(path, format!("the file cannot be read: {error}"))]))?;
     let Entries { tables, mistakes, .. } = entries(&text, "tool");
-    let mut errors: Vec<ManifestError> =
-        mistakes.into_iter().map(|mistake| ManifestError::of_mistake(path, &text, mistake, None)).collect();
+    let mut errors: Vec<FileError> =
+        mistakes.into_iter().map(|mistake| FileError::of_mistake(path, &text, mistake, None)).collect();
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut loader = Loader { folder, variable, account: user.account(), clients: HashMap::new() };
     let mut tools = Vec::with_capacity(tables.len());
@@ -76,7 +73,7 @@ pub fn load_with(
             .into_iter()
             .map(|field| (field, field.rsplit_once('.').and_then(|(parent, _)| field_at(table.get_ref(), parent))))
             .collect();
-        let at = |error: &ManifestError| error.place.wrong_part();
+        let at = |error: &FileError| error.place.wrong_part();
         let mut own = Vec::new();
         match read_entry(table, &RULES, at, |table| loader.entry(table, &name, path, &text)) {
             Ok(tool) => {
@@ -102,14 +99,14 @@ pub fn load_with(
     if tools.iter().any(|tool| tool.starts_programs)
         && let Err(message) = user.check()
     {
-        errors.push(ManifestError::of_file(path, message));
+        errors.push(FileError::of_file(path, message));
     }
     if errors.is_empty() {
         return Ok(tools);
     }
     errors.sort_by_key(|error| error.place);
     errors.truncate(LIMIT);
-    Err(ManifestErrors(errors))
+    Err(FileErrors(errors))
 }
 
 /// Builds the tools of one manifest.
@@ -124,18 +121,12 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn entry(
-        &mut self,
-        table: Spanned<DeTable<'_>>,
-        name: &Name,
-        file: &Path,
-        text: &str,
-    ) -> Result<Tool, ManifestError> {
+    fn entry(&mut self, table: Spanned<DeTable<'_>>, name: &Name, file: &Path, text: &str) -> Result<Tool, FileError> {
         let fields = table.get_ref().clone();
-        let entry = Entry::deserialize(toml::de::Deserializer::from(table)).map_err(|error| {
-            ManifestError::of_mistake(file, text, redial_files::toml_mistake(&error), name.text.clone())
-        })?;
-        self.tool(entry, &Location { file, text, name, fields: &fields })
+        let location = Location { file, text, kind: KIND, name: name.text.as_deref(), at: name.at, fields: &fields };
+        let entry = Entry::deserialize(toml::de::Deserializer::from(table))
+            .map_err(|error| FileError::of_mistake(file, text, redial_files::toml_mistake(&error), location.entry()))?;
+        self.tool(entry, &location)
     }
 
     fn client(&mut self, connect_timeout: Duration) -> Result<Client, String> {

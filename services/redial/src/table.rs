@@ -1,13 +1,13 @@
 //! Tables of text that fit a terminal. Ids and times stay whole; the other columns are shortened until a line fits.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement, Row, Width, presets::NOTHING};
 
 use crate::timeline::{Ink, Page};
 
 /// Columns of a line where no terminal says how many it has.
 const USUAL: usize = 80;
 /// Between two columns.
-const GAP: usize = 2;
+const GAP: u16 = 2;
 
 /// Where a table is printed.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,19 @@ impl Paper {
         Self { width: (!wide).then_some(width.unwrap_or(USUAL)), colours }
     }
 
+    fn table(self) -> comfy_table::Table {
+        let mut table = comfy_table::Table::new();
+        table.load_style(NOTHING).force_no_tty();
+        if self.colours {
+            table.enforce_styling();
+        }
+        if let Some(width) = self.width {
+            let width = u16::try_from(width).unwrap_or(u16::MAX);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        table
+    }
+
     #[cfg(test)]
     pub(crate) const fn test(width: Option<usize>) -> Self {
         Self { width, colours: false }
@@ -35,7 +48,7 @@ impl Paper {
 pub(crate) struct Column {
     head: &'static str,
     /// To what it may be shortened; `None`: not at all.
-    least: Option<usize>,
+    least: Option<u16>,
 }
 
 impl Column {
@@ -43,7 +56,7 @@ impl Column {
         Self { head, least: None }
     }
 
-    pub(crate) const fn shortened(head: &'static str, least: usize) -> Self {
+    pub(crate) const fn shortened(head: &'static str, least: u16) -> Self {
         Self { head, least: Some(least) }
     }
 }
@@ -58,6 +71,19 @@ pub(crate) struct Cell {
 impl Cell {
     pub(crate) const fn new(text: String, ink: Ink) -> Self {
         Self { text, ink: Some(ink) }
+    }
+
+    fn styled(&self) -> comfy_table::Cell {
+        let cell = comfy_table::Cell::new(&self.text);
+        match self.ink {
+            None => cell,
+            Some(Ink::Bold) => cell.add_attribute(Attribute::Bold),
+            Some(Ink::Dim) => cell.add_attribute(Attribute::Dim),
+            Some(Ink::Red) => cell.fg(Color::DarkRed),
+            Some(Ink::Green) => cell.fg(Color::DarkGreen),
+            Some(Ink::Yellow) => cell.fg(Color::DarkYellow),
+            Some(Ink::Cyan) => cell.fg(Color::DarkCyan),
+        }
     }
 }
 
@@ -91,7 +117,7 @@ pub(crate) struct Table {
     /// Columns that were printed before.
     shown: Vec<bool>,
     /// As wide as they were before, at least, so that parts stand below one another.
-    widths: Vec<usize>,
+    widths: Vec<u16>,
 }
 
 impl Table {
@@ -108,70 +134,38 @@ impl Table {
             *shown |= rows.iter().filter_map(|row| row.get(index)).any(|cell| !cell.text.is_empty());
         }
         let has_head = self.shown != before;
-        let widths = self.measure(rows);
-        let mut lines = Vec::with_capacity(rows.len() + 1);
+        let shown = |index: &usize| self.shown[*index];
+        let shown: Vec<usize> = (0..self.columns.len()).filter(shown).collect();
+        let mut table = self.paper.table();
         if has_head {
-            let head: Vec<Cell> =
-                self.columns.iter().map(|column| Cell::new(column.head.to_owned(), Ink::Bold)).collect();
-            lines.push(self.row(&head, &widths));
+            let head = |index: &usize| Cell::new(self.columns[*index].head.to_owned(), Ink::Bold).styled();
+            table.add_row(shown.iter().map(head));
         }
-        lines.extend(rows.iter().map(|row| self.row(row, &widths)));
-        lines.join("\n")
-    }
-
-    /// The widths of all columns for these rows.
-    fn measure(&mut self, rows: &[Vec<Cell>]) -> Vec<usize> {
-        for (index, width) in self.widths.iter_mut().enumerate() {
-            let head = self.columns.get(index).map_or(0, |column| column.head.width());
-            let cells = rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.text.width());
-            *width = cells.chain([head, *width]).max().unwrap_or(0);
+        for row in rows {
+            let mut line = Row::from(shown.iter().filter_map(|index| row.get(*index)).map(Cell::styled));
+            line.max_height(1);
+            table.add_row(line);
         }
-        let Some(most) = self.paper.width else { return self.widths.clone() };
-        let mut widths = self.widths.clone();
-        let shown: Vec<usize> = (0..widths.len()).filter(|index| self.shown[*index]).collect();
-        let line = shown.iter().map(|index| widths[*index]).sum::<usize>() + GAP * shown.len().saturating_sub(1);
-        // Always the widest one, so that short texts stay whole.
-        for _ in most..line {
-            let room = |index: &usize| self.columns[*index].least.is_some_and(|least| widths[*index] > least);
-            let Some(widest) = shown.iter().copied().filter(room).max_by_key(|index| widths[*index]) else { break };
-            widths[widest] -= 1;
+        let found = table.column_max_content_widths();
+        let last = shown.len().saturating_sub(1);
+        for (place, (index, found)) in shown.iter().zip(found).enumerate() {
+            self.widths[*index] = self.widths[*index].max(found);
+            let width = self.widths[*index];
+            let Some(column) = table.column_mut(place) else { continue };
+            column.set_padding((0, if place == last { 0 } else { GAP }));
+            let least = self.columns[*index].least.filter(|_| self.paper.width.is_some());
+            column.set_constraint(least.map_or(ColumnConstraint::Absolute(Width::Fixed(width)), |least| {
+                ColumnConstraint::Boundaries { lower: Width::Fixed(least.min(width)), upper: Width::Fixed(width) }
+            }));
         }
-        widths
+        table.trim_fmt()
     }
-
-    fn row(&self, row: &[Cell], widths: &[usize]) -> String {
-        let mut line = String::new();
-        let mut pad = 0;
-        let shown = row.iter().zip(widths).zip(&self.shown).filter(|(_, shown)| **shown);
-        for ((cell, width), _) in shown {
-            line.push_str(&" ".repeat(pad));
-            let text = cut(&cell.text, *width);
-            pad = width.saturating_sub(text.width()) + GAP;
-            match cell.ink.filter(|_| self.paper.colours && !text.is_empty()) {
-                Some(ink) => line.push_str(&ink.paint(&text)),
-                None => line.push_str(&text),
-            }
-        }
-        line.truncate(line.trim_end().len());
-        line
-    }
-}
-
-/// The start of a text in at most so many columns.
-fn cut(text: &str, most: usize) -> String {
-    if text.width() <= most {
-        return text.to_owned();
-    }
-    let mut width = 0;
-    let fits = |c: &char| {
-        width += c.width().unwrap_or(0);
-        width < most
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr as _;
+
     use super::*;
 
     const COLUMNS: [Column; 4] =

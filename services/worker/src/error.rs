@@ -1,11 +1,10 @@
 //! Why a worker stops. All other errors, such as an unreachable dispatcher or a failed tool, are logged, and the worker
 //! continues.
 
-use redial_llm::ModelsErrors;
 use redial_loops::LoopPanic;
 use redial_proto::ApiError;
 use redial_queue::QueueError;
-use redial_tools::{ManifestErrors, ToolConflict};
+use redial_tools::{FileErrors, ToolConflict};
 
 /// The reason why a worker cannot start, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +36,9 @@ pub enum WorkerError {
     /// Two tools have the same name, or different limits for one pool.
     #[error(transparent)]
     Conflict(#[from] ToolConflict),
-    /// A tool manifest (`tools.toml`) cannot be loaded.
+    /// A tool manifest (`tools.toml`) or a file of models (`models.toml`) cannot be loaded.
     #[error(transparent)]
-    Manifest(#[from] ManifestErrors),
-    /// A file of models (`models.toml`) cannot be loaded.
-    #[error(transparent)]
-    Models(#[from] ModelsErrors),
+    File(#[from] FileErrors),
     /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit. Or its client
     /// failed ([`QueueError::Ended`]): the worker has stopped, and must be started again.
     #[error(transparent)]

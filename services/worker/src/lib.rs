@@ -56,15 +56,14 @@ mod state;
 mod worker;
 
 pub use models::check_models;
-pub use redial_llm::{ModelsError, ModelsErrors};
 pub use redial_proto::{
     Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,
 };
 pub use redial_queue::QueueConfig;
 pub use redial_telemetry::install_crypto;
 pub use redial_tools::{
-    Allowed, AllowedError, CommandUser, Context, Handler, IntoToolResult, ManifestError, ManifestErrors, NativeTool,
-    Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, WebhookKey,
+    Allowed, AllowedError, CommandUser, Context, FileError, FileErrors, Handler, IntoToolResult, NativeTool, Rules,
+    Tool, ToolConflict, ToolError, ToolResult, Watchers, WebhookKey,
 };
 pub use tokio_util::sync::CancellationToken;
 

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use redial_files::{FileError, Location};
 use redial_proto::{
     RetryPolicy, ToolEffect, ToolSpec,
     tool::{parse_retry_time, parse_timeout},
@@ -15,13 +16,9 @@ use redial_redaction::hosts;
 use reqwest::{Client, Url};
 use toml::Spanned;
 
-use super::{
-    file::{Chat, Entry, Provider, Retry},
-    location::Location,
-};
+use super::file::{Chat, Entry, Provider, Retry};
 use crate::{
     api::Api,
-    error::ModelsError,
     http,
     model::{Backend, ChatModel, Model, Prices},
     profile::Profile,
@@ -49,7 +46,7 @@ pub(super) struct Builder<'a> {
 #[derive(Default)]
 struct WrongScripts {
     files: BTreeSet<PathBuf>,
-    errors: Vec<ModelsError>,
+    errors: Vec<FileError>,
 }
 
 impl<'a> Builder<'a> {
@@ -59,18 +56,18 @@ impl<'a> Builder<'a> {
     }
 
     /// What is wrong in the scripts of the models that were built.
-    pub(super) fn script_errors(self) -> Vec<ModelsError> {
+    pub(super) fn script_errors(self) -> Vec<FileError> {
         self.scripts.into_inner().errors
     }
 
-    pub(super) fn model(&self, entry: &Entry, location: &Location<'_>) -> Result<Model, ModelsError> {
+    pub(super) fn model(&self, entry: &Entry, location: &Location<'_>) -> Result<Model, FileError> {
         check_fields(entry, location)?;
         let backend = match entry.provider.get_ref() {
             Provider::Script => Backend::Script(self.script(entry, location)?),
             _ => Backend::Chat(Box::new(self.chat(entry, location)?)),
         };
         Ok(Model {
-            name: location.model.clone(),
+            name: location.name.unwrap_or_default().to_owned(),
             spec: spec(entry, location)?,
             concurrency: concurrency(entry, location)?,
             prices: prices(entry, location)?,
@@ -80,7 +77,7 @@ impl<'a> Builder<'a> {
 
     /// The script; one without rules for a file with mistakes, which are kept, so that the model's other fields are
     /// checked as well.
-    fn script(&self, entry: &Entry, location: &Location<'_>) -> Result<Script, ModelsError> {
+    fn script(&self, entry: &Entry, location: &Location<'_>) -> Result<Script, FileError> {
         let Some(file) = &entry.script else { return Ok(Script::default()) };
         let path = self.folder.join(file.get_ref());
         if !path.is_file() {
@@ -97,7 +94,7 @@ impl<'a> Builder<'a> {
         }))
     }
 
-    fn chat(&self, entry: &Entry, location: &Location<'_>) -> Result<ChatModel, ModelsError> {
+    fn chat(&self, entry: &Entry, location: &Location<'_>) -> Result<ChatModel, FileError> {
         let provider = *entry.provider.get_ref();
         let chat = entry.api.as_ref().map(Spanned::get_ref).copied().unwrap_or_default();
         let api = match (provider, chat) {
@@ -112,7 +109,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Refuses fields that the provider would ignore.
-fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), ModelsError> {
+fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), FileError> {
     let provider = entry.provider.get_ref();
     let script = *provider == Provider::Script;
     let chat = [
@@ -151,7 +148,7 @@ fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), ModelsErro
 }
 
 /// The URL of requests.
-fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> Result<Url, ModelsError> {
+fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> Result<Url, FileError> {
     let Some(base) = &entry.base_url else {
         return match provider {
             Provider::Openai => parse_url(api, "https://api.openai.com/v1").map_err(|m| location.error("base_url", m)),
@@ -165,7 +162,7 @@ fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> 
 }
 
 /// Refuses to send a key over a network unencrypted. Every header counts: most of them are keys, and none is for others.
-fn check_encryption(entry: &Entry, url: &Url, location: &Location<'_>) -> Result<(), ModelsError> {
+fn check_encryption(entry: &Entry, url: &Url, location: &Location<'_>) -> Result<(), FileError> {
     let has_key = entry.key_env.is_some() || !entry.headers.is_empty();
     let this_machine = url.host_str().is_some_and(hosts::is_loopback);
     if url.scheme() == "https" || this_machine || entry.insecure_http || !has_key {
@@ -194,7 +191,7 @@ fn parse_url(api: Api, base: &str) -> Result<Url, String> {
     api.url(base.trim_end_matches('/')).parse().map_err(|_| wrong("is not a URL"))
 }
 
-fn settings(entry: &Entry, location: &Location<'_>) -> Result<Settings, ModelsError> {
+fn settings(entry: &Entry, location: &Location<'_>) -> Result<Settings, FileError> {
     let Some(model) = entry.model.as_ref().filter(|model| !model.get_ref().trim().is_empty()) else {
         return Err(location.error("model", "is missing; the provider's own name of the model is needed"));
     };
@@ -219,7 +216,7 @@ fn settings(entry: &Entry, location: &Location<'_>) -> Result<Settings, ModelsEr
     })
 }
 
-fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, ModelsError> {
+fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, FileError> {
     let named = match &entry.profile {
         None => Profile::default(),
         Some(name) => Profile::named(name.get_ref()).ok_or_else(|| {
@@ -230,7 +227,7 @@ fn profile(entry: &Entry, location: &Location<'_>) -> Result<Profile, ModelsErro
     Ok(named.with(entry.overrides.as_ref().map(|overrides| *overrides.get_ref()).unwrap_or_default()))
 }
 
-fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError> {
+fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, FileError> {
     let mut spec = ToolSpec::named("model");
     spec.description.clone_from(&entry.description);
     spec.effect = ToolEffect::Idempotent;
@@ -244,11 +241,11 @@ fn spec(entry: &Entry, location: &Location<'_>) -> Result<ToolSpec, ModelsError>
     spec.retry_budget = entry.retry_budget;
     spec.check().map_err(|message| location.path_error(message))?;
     // The file's reader checks the name.
-    spec.name = turn::tool_name(&location.model);
+    spec.name = turn::tool_name(location.name.unwrap_or_default());
     Ok(spec)
 }
 
-fn concurrency(entry: &Entry, location: &Location<'_>) -> Result<Option<u32>, ModelsError> {
+fn concurrency(entry: &Entry, location: &Location<'_>) -> Result<Option<u32>, FileError> {
     let Some(limit) = &entry.concurrency else { return Ok(None) };
     if !(1..=MAX_CONCURRENCY).contains(limit.get_ref()) {
         let message = format!("{} is not allowed; allowed: 1 to {MAX_CONCURRENCY}", limit.get_ref());
@@ -257,7 +254,7 @@ fn concurrency(entry: &Entry, location: &Location<'_>) -> Result<Option<u32>, Mo
     Ok(Some(*limit.get_ref()))
 }
 
-fn prices(entry: &Entry, location: &Location<'_>) -> Result<Option<Prices>, ModelsError> {
+fn prices(entry: &Entry, location: &Location<'_>) -> Result<Option<Prices>, FileError> {
     let price = |value: &Option<Spanned<f64>>, field: &str| match value {
         Some(price) if !(0.0..=1_000_000.0).contains(price.get_ref()) => {
             let message =
@@ -273,7 +270,7 @@ fn prices(entry: &Entry, location: &Location<'_>) -> Result<Option<Prices>, Mode
     Ok(has_price.then(|| Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() }))
 }
 
-fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ModelsError> {
+fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, FileError> {
     let default = RetryPolicy::default();
     Ok(RetryPolicy {
         initial_ms: milliseconds(retry.initial.as_ref(), "retry.initial", default.initial_ms, location)?,
@@ -289,7 +286,7 @@ fn milliseconds(
     field: &str,
     default: u64,
     location: &Location<'_>,
-) -> Result<u64, ModelsError> {
+) -> Result<u64, FileError> {
     let Some(text) = text else { return Ok(default) };
     parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

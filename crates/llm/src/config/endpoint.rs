@@ -1,5 +1,6 @@
 //! The endpoint of a model: its URL and headers, with secrets from the environment.
 
+use redial_files::{FileError, Location};
 use redial_redaction::Secrets;
 use reqwest::{
     Url,
@@ -11,10 +12,9 @@ use toml::Spanned;
 use super::{
     build::Builder,
     file::Entry,
-    location::Location,
     variables::{self, Filled},
 };
-use crate::{api::Api, error::ModelsError, failure, http::Endpoint};
+use crate::{api::Api, failure, http::Endpoint};
 
 /// A header value of at least this many bytes is treated as a secret, even a constant one.
 const MIN_SECRET: usize = 6;
@@ -26,7 +26,7 @@ impl Builder<'_> {
         api: Api,
         url: Url,
         location: &Location<'_>,
-    ) -> Result<Endpoint, ModelsError> {
+    ) -> Result<Endpoint, FileError> {
         let mut collected = Collected::default();
         if let Some(name) = &entry.key_env {
             variables::check_name(name.get_ref()).map_err(|message| location.field_error(name, "key_env", message))?;
@@ -51,7 +51,7 @@ impl Builder<'_> {
         value: &Spanned<String>,
         collected: &mut Collected,
         location: &Location<'_>,
-    ) -> Result<(), ModelsError> {
+    ) -> Result<(), FileError> {
         let field = format!("headers.{}", name.get_ref());
         let wrong = |message: String| location.field_error(value, &field, message);
         let parsed = header_name(name.get_ref()).map_err(|message| location.field_error(name, &field, message))?;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 
+use redial_files::{FileError, Location};
 use redial_proto::{
     RetryPolicy, ToolSpec, duration,
     tool::{check_name, parse_retry_time, parse_timeout},
@@ -20,10 +21,8 @@ use toml::Spanned;
 
 use super::{
     Loader,
-    error::ManifestError,
     exit_codes::failure_rules,
     file::{Command, Entry, Http, Retry},
-    location::Location,
 };
 use crate::{
     command::{CommandArgument, CommandTool, PASSED_ON},
@@ -38,7 +37,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 impl Loader<'_> {
-    pub(super) fn tool(&mut self, mut entry: Entry, location: &Location<'_>) -> Result<Tool, ManifestError> {
+    pub(super) fn tool(&mut self, mut entry: Entry, location: &Location<'_>) -> Result<Tool, FileError> {
         let mut spec = self.spec(&mut entry, location)?;
         spec.name.clone_from(entry.name.get_ref());
         if let Some(limit) = entry.concurrency.as_ref().filter(|limit| !(1..=MAX_CONCURRENCY).contains(limit.get_ref()))
@@ -67,13 +66,13 @@ impl Loader<'_> {
                 ));
             }
             (None, None) => {
-                return Err(location.error("", "[tool.http] or [tool.command] is needed; neither is present"));
+                return Err(location.whole_error("", "[tool.http] or [tool.command] is needed; neither is present"));
             }
         };
         // Last, so that everything else is checked also for a tool with a wrong name.
         check_name("tool name", &tool.spec.name)
             .and_then(|()| check_reserved(&tool.spec))
-            .map_err(|message| location.name_error(message))?;
+            .map_err(|message| location.name_error("", message))?;
         if let Some(limit) = entry.concurrency {
             tool = tool.concurrency(limit.into_inner());
         }
@@ -87,7 +86,7 @@ impl Loader<'_> {
     }
 
     /// The spec without its name, which is checked last.
-    fn spec(&self, entry: &mut Entry, location: &Location<'_>) -> Result<ToolSpec, ManifestError> {
+    fn spec(&self, entry: &mut Entry, location: &Location<'_>) -> Result<ToolSpec, FileError> {
         let mut spec = ToolSpec::named("tool");
         spec.description = std::mem::take(&mut entry.description);
         spec.effect = entry.effect;
@@ -108,7 +107,7 @@ impl Loader<'_> {
         Ok(spec)
     }
 
-    fn parameters(&self, entry: &mut Entry, location: &Location<'_>) -> Result<Option<Value>, ManifestError> {
+    fn parameters(&self, entry: &mut Entry, location: &Location<'_>) -> Result<Option<Value>, FileError> {
         let (inline, file) = (entry.parameters.take(), entry.parameters_file.take());
         match (inline, file) {
             (Some(_), Some(file)) => Err(location.field_error(
@@ -135,7 +134,7 @@ impl Loader<'_> {
         http: &Http,
         spec: &ToolSpec,
         location: &Location<'_>,
-    ) -> Result<(HttpTool, Secrets), ManifestError> {
+    ) -> Result<(HttpTool, Secrets), FileError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let method = METHODS.into_iter().find(|method| method.as_str() == http.method.get_ref()).ok_or_else(|| {
             let message = format!("{:?} is not allowed; allowed: GET, POST, PUT, PATCH, DELETE", http.method.get_ref());
@@ -145,7 +144,7 @@ impl Loader<'_> {
         let url = UrlTemplate::parse(http.url.get_ref(), &scope, &slashes)
             .map_err(|message| location.field_error(&http.url, "http.url", message))?;
         let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, location));
-        let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, ManifestError>>()?;
+        let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, FileError>>()?;
         if url.is_readable_on_the_way() && !http.insecure_http && headers.iter().any(is_secret) {
             let message = "sends a secret unencrypted; allowed: https, a host that is this machine (localhost, 127.0.0.1, ::1), \
                            or http.insecure_http = true if everyone on the way may read it";
@@ -157,7 +156,7 @@ impl Loader<'_> {
                 .map_err(|message| location.field_error(text, "http.connect_timeout", message))?,
             None => CONNECT_TIMEOUT,
         };
-        let client = self.client(connect_timeout).map_err(|message| location.error("http", message))?;
+        let client = self.client(connect_timeout).map_err(|message| location.whole_error("http", message))?;
         let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
         let (effect, error_text_to_model) = (spec.effect, http.error_text_to_model);
         Ok((HttpTool { client, method, url, headers, body, effect, error_text_to_model }, secrets))
@@ -169,7 +168,7 @@ impl Loader<'_> {
         value: &Spanned<String>,
         spec: &ToolSpec,
         location: &Location<'_>,
-    ) -> Result<(HeaderName, Template), ManifestError> {
+    ) -> Result<(HeaderName, Template), FileError> {
         let field = format!("http.headers.{}", name.get_ref());
         let parsed: HeaderName = name.get_ref().parse().map_err(|_| {
             location.field_error(
@@ -192,7 +191,7 @@ impl Loader<'_> {
         command: &Command,
         spec: &ToolSpec,
         location: &Location<'_>,
-    ) -> Result<(CommandTool, Secrets), ManifestError> {
+    ) -> Result<(CommandTool, Secrets), FileError> {
         let scope = Scope { parameters: &spec.parameters, secrets: None };
         let [program, arguments @ ..] = command.argv.get_ref().as_slice() else {
             return Err(location.field_error(&command.argv, "command.argv", "is empty; the program's name is needed"));
@@ -206,19 +205,19 @@ impl Loader<'_> {
             let template = Template::parse_required(argument.get_ref(), &scope);
             template.map_err(|message| location.field_error(argument, &field, message))
         });
-        let arguments: Vec<Template> = arguments.collect::<Result<_, ManifestError>>()?;
+        let arguments: Vec<Template> = arguments.collect::<Result<_, FileError>>()?;
         let dashes = names(&command.allow_leading_dash, "command.allow_leading_dash", &scope, location)?;
         let arguments = CommandArgument::list(arguments, &dashes);
         let folder = self.folder.join(command.folder.as_ref().map_or(".", |folder| folder.get_ref().as_str()));
         if !folder.is_dir() {
             let message = format!("{} is not a folder", folder.display());
             return Err(command.folder.as_ref().map_or_else(
-                || location.error("command.folder", message.clone()),
+                || location.whole_error("command.folder", message.clone()),
                 |field| location.field_error(field, "command.folder", message.clone()),
             ));
         }
         let environment = command.env.iter().map(|(name, value)| self.variable_of(name, value, spec, location));
-        let environment: Vec<(String, Template)> = environment.collect::<Result<_, ManifestError>>()?;
+        let environment: Vec<(String, Template)> = environment.collect::<Result<_, FileError>>()?;
         let mut inherited = self.inherited(&command.inherit, location)?;
         let found: Vec<SecretString> = inherited
             .iter()
@@ -243,7 +242,7 @@ impl Loader<'_> {
         &self,
         names: &[Spanned<String>],
         location: &Location<'_>,
-    ) -> Result<BTreeMap<String, String>, ManifestError> {
+    ) -> Result<BTreeMap<String, String>, FileError> {
         let mut inherited = BTreeMap::new();
         for name in names {
             check_variable(name, "command.inherit", location)?;
@@ -261,7 +260,7 @@ impl Loader<'_> {
         value: &Spanned<String>,
         spec: &ToolSpec,
         location: &Location<'_>,
-    ) -> Result<(String, Template), ManifestError> {
+    ) -> Result<(String, Template), FileError> {
         let field = format!("command.env.{}", name.get_ref());
         check_variable(name, &field, location)?;
         let scope = Scope { parameters: &spec.parameters, secrets: Some(self.variable) };
@@ -277,7 +276,7 @@ fn names(
     field: &str,
     scope: &Scope<'_>,
     location: &Location<'_>,
-) -> Result<Vec<String>, ManifestError> {
+) -> Result<Vec<String>, FileError> {
     let check = |name: &Spanned<String>| match scope.variable(&format!("arguments.{}", name.get_ref())) {
         Ok(_) => Ok(name.get_ref().clone()),
         Err(message) => Err(location.field_error(name, field, message)),
@@ -299,7 +298,7 @@ fn warning(tool: &CommandTool, command: &Command, location: &Location<'_>) -> Op
             account.name,
             tool.folder.display()
         );
-        Some(location.error("command.folder", message).to_string())
+        Some(location.whole_error("command.folder", message).to_string())
     })
 }
 
@@ -310,7 +309,7 @@ fn is_secret((name, value): &(HeaderName, Template)) -> bool {
         || value.secrets().next().is_some()
 }
 
-fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), ManifestError> {
+fn check_variable(name: &Spanned<String>, field: &str, location: &Location<'_>) -> Result<(), FileError> {
     let text = name.get_ref();
     if text.starts_with("REDIAL_") {
         return Err(location.field_error(
@@ -331,11 +330,11 @@ fn body(
     method: &Method,
     scope: &Scope<'_>,
     location: &Location<'_>,
-) -> Result<Body, ManifestError> {
+) -> Result<Body, FileError> {
     let takes_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     let Some(body) = body else {
         return if takes_body {
-            declared(scope).map_err(|message| location.error("http.body", message))
+            declared(scope).map_err(|message| location.whole_error("http.body", message))
         } else {
             Ok(Body::None)
         };
@@ -363,7 +362,7 @@ fn declared(scope: &Scope<'_>) -> Result<Body, String> {
     }
 }
 
-fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, ManifestError> {
+fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, FileError> {
     let default = RetryPolicy::default();
     let ms = |value: &Option<Spanned<String>>, field: &str, default: u64| match value {
         Some(text) => parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message)),

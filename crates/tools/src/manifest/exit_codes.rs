@@ -1,17 +1,18 @@
 //! What a manifest says about a program's exit codes.
 
+use redial_files::{FileError, Location};
 use redial_proto::ErrorClass;
 use serde_json::Value;
 use toml::Spanned;
 
-use super::{error::ManifestError, file::Command, location::Location};
+use super::file::Command;
 use crate::{
     command::{ExitRule, FailureRules},
     structured::CLAIMABLE,
 };
 
 /// The rules for a program's failures.
-pub(super) fn failure_rules(command: &Command, location: &Location<'_>) -> Result<FailureRules, ManifestError> {
+pub(super) fn failure_rules(command: &Command, location: &Location<'_>) -> Result<FailureRules, FileError> {
     let rules = command.exit_codes.iter().map(|(code, value)| {
         let field = format!("command.exit_codes.{}", code.get_ref());
         let number = number(code).map_err(|message| location.field_error(code, &field, message))?;

@@ -3,14 +3,14 @@
 use std::{path::Path, sync::Arc};
 
 use futures_util::{FutureExt as _, future::BoxFuture};
-use redial_llm::{Model, ModelsErrors};
+use redial_llm::{FileErrors, Model};
 use redial_proto::{Delta, ErrorClass, Failure, Finish, TurnReply, TurnRequest};
 use redial_telemetry::{ChatReply, record_chat};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// Loads the models of a file; `variable` gives the value of an environment variable.
-pub(crate) fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Tool>, ModelsErrors> {
+pub(crate) fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Tool>, FileErrors> {
     Ok(redial_llm::load_with(path, variable)?.into_iter().map(tool).collect())
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn load(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Re
 pub fn check_models(
     path: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<(String, Option<String>)>, ModelsErrors> {
+) -> Result<Vec<(String, Option<String>)>, FileErrors> {
     Ok(redial_llm::load_with(path, variable)?.iter().map(|model| (model.name().to_owned(), model.warning())).collect())
 }
 
