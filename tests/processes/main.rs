@@ -6,6 +6,7 @@ mod audit_commands;
 mod chaos;
 mod console;
 mod database_roles;
+mod memory;
 mod openai;
 mod outages;
 mod program;

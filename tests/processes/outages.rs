@@ -277,8 +277,7 @@ async fn a_paused_machine_costs_no_attempt() {
 /// A store of its own, behind a network that can fail.
 async fn far_store(connections: u32) -> (Servers, FaultProxy, Store) {
     let servers = Servers::start().await;
-    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    servers.create_database().await;
     let (proxy, url) = FaultProxy::before(servers.database_url()).await;
     let store = Store::connect(&StoreConfig { url, connections, purpose: Purpose::Dispatch }).await.unwrap();
     (servers, proxy, store)

@@ -34,7 +34,7 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 29] = [
+const MAY_USE: [(&str, &[&str]); 30] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
@@ -120,16 +120,16 @@ const MAY_USE: [(&str, &[&str]); 29] = [
             "redial-worker",
         ],
     ),
+    ("redial-testkit", &["redial-proto", "redial-tools", "redial-servers"]),
     (
-        "redial-testkit",
+        "redial-test-stack",
         &[
+            "redial-testkit",
             "redial-proto",
-            "redial-records",
             "redial-tools",
             "redial-store",
             "redial-queue",
             "redial-telemetry",
-            "redial-servers",
             "redial-dispatcher",
             "redial-gateway",
             "redial-worker",
@@ -165,14 +165,14 @@ const MAY_USE: [(&str, &[&str]); 29] = [
 ];
 
 /// Crates for those who develop Redial; of all others none may reach them.
-const FOR_DEVELOPERS: [&str; 5] =
-    ["redial-testkit", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
+const FOR_DEVELOPERS: [&str; 6] =
+    ["redial-testkit", "redial-test-stack", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
 
-/// Who may import what reaches the outside. The bench's baseline and the testkit's checker do not go through the crates
-/// that they measure and check; the demo asks a gateway as its users do.
+/// Who may import what reaches the outside. The bench's baseline and the checker of the tests do not go through the
+/// crates that they measure and check; the demo asks a gateway as its users do.
 const ONLY: [(&str, &[&str]); 4] = [
     ("backoff", &["redial-backoff"]),
-    ("sqlx", &["redial-store", "redial-testkit", "redial-bench"]),
+    ("sqlx", &["redial-store", "redial-testkit", "redial-test-stack", "redial-bench"]),
     ("async-nats", &["redial-queue", "redial-bench"]),
     ("reqwest", &["redial-tools", "redial-llm", "redial-telemetry", "redial-bench", "redial-demo"]),
 ];

@@ -16,4 +16,5 @@ mod nats_permissions;
 #[path = "../shared/python.rs"]
 mod python;
 mod short_queue;
+mod tasks;
 mod webhooks;

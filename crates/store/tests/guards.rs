@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_engine::call::{grants, renews};
 use redial_proto::{CallId, CallState, ClaimId, JobRef, WorkerId};
 use redial_records::{CallRecord, Claim};
-use redial_store::{Purpose, ReturnedJob, Store, StoreConfig, admin};
+use redial_store::{Purpose, ReturnedJob, Store, StoreConfig};
 use redial_testkit::Servers;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -66,8 +66,7 @@ struct Rows {
 
 async fn random_rows(random: &mut StdRng) -> Rows {
     let servers = Servers::start().await;
-    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    admin::migrate(servers.database_url()).await.unwrap();
+    servers.create_database().await;
     let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose: Purpose::Dispatch };
     let store = Store::connect(&config).await.unwrap();
     let db = PgPool::connect(servers.database_url()).await.unwrap();

@@ -223,7 +223,6 @@ async fn finish(running: Running) {
 #[cfg(test)]
 mod tests {
     use redial_queue::QueueConfig;
-    use redial_store::admin;
     use redial_testkit::Servers;
 
     use super::*;
@@ -231,8 +230,7 @@ mod tests {
     #[tokio::test]
     async fn a_loop_that_panics_stops_the_dispatcher_with_an_error() {
         let servers = Servers::start().await;
-        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        admin::migrate(servers.database_url()).await.unwrap();
+        servers.create_database().await;
         let queue = QueueConfig { url: servers.nats_url().to_owned(), ..QueueConfig::default() };
         let config = DispatcherConfig::new(queue, servers.database_url());
         let broken = |running: &Running| {

@@ -114,8 +114,7 @@ async fn unreachable_servers_are_a_failure() {
 #[tokio::test]
 async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
     let servers = redial_testkit::Servers::start().await;
-    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    servers.create_database().await;
     let folder = tempfile::tempdir().unwrap();
     let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
     let call = "01936b1c-0000-7000-8000-000000000001";

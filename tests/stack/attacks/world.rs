@@ -75,8 +75,7 @@ impl World {
     async fn start_in(turn: Turn) -> Self {
         let server = Server::start(ACCESS).await;
         let servers = Servers::start().await;
-        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        redial_store::admin::migrate(servers.database_url()).await.unwrap();
+        servers.create_database().await;
         let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new(), _turn: turn };
         world.dispatch().await;
         let slow = Tool::new("slow", |_: Value| async {

@@ -1,9 +1,8 @@
-//! Real servers, a whole stack on them, scripted servers and faults, for tests. Only ever a dev-dependency.
+//! Real servers, scripted ones, faults and the checker, for tests. Nothing here needs a service of Redial.
 //!
 //! | part | is |
 //! | --- | --- |
 //! | [`Servers`], [`PostgresPair`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
-//! | [`Stack`] | dispatchers and workers on a database of their own; fails a test that leaves something behind |
 //! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
 //! | [`scripted_tool`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
 //! | [`ScriptedHttp`], [`RawNats`] | a scripted HTTP server; a NATS client that sends any bytes |
@@ -14,6 +13,7 @@
 #![expect(clippy::missing_panics_doc, reason = "see above")]
 
 mod checker;
+mod databases;
 mod fault_proxy;
 mod home;
 mod ledger;
@@ -25,8 +25,6 @@ mod raw_nats;
 mod scripted_http;
 mod scripted_tool;
 mod servers;
-mod small_postgres;
-mod stack;
 pub mod validators;
 mod wait;
 
@@ -34,6 +32,7 @@ pub use checker::{
     AttemptFacts, CallFacts, Claims, Disturbance, Ear, Evidence, Heard, Invariant, Subject, TaskFacts, Violation,
     canary, check,
 };
+pub use databases::serve_postgres;
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Entry, Ledger, ToolEvent};
@@ -43,7 +42,6 @@ pub use postgres_pair::PostgresPair;
 pub use process::Process;
 pub use raw_nats::RawNats;
 pub use scripted_http::{Reply, Request, ScriptedHttp};
-pub use scripted_tool::{run_scripted_worker, scripted_tool, start_scripted_worker};
+pub use scripted_tool::{arguments, scripted_tool};
 pub use servers::Servers;
-pub use stack::{Stack, TestGateway, WEBHOOK_KEY, arguments, token};
-pub use wait::{until, until_within};
+pub use wait::{until, until_within, within};

@@ -4,7 +4,7 @@ use redial_servers::{Postgres, PostgresConfig};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;
 
-use crate::{home, small_postgres::tuned, until};
+use crate::{databases::tuned, home, until};
 
 /// Two servers of Postgres, of which one is the primary, and the other its synchronous standby. Dropping this kills both and
 /// removes their files.

@@ -1,17 +1,15 @@
-//! A tool that does what its arguments say, in this process or in one of its own.
+//! A tool that does what its arguments say.
 
-use std::{path::Path, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{ErrorClass, Failure, RetryPolicy, ToolEffect, ToolSpec};
-use redial_telemetry::TelemetryConfig;
 use redial_tools::{Context, Handler, Tool, ToolResult};
-use redial_worker::{CancellationToken, Worker, WorkerConfig};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use uuid::Uuid;
 
-use crate::{Ledger, Process, ToolEvent};
+use crate::{Ledger, ToolEvent};
 
 /// The tool's arguments. Every field may be absent; without any it answers `{"attempt": n}`.
 #[derive(Debug, Default, Deserialize)]
@@ -40,6 +38,12 @@ struct Orders {
     after_ms: u64,
     /// Answer with this JSON text.
     output: Option<String>,
+}
+
+/// A value as a call's arguments.
+#[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
+pub fn arguments(value: Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(&value).unwrap()
 }
 
 /// A tool that does what its arguments say and records what it does.
@@ -121,41 +125,4 @@ impl Drop for Recorder {
             self.note(ToolEvent::Stopped);
         }
     }
-}
-
-const NATS: &str = "OBEDIENT_WORKER_NATS";
-const LEDGER: &str = "OBEDIENT_WORKER_LEDGER";
-const GRACE: &str = "OBEDIENT_WORKER_GRACE_MS";
-const SLOTS: u32 = 16;
-
-/// An ignored test named `scripted_worker` must call this, so that [`start_scripted_worker`] can run it as a process of
-/// its own: a worker with a scripted tool of each effect, named after it. Logs warnings. Drains on SIGTERM. Started otherwise
-/// (by `cargo test -- --ignored`) it does nothing.
-pub async fn run_scripted_worker() {
-    let (Ok(nats), Ok(ledger)) = (std::env::var(NATS), std::env::var(LEDGER)) else { return };
-    let logs = TelemetryConfig { filter: "warn".to_owned(), ..TelemetryConfig::new("scripted-worker", "scripted") };
-    let telemetry = redial_telemetry::init(&logs).unwrap();
-    let ledger = Ledger::open(Path::new(&ledger));
-    let grace = std::env::var(GRACE).unwrap().parse().unwrap();
-    let config =
-        WorkerConfig { slots: SLOTS, drain_grace: Duration::from_millis(grace), ..WorkerConfig::new(nats, "scripted") };
-    let tools = ToolEffect::ALL.map(|effect| scripted_tool(effect.as_str(), effect, &ledger));
-    let worker = tools.into_iter().fold(Worker::new(config), Worker::add);
-    let shutdown = CancellationToken::new();
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
-    let cancel = shutdown.clone();
-    tokio::spawn(async move {
-        terminate.recv().await;
-        cancel.cancel();
-    });
-    worker.run(shutdown).await.unwrap();
-    telemetry.shutdown().await;
-}
-
-/// Starts this test program as a worker; see [`run_scripted_worker`].
-pub fn start_scripted_worker(nats_url: &str, ledger: &Ledger, grace: Duration) -> Process {
-    Process::start(std::env::current_exe().unwrap(), |command| {
-        command.args(["scripted_worker", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-        command.env(NATS, nats_url).env(LEDGER, ledger.path()).env(GRACE, grace.as_millis().to_string());
-    })
 }

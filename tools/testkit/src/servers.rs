@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use redial_servers::{Nats, NatsCluster, NatsConfig, Postgres, PostgresConfig};
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use crate::{PostgresPair, home, small_postgres::tuned};
+use crate::{
+    PostgresPair,
+    databases::{Shared, create_and_migrate, tuned},
+    home,
+};
 
-/// The Postgres of all tests of a process; it ends with the process.
-static SHARED: OnceCell<Postgres> = OnceCell::const_new();
-
-/// A nats-server of the test's own, and a Postgres: shared with the other tests of the process, or its own too.
-/// Dropping this kills the servers that are not shared and removes their files.
+/// A nats-server of the test's own, and a Postgres: shared with other tests, or its own too. Dropping this kills the servers
+/// that are not shared, removes their files, and drops the test's database.
 #[derive(Debug)]
 pub struct Servers {
     database: String,
+    shared: Option<&'static Shared>,
     own: Option<Own>,
     postgres_url: String,
     database_url: String,
@@ -41,13 +42,14 @@ struct Own {
 }
 
 impl Servers {
-    /// Starts NATS, and uses the Postgres that all tests of this process share. It is fast, not durable (`fsync=off`), and must not be
-    /// stopped by a test.
+    /// Starts NATS, and uses the Postgres that all tests of this process, or of this run, share. It is fast, not durable
+    /// (`fsync=off`), and must not be stopped by a test.
     pub async fn start() -> Self {
-        let config = tuned(home::folder().join("postgres")).setting("fsync", "off").setting("full_page_writes", "off");
-        let postgres =
-            SHARED.get_or_init(async || Postgres::start(config).await.unwrap_or_else(|e| panic!("{e}"))).await;
-        Self::around(postgres, None, (None, None)).await
+        let (shared, database) = (Shared::get().await, unique("test"));
+        let urls = (shared.url().to_owned(), shared.url_of(&database));
+        let mut servers = Self::around(urls, database, (None, None)).await;
+        servers.shared = Some(shared);
+        servers
     }
 
     /// Starts NATS and a Postgres of its own, as durable as in production, that can be killed and started again.
@@ -59,22 +61,24 @@ impl Servers {
     pub async fn start_own_on(nats_store: Option<PathBuf>, accounts: Option<String>) -> Self {
         let config = tuned(home::folder().join(unique("postgres")));
         let postgres = Postgres::start(config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
-        let own = Own { config: PostgresConfig { port: Some(postgres.port()), ..config }, running: None };
-        let mut servers = Self::around(&postgres, Some(own), (nats_store, accounts)).await;
-        servers.own_mut().running = Some(postgres);
+        let database = unique("test");
+        let urls = (postgres.url(), postgres.url_of(&database));
+        let mut servers = Self::around(urls, database, (nats_store, accounts)).await;
+        let config = PostgresConfig { port: Some(postgres.port()), ..config };
+        servers.own = Some(Own { config, running: Some(postgres) });
         servers
     }
 
-    async fn around(postgres: &Postgres, own: Option<Own>, nats: (Option<PathBuf>, Option<String>)) -> Self {
-        let database = unique("test");
-        let (store, accounts) = nats;
+    async fn around(urls: (String, String), database: String, nats: (Option<PathBuf>, Option<String>)) -> Self {
+        let ((postgres_url, database_url), (store, accounts)) = (urls, nats);
         let nats_config = NatsConfig { store, accounts, ..NatsConfig::new(home::folder().join(unique("nats"))) };
         let nats = Nats::start(nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
         Self {
-            postgres_url: postgres.url(),
-            database_url: postgres.url_of(&database),
+            postgres_url,
+            database_url,
             database,
-            own,
+            shared: None,
+            own: None,
             nats_config: NatsConfig { port: Some(nats.port()), ..nats_config },
             nats_url: nats.url(),
             nats_store: nats.store().to_owned(),
@@ -104,6 +108,15 @@ impl Servers {
         self.database_url = pair.url(&self.database);
         self.redundant.pair = Some(pair);
         self
+    }
+
+    /// Creates the test's own database, with all tables.
+    pub async fn create_database(&self) {
+        match (self.shared, &self.redundant.pair) {
+            (_, Some(pair)) => create_and_migrate(&pair.primary_url("redial"), &self.database).await,
+            (Some(shared), None) => shared.create(&self.database).await,
+            (None, None) => create_and_migrate(&self.postgres_url, &self.database).await,
+        }
     }
 
     /// The cluster of NATS, if it is one.
@@ -256,6 +269,9 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         drop(self.nats.take());
+        if let Some(shared) = self.shared {
+            shared.drop_soon(std::mem::take(&mut self.database));
+        }
         let own = self.own.take().map(|own| own.config.folder);
         for folder in own.iter().chain([&self.nats_config.folder]) {
             let _ = std::fs::remove_dir_all(folder);

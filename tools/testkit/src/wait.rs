@@ -25,7 +25,7 @@ pub async fn until_within<T>(patience: Duration, what: &str, check: impl AsyncFn
 }
 
 /// The same without the panic: `None` if there was no answer in time.
-pub(crate) async fn within<T>(patience: Duration, mut check: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+pub async fn within<T>(patience: Duration, mut check: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let checks = async {
         let mut waited = Duration::ZERO;
         while waited < patience {

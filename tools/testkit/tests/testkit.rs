@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use redial_testkit::{FaultProxy, Observer, Process, Reply, ScriptedHttp, Servers, Side};
-use sqlx::Connection as _;
+use redial_testkit::{FaultProxy, Observer, Process, Reply, ScriptedHttp, Servers, Side, until};
+use sqlx::{Connection as _, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -39,6 +39,33 @@ async fn tests_share_postgres_and_nothing_else() {
         tokio::task::yield_now().await;
     }
     TcpStream::connect(nats).await.unwrap_err();
+}
+
+/// The tables of a database.
+async fn tables(url: &str) -> i64 {
+    let mut db = PgConnection::connect(url).await.unwrap();
+    let tables = sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'");
+    tables.fetch_one(&mut db).await.unwrap()
+}
+
+#[tokio::test]
+async fn every_test_has_a_database_with_all_tables_until_it_ends() {
+    let (one, two) = (Servers::start().await, Servers::start().await);
+    tokio::join!(one.create_database(), two.create_database());
+    let own = Servers::start_own().await;
+    own.create_database().await;
+    let expected = tables(own.database_url()).await;
+    assert!(expected > 10, "{expected}");
+    assert_eq!([tables(one.database_url()).await, tables(two.database_url()).await], [expected; 2]);
+    let (server, ended) = (one.postgres_url().to_owned(), one.database().to_owned());
+    drop(one);
+    let mut db = PgConnection::connect(&server).await.unwrap();
+    until("the database of the test that ended is gone", async || {
+        let exists = sqlx::query_scalar::<_, bool>("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)");
+        (!exists.bind(&ended).fetch_one(&mut db).await.unwrap()).then_some(())
+    })
+    .await;
+    assert_eq!(tables(two.database_url()).await, expected);
 }
 
 #[tokio::test]
@@ -260,13 +287,12 @@ async fn a_missing_line_shows_the_received_lines() {
 #[tokio::test]
 async fn an_observer_reads_the_tables_and_survives_an_outage() {
     let mut servers = Servers::start_own().await;
-    redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    redial_store::admin::migrate(servers.database_url()).await.unwrap();
+    servers.create_database().await;
     let observer = Observer::new(servers.database_url());
     assert_eq!(observer.live().await, Some(0));
     assert_eq!(observer.tables_with("canary").await, Some(Vec::new()));
     let write = "INSERT INTO dead_letters (source, code, message, payload) VALUES ('intake', 'x', 'x', $1);";
-    let mut db = sqlx::PgConnection::connect(servers.database_url()).await.unwrap();
+    let mut db = PgConnection::connect(servers.database_url()).await.unwrap();
     sqlx::query(write).bind(b"a canary sang".as_slice()).execute(&mut db).await.unwrap();
     let write = "INSERT INTO tools (name, spec, registered_by) VALUES ('t', '{\"d\": \"a canary\"}', 'w')";
     sqlx::query(write).execute(&mut db).await.unwrap();
@@ -276,5 +302,5 @@ async fn an_observer_reads_the_tables_and_survives_an_outage() {
     servers.kill_postgres().await;
     assert_eq!(observer.live().await, None);
     servers.start_postgres().await;
-    redial_testkit::until("the observer sees again", async || observer.live().await).await;
+    until("the observer sees again", async || observer.live().await).await;
 }

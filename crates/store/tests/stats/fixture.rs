@@ -3,7 +3,7 @@
 use chrono::{DurationRound, TimeDelta, Utc};
 use rand::{SeedableRng, rngs::StdRng};
 use redial_store::{
-    Purpose, Store, StoreConfig, Time, admin,
+    Purpose, Store, StoreConfig, Time,
     stats::{By, RolledUp, Stats, StatsQuestion},
 };
 use redial_testkit::Servers;
@@ -27,8 +27,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn empty() -> Self {
         let servers = Servers::start().await;
-        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        admin::migrate(servers.database_url()).await.unwrap();
+        servers.create_database().await;
         let db = PgPool::connect(servers.database_url()).await.unwrap();
         let begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(5);
         Self { db, begin, calls: Vec::new(), servers }

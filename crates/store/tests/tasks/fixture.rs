@@ -9,7 +9,7 @@ use redial_proto::{
 use redial_records::{
     InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
 };
-use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
+use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask};
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
@@ -26,8 +26,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) async fn open() -> Self {
         let servers = Servers::start().await;
-        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        admin::migrate(servers.database_url()).await.unwrap();
+        servers.create_database().await;
         let store = connect(&servers).await;
         let db = PgPoolOptions::new().max_connections(4).connect_lazy(servers.database_url()).unwrap();
         Self { store, db, servers }

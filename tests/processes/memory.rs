@@ -1,25 +1,19 @@
-//! How much memory a dispatcher takes: alone in this process, which is measured.
-
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
-
-#[path = "tasks/script.rs"]
-#[expect(dead_code, reason = "shared with the tests of tasks")]
-mod script;
+//! How much memory a dispatcher takes.
 
 use chrono::{DateTime, Utc};
+use redial_proto::{AgentSpec, Language, TaskId, ToolEffect};
+use redial_records::NewTask;
 use redial_store::Purpose;
-use redial_testkit::{Stack, until_within};
-
-use crate::script::{Model, new_task, says};
+use redial_testkit::{Process, Stack, scripted_tool, until_within};
 
 const CONVERSATIONS: usize = 64;
 /// Messages of 50 KB of each conversation. Read completely, they would be three times as many bytes as are allowed.
 const MESSAGES: i32 = 300;
 const MOST_BYTES: usize = 300 << 20;
 
-/// The most memory that this process has taken so far, in bytes.
-fn peak() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+/// The most memory that a process has taken so far, in bytes.
+fn peak(process: &Process) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: usize = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
     kilobytes * 1024
@@ -39,8 +33,7 @@ async fn fill(stack: &Stack, conversation: &str) {
 #[tokio::test]
 async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_others() {
     let mut stack = Stack::start().await;
-    let model = Model::new("small", |_| Ok(says("never asked")));
-    stack.play_models(vec![model.tool()]).await;
+    stack.play_models(vec![scripted_tool("small", ToolEffect::Read, &stack.ledger)]).await;
     stack.stop_workers().await;
     stack.stop_dispatchers().await;
     let mut tasks = Vec::new();
@@ -52,15 +45,18 @@ async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_ot
     let store = stack.store(Purpose::Dispatch).await;
     store.submit_tasks(&tasks).await.unwrap();
     store.submit_tasks(&[new_task("small")]).await.unwrap();
-    stack.dispatch().await;
+    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.arg("dispatcher").env("REDIAL_NATS_URL", stack.servers.nats_url());
+        command.env("REDIAL_DATABASE_URL", stack.servers.database_url());
+    });
     let patience = std::time::Duration::from_mins(2);
     until_within(patience, "every task asks its model", async || {
         let waiting = "SELECT count(*) FROM tasks WHERE state = 'waiting'";
         (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
     })
     .await;
-    println!("{} MiB", peak() >> 20);
-    assert!(peak() < MOST_BYTES, "{} MiB", peak() >> 20);
+    let peak = peak(&dispatcher);
+    assert!(peak < MOST_BYTES, "{} MiB", peak >> 20);
     let requests = "SELECT min((arguments ->> 'bytes')::int), max(length(arguments::text)) FROM calls
                     WHERE conversation LIKE 'giant%'";
     let (shortest, on_record): (i32, i32) = sqlx::query_as(requests).fetch_one(stack.db()).await.unwrap();
@@ -75,4 +71,23 @@ async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_ot
     sqlx::raw_sql("TRUNCATE tasks, task_inbox, task_steps, messages, calls").execute(stack.db()).await.unwrap();
     stack.leaves_calls();
     stack.finish().await;
+}
+
+/// A task of the model `small`, in a conversation of its own.
+fn new_task(conversation: &str) -> NewTask {
+    NewTask {
+        submitted_by: None,
+        id: TaskId::generate(),
+        tenant: "default".to_owned(),
+        conversation: conversation.to_owned(),
+        key: None,
+        content: None,
+        agent: None,
+        model: "small".to_owned(),
+        language: Language::En,
+        spec: serde_json::to_string(&AgentSpec::new("small")).unwrap(),
+        input: "go".to_owned(),
+        metadata: std::collections::BTreeMap::new(),
+        traceparent: None,
+    }
 }

@@ -4,7 +4,7 @@ use redial_queue::QueueConfig;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::Servers;
+use redial_testkit::Servers;
 
 /// A running dispatcher or worker.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use redial_proto::{TaskId, TaskState};
 use redial_store::Purpose;
 use redial_testkit::{Stack, until};
 
-use crate::script::{Model, new_task, says};
+use super::script::{Model, new_task, says};
 
 /// A stack whose tasks are answered, with tasks on record that no dispatcher has seen. Messages of conversations that begin
 /// with `bad` make Postgres do something, which the sequence `tries` counts.

@@ -14,16 +14,15 @@ use chrono::DateTime;
 use redial_proto::CallId;
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
+use redial_testkit::{
+    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, until, within,
+};
 use redial_tools::WebhookKey;
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use crate::{
-    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, until, wait::within,
-};
 use role::{Role, nats};
 
-pub use ask::arguments;
 pub use gateway::{TestGateway, token};
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
@@ -105,8 +104,7 @@ impl Stack {
 
     /// Creates and migrates a database, and starts no role.
     pub async fn on(servers: Servers) -> Self {
-        redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        redial_store::admin::migrate(servers.database_url()).await.unwrap();
+        servers.create_database().await;
         let queue = Queue::connect(&nats(&servers, "test")).await.unwrap();
         let options = PgPoolOptions::new().max_connections(4).acquire_timeout(CONNECTION);
         let db = options.connect_lazy(servers.database_url()).unwrap();

@@ -5,7 +5,7 @@ use redial_testkit::{Stack, until};
 use redial_tools::Tool;
 use serde_json::json;
 
-use crate::script::{Always, Model, agent, calls, says, task};
+use super::script::{Always, Model, agent, calls, says, task};
 
 #[tokio::test]
 async fn large_results_of_many_tasks_reach_their_models_and_are_read_on_in() {

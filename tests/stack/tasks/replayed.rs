@@ -6,7 +6,7 @@ use redial_store::Purpose;
 use redial_testkit::{Stack, scripted_tool};
 use serde_json::json;
 
-use crate::script::{Model, agent, calls, says, task};
+use super::script::{Model, agent, calls, says, task};
 
 #[tokio::test]
 async fn a_replay_finds_nothing_unless_the_record_was_changed() {

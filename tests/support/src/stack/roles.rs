@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::WorkerId;
+use redial_testkit::until;
 use redial_tools::Tool;
 use redial_worker::{Worker, WorkerConfig};
 use tokio::sync::oneshot;
@@ -13,7 +14,9 @@ use super::{
     Stack,
     role::{Role, nats},
 };
-use crate::until;
+
+/// How long a role may take to start or to end.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Stack {
     /// Starts one more dispatcher, and waits until it answers.
@@ -92,7 +95,7 @@ impl Stack {
         let token = shutdown.clone();
         let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
         self.roles.push(Role { is_dispatcher: false, shutdown, running });
-        let registered = tokio::time::timeout(Duration::from_secs(30), ready).await;
+        let registered = tokio::time::timeout(PATIENCE, ready).await;
         registered.expect("the worker is registered in time").expect("the worker starts");
         id
     }
@@ -122,7 +125,7 @@ impl Stack {
             role.shutdown.cancel();
         }
         for role in stopping {
-            let ended = tokio::time::timeout(Duration::from_secs(30), role.running).await;
+            let ended = tokio::time::timeout(PATIENCE, role.running).await;
             ended.expect("a role that is shut down ends").expect("a role ends without an error");
         }
     }

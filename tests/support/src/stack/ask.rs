@@ -10,18 +10,12 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::QueueError;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use super::Stack;
 
 /// Recovery from a crash of all servers is part of it.
 const ANSWER: Duration = Duration::from_mins(1);
-
-/// A value as a call's arguments.
-#[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
-pub fn arguments(value: Value) -> Box<RawValue> {
-    serde_json::value::to_raw_value(&value).unwrap()
-}
 
 impl Stack {
     /// The subject of a request of the usual user, in the role that may ask for it.
@@ -47,7 +41,7 @@ impl Stack {
 
     /// Submits a call that must be accepted.
     pub async fn call(&self, tool: &str, value: Value) -> CallId {
-        self.accepted(&Submission::new(tool, arguments(value))).await
+        self.accepted(&Submission::new(tool, redial_testkit::arguments(value))).await
     }
 
     /// Submits a call that must be accepted.
@@ -107,7 +101,7 @@ impl Stack {
 
     /// Waits until a call is in a state.
     pub async fn is(&self, call: CallId, state: CallState) {
-        crate::until(&format!("call {call} is {state}"), async || {
+        redial_testkit::until(&format!("call {call} is {state}"), async || {
             let now = sqlx::query_scalar::<_, String>("SELECT state FROM calls WHERE id = $1").bind(call.0);
             (now.fetch_one(self.db()).await.ok()? == state.as_str()).then_some(())
         })
@@ -170,7 +164,7 @@ impl Stack {
 
     /// Waits until a task's state is as wanted.
     pub async fn task_is(&self, task: TaskId, wanted: impl Fn(TaskState) -> bool) {
-        crate::until(&format!("task {task} gets there"), async || {
+        redial_testkit::until(&format!("task {task} gets there"), async || {
             let now = sqlx::query_scalar::<_, String>("SELECT state FROM tasks WHERE id = $1").bind(task.0);
             let now: TaskState = now.fetch_one(self.db()).await.ok()?.parse().ok()?;
             wanted(now).then_some(())

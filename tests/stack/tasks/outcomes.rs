@@ -8,7 +8,7 @@ use redial_testkit::{Stack, scripted_tool, until};
 use redial_tools::Tool;
 use serde_json::json;
 
-use crate::script::{Always, Model, agent, calls, failure, says, task};
+use super::script::{Always, Model, agent, calls, failure, says, task};
 
 fn roles(report: &TaskReport) -> Vec<Role> {
     report.messages.iter().map(|stored| stored.message.role).collect()

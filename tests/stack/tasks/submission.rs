@@ -6,7 +6,7 @@ use redial_proto::{
 };
 use redial_testkit::{Servers, Stack, until};
 
-use crate::script::{Model, agent, says, task};
+use super::script::{Model, agent, says, task};
 
 #[tokio::test]
 async fn a_key_makes_a_submission_safe_to_repeat() {
