@@ -148,6 +148,7 @@ async fn ask(python: &Path, fixture: &Fixture, roles: &[UserRole]) -> Report {
 }
 
 #[tokio::test]
+#[ignore = "nightly: Schemathesis invents requests"]
 async fn whoever_asks_gets_only_answers_that_are_declared_and_their_own() {
     let Some(python) = python::find() else { return };
     let fixture = Fixture::start().await;
@@ -170,6 +171,7 @@ async fn whoever_asks_gets_only_answers_that_are_declared_and_their_own() {
 }
 
 #[tokio::test]
+#[ignore = "nightly: Schemathesis invents requests"]
 async fn a_generated_client_submits_a_call_and_waits_for_it() {
     let Some(python) = python::find() else { return };
     let fixture = Fixture::start().await;

@@ -24,6 +24,7 @@ use self::list::{MUTATIONS, Mutation};
 const AT_ONCE: usize = 6;
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "nightly: a run of the whole system for each mutation"]
 async fn the_checker_catches_every_mutation() {
     let runs = MUTATIONS.iter().flat_map(|mutation| [(mutation, false), (mutation, true)]);
     let caught: Vec<(&Mutation, BTreeSet<Invariant>)> = stream::iter(runs)
