@@ -70,7 +70,7 @@ impl WorkerIdentity {
 }
 
 impl Tenant {
-    /// A tenant as it is on record: earlier versions allowed other names.
+    /// A tenant as it is on record, where its name was checked.
     pub fn on_record(name: &str) -> Self {
         Self(name.to_owned())
     }

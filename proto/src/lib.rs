@@ -46,7 +46,7 @@ pub use api::{
     GetRequest, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, WaitReason, Waiting,
 };
 pub use call::CallState;
-pub use contract::{CONTRACT, ContractRange, OLDEST_CONTRACT};
+pub use contract::CONTRACT;
 pub use error::{ApiError, Code};
 pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
 pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};

@@ -178,7 +178,7 @@ impl FieldError {
         }
     }
 
-    /// What was sent there, if anything was. Older reports say `null` of a missing property.
+    /// What was sent there, if anything was. A tool may say `null` of a missing property.
     pub fn was_sent(&self) -> Option<&Value> {
         self.sent.as_ref().filter(|sent| !(sent.is_null() && self.rule == "required"))
     }
@@ -236,8 +236,8 @@ mod tests {
             assert_eq!(serde_json::to_string(&error).unwrap(), json);
             assert_eq!(error.to_string(), words);
         }
-        let older = read(&null.replace("type", "required"));
-        assert_eq!((older.was_sent(), older.to_string().as_str()), (None, "/a is missing; allowed: a number"));
+        let missing = read(&null.replace("type", "required"));
+        assert_eq!((missing.was_sent(), missing.to_string().as_str()), (None, "/a is missing; allowed: a number"));
     }
 
     #[test]

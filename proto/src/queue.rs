@@ -1,7 +1,6 @@
 //! Messages between dispatchers and workers.
 //!
-//! Unknown fields are ignored here, so that newer and older processes can run side by side; what else that needs is in
-//! [`contract`].
+//! Unknown fields are ignored here, so that newer and older processes can run side by side: see [`contract`].
 
 mod pack;
 
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub use self::pack::{Job, Pack, PackedJob, ReturnedPack};
-use crate::{CallId, ClaimId, ContractRange, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId, contract};
+use crate::{CallId, ClaimId, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId, contract};
 
 /// One attempt of one call: with the worker the fencing token of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -33,9 +32,6 @@ pub struct ClaimRequest {
     pub worker: WorkerId,
     /// At most 256 jobs.
     pub jobs: Vec<ClaimJob>,
-    /// It asks for the arguments of grants that say `apart`. Without this such calls are not granted to it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub payloads: bool,
     /// Jobs that it pulled in packs and has no free slots for: they are published again at once, for others. At most 256 packs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returned: Vec<ReturnedPack>,
@@ -248,15 +244,12 @@ pub struct Registration {
     pub slots: u32,
     /// Version of the program; only shown to people.
     pub version: String,
-    /// The versions of the contract that it works with. A dispatcher that works with none of them refuses it.
-    #[serde(default = "ContractRange::first")]
-    pub contract: ContractRange,
+    /// Its version of the contract; absent: 1. A dispatcher refuses one that it does not work with.
+    #[serde(default = "contract::first")]
+    pub contract: u32,
     /// Where it runs, such as the name of its host; only shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// It takes packs of jobs. While a worker of a consumer does not, each job is a message of its own there.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub packs: bool,
     /// Its tools, or as many as fit into this message.
     pub tools: Vec<ToolSpec>,
     /// The names of its other tools with their pools; their specifications are in other messages.
@@ -267,9 +260,6 @@ pub struct Registration {
 /// The answer to a registration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Registered {
-    /// The newest version of the contract that both work with.
-    #[serde(default = "contract::first")]
-    pub contract: u32,
     /// The consumer of the job stream that the worker pulls from, by pool: it brings jobs of the worker's tools only.
     /// A pool that is not here brings it nothing: none of its tools is accepted yet.
     #[serde(default)]

@@ -195,8 +195,7 @@ pub struct TurnReply {
 pub struct Delta {
     /// The turn.
     pub turn: u32,
-    /// The attempt that writes it, from 1: a later one begins again. 0 from a worker of an earlier version.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// The attempt that writes it, from 1: a later one begins again.
     pub attempt: u32,
     /// More of the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -204,7 +203,7 @@ pub struct Delta {
     /// More of the reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
-    /// What precedes it; absent from a worker of an earlier version.
+    /// What precedes it; absent if all that was written so far is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DeltaPosition>,
     /// Instead of a piece: all that was written so far.
@@ -229,11 +228,6 @@ pub struct WholeText {
     /// The reasoning.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thought: String,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

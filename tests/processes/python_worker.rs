@@ -142,6 +142,26 @@ async fn calls_run_and_their_results_are_recorded() {
     assert_eq!(evidence.attempts().count(), 52, "nothing was run twice");
 }
 
+/// Its pool has two slots, and a pack has four jobs.
+#[tokio::test]
+async fn what_a_pack_has_beyond_the_free_slots_is_given_back_and_runs_once() {
+    let Some(python) = python::find() else { return };
+    let (stack, worker) = with_worker(&python).await;
+    let (listener, port) = server().await;
+    let greeter = tokio::spawn(async move {
+        loop {
+            tokio::spawn(greet(listener.accept().await.unwrap().0));
+        }
+    });
+    let calls: Vec<_> = (0..24).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
+    for call in stack.call_all(&calls).await {
+        assert!(["1", "2"].contains(&stack.output(call).await.as_str()));
+    }
+    greeter.abort();
+    let evidence = finish(stack, worker).await;
+    assert_eq!(evidence.attempts().count(), 24, "nothing was run twice");
+}
+
 #[tokio::test]
 async fn a_job_of_a_newer_version_is_left_to_it_and_the_worker_says_its_own() {
     let Some(python) = python::find() else { return };

@@ -124,7 +124,7 @@ const DISPATCHER_PUBLISH: [&str; 32] = [
     "$JS.API.STREAM.CREATE.JOBS",
     "$JS.API.STREAM.CREATE.RESULTS",
     "$JS.API.STREAM.CREATE.INTAKE",
-    // Changes streams of an earlier version: subjects, age of jobs, how long message ids are remembered.
+    // Gives streams their replicas.
     "$JS.API.STREAM.UPDATE.JOBS",
     "$JS.API.STREAM.UPDATE.RESULTS",
     "$JS.API.STREAM.UPDATE.INTAKE",

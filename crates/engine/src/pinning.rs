@@ -23,8 +23,7 @@ pub fn judge(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity, ac
 }
 
 fn reasons(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity) -> Vec<String> {
-    // Whoever registers a tool that belongs to nobody is its first identity.
-    if tool.identities.is_empty() || tool.accepted.as_ref() == Some(spec) && tool.identities.contains(identity) {
+    if tool.accepted.as_ref() == Some(spec) && tool.identities.contains(identity) {
         return Vec::new();
     }
     let changes = |on_record: &dyn Fn(&ToolSpec) -> Vec<String>| match &tool.spec {
@@ -119,14 +118,13 @@ mod tests {
         let (keyed, read, careful) = (spec(ToolEffect::Keyed), spec(ToolEffect::Read), spec(ToolEffect::Unsafe));
         let laxer = ["its effect is read instead of keyed"].as_slice();
         let stranger = r#"worker identity "b" may not serve it yet"#;
-        let rows: [(&[&str], &str, &ToolSpec, &[&str]); 7] = [
+        let rows: [(&[&str], &str, &ToolSpec, &[&str]); 6] = [
             (&["a"], "a", &keyed, &none),
             (&["a"], "a", &careful, &none),
             (&["a"], "a", &read, laxer),
             (&["a"], "b", &keyed, &[stranger, "its specification is the one on record"]),
             (&["a"], "b", &careful, &[stranger, "its effect is unsafe instead of keyed"]),
             (&["a", "b"], "b", &careful, &none),
-            (&[], "b", &read, &none),
         ];
         for (identities, who, spec, wanted) in rows {
             let tool = on_record(identities);

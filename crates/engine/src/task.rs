@@ -24,6 +24,6 @@ pub use self::{
     inputs::Aside,
     plan::{Known, Needs, Paused, PlanContext, Planned, Planning, plan},
     replay::{Difference, Recorded, replay},
-    state::{RULES, Task},
+    state::Task,
     step::{Step, StepContext, WantedCall, WantedTurn, step},
 };

@@ -24,6 +24,8 @@ pub struct QueueConfig {
     pub user: User,
     /// The way in that requests say they came by. Default: NATS.
     pub door: Door,
+    /// The version of the messages that this process sends. Default: that of this program; tests run neighbours side by side.
+    pub contract: Option<u32>,
 }
 
 impl QueueConfig {
@@ -85,6 +87,7 @@ impl fmt::Debug for QueueConfig {
             .field("tenant", &self.tenant)
             .field("user", &self.user)
             .field("door", &self.door)
+            .field("contract", &self.contract)
             .finish()
     }
 }

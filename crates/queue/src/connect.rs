@@ -11,7 +11,7 @@ use std::{
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
 use parking_lot::Mutex;
 use redial_backoff::Backoff;
-use redial_proto::{Door, Tenant, User};
+use redial_proto::{CONTRACT, Door, Tenant, User};
 use tokio::sync::watch;
 
 use crate::{QueueConfig, QueueError, permissions::Refusals, replicas::Replicas};
@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
     pub(crate) door: Door,
+    pub(crate) contract: u32,
 }
 
 impl Drop for Inner {
@@ -114,6 +115,7 @@ impl Queue {
             tenant: config.tenant.clone(),
             user: config.user.clone(),
             door: config.door,
+            contract: config.contract.unwrap_or(CONTRACT),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use redial_proto::Payload;
 
-use crate::{apart::payload_of, connect::ANSWER, publish::traceparent_of, version};
+use crate::{Queue, apart::payload_of, connect::ANSWER, publish::traceparent_of};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
@@ -32,7 +32,7 @@ pub struct Delivery {
 
 impl Delivery {
     /// `None` if the message was not delivered by a consumer.
-    pub(crate) fn from_message(message: Message, client: &Client) -> Option<Self> {
+    pub(crate) fn from_message(message: Message, queue: &Queue) -> Option<Self> {
         let reply = message.reply?;
         let facts = Facts::parse(&reply)?;
         Some(Self {
@@ -42,11 +42,11 @@ impl Delivery {
             stored_at: DateTime::from_timestamp_nanos(facts.stored_at_ns),
             pending: facts.pending,
             apart: payload_of(message.headers.as_ref()),
-            is_newer: version::is_newer(message.headers.as_ref()),
+            is_newer: queue.is_newer(message.headers.as_ref()),
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,
-            client: client.clone(),
+            client: queue.inner.client.clone(),
         })
     }
 

@@ -22,7 +22,7 @@ use redial_records::OutgoingJob;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Queue, QueueError, apart::BODY_TIMEOUT, connect::ANSWER, version};
+use crate::{Queue, QueueError, apart::BODY_TIMEOUT, connect::ANSWER};
 
 /// Messages in flight at once. The client library allows 5,000 before it waits for acknowledgements.
 const PIPELINE: usize = 2048;
@@ -147,7 +147,7 @@ impl Queue {
         message: PublishMessage,
     ) -> Result<PublishAckFuture, QueueError> {
         self.check_size(subject, payload.len())?;
-        let message = match version::said() {
+        let message = match self.said() {
             Some(said) => message.header(subjects::CONTRACT, said),
             None => message,
         };

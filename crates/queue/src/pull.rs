@@ -250,7 +250,7 @@ impl Puller {
                 self.open = None;
             }
         }
-        if let Some(delivery) = Delivery::from_message(message, &self.queue.inner.client) {
+        if let Some(delivery) = Delivery::from_message(message, &self.queue) {
             self.ready.push_back(delivery);
         } else {
             tracing::error!(consumer = %self.source.consumer, "NATS delivered a message without a reply subject");

@@ -16,7 +16,6 @@ use crate::{
     Queue, QueueError,
     apart::{BODY_TIMEOUT, payload_of},
     publish::encode,
-    version,
 };
 
 impl Queue {
@@ -114,7 +113,7 @@ impl Queue {
         if let Some(traceparent) = traceparent.and_then(traceparent::read) {
             headers.insert(subjects::TRACEPARENT, traceparent);
         }
-        if let Some(said) = version::said() {
+        if let Some(said) = self.said() {
             headers.insert(subjects::CONTRACT, said);
         }
         if self.inner.door != Door::default() {

@@ -16,7 +16,6 @@ use crate::{
     Queue, QueueError,
     apart::payload_of,
     publish::{encode, traceparent_of},
-    version,
 };
 
 /// Requests that still come to a member that leaves its group: more than are ever on their way at a time.
@@ -131,7 +130,7 @@ impl Requests {
                 held: None,
                 traceparent: traceparent_of(message.headers.as_ref()),
                 door: door_of(message.headers.as_ref()),
-                is_newer: version::is_newer(message.headers.as_ref()),
+                is_newer: self.queue.is_newer(message.headers.as_ref()),
                 payload: message.payload,
                 subject: message.subject,
                 reply: message.reply,

@@ -10,13 +10,11 @@ mod settings;
 use std::{collections::HashMap, sync::atomic::Ordering};
 
 use chrono::{DateTime, Utc};
-use redial_proto::subjects::{
-    self, DISPATCHERS, INTAKE_STREAM, JOBS_STREAM, MAX_JOB_AGE, RESULTS_STREAM, check_consumer_name,
-};
+use redial_proto::subjects::{self, DISPATCHERS, INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM, check_consumer_name};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::settings::{ConsumerConfig, StreamConfig, compare_consumer, compare_stream, nanoseconds};
+use self::settings::{ConsumerConfig, StreamConfig, compare_consumer, compare_stream};
 use crate::{Queue, QueueError};
 
 /// The state of the job stream.
@@ -108,60 +106,7 @@ impl Queue {
     pub async fn ensure_streams(&self) -> Result<Streams, QueueError> {
         let (jobs, shared) = tokio::join!(self.ensure_job_stream(), self.ensure_shared_streams());
         shared?;
-        Box::pin(self.limit_job_age()).await;
         jobs
-    }
-
-    /// Gives streams of an earlier version the subjects of this one, and no longer window for duplicates; what is on them
-    /// stays. Only for the start of a dispatcher: two versions that run side by side would undo what the other one did. A
-    /// failure is logged: what then is wrong with a stream is said by [`Queue::ensure_streams`].
-    pub async fn update_streams(&self) {
-        for (stream, subject) in
-            [(JOBS_STREAM, "redial.jobs.>"), (RESULTS_STREAM, subjects::RESULTS), (INTAKE_STREAM, subjects::INTAKE)]
-        {
-            if let Err(error) = Box::pin(self.update_stream(stream, subject)).await {
-                tracing::warn!(%error, stream, "Failed to update a stream of an earlier version");
-            }
-        }
-    }
-
-    async fn update_stream(&self, stream: &str, subject: &str) -> Result<(), QueueError> {
-        let found: StreamInfo = match self.api(&format!("STREAM.INFO.{stream}"), Vec::new()).await {
-            Err(QueueError::Missing { .. }) => return Ok(()),
-            found => found?,
-        };
-        let wanted = settings::stream(stream, subject);
-        let subjects = if settings::has_earlier_subjects(&wanted, &found.config) {
-            wanted.subjects
-        } else if found.config.subjects == wanted.subjects && found.config.duplicate_window > wanted.duplicate_window {
-            found.config.subjects.clone()
-        } else {
-            return Ok(());
-        };
-        let (was, messages) = (found.config.subjects.join(","), found.state.messages);
-        let updated = StreamConfig { subjects, duplicate_window: wanted.duplicate_window, ..found.config };
-        let _updated: Value = self.api(&format!("STREAM.UPDATE.{stream}"), body(&updated)?).await?;
-        tracing::info!(stream, was, subject, messages, "Updated a stream of an earlier version");
-        Ok(())
-    }
-
-    /// A job stream of a version that set no age would keep jobs that nobody takes forever.
-    async fn limit_job_age(&self) {
-        let limit = async {
-            let found: StreamInfo = self.api(&format!("STREAM.INFO.{JOBS_STREAM}"), Vec::new()).await?;
-            let max_age = nanoseconds(MAX_JOB_AGE);
-            if (1..=max_age).contains(&found.config.max_age) {
-                return Ok(());
-            }
-            let limited = StreamConfig { max_age, ..found.config };
-            let _updated: Value = self.api(&format!("STREAM.UPDATE.{JOBS_STREAM}"), body(&limited)?).await?;
-            tracing::info!(stream = JOBS_STREAM, seconds = MAX_JOB_AGE.as_secs(), "Limited the age of jobs");
-            Ok::<_, QueueError>(())
-        };
-        if let Err(error) = limit.await {
-            let remedy = format!("run `nats stream edit {JOBS_STREAM} --max-age {}s`", MAX_JOB_AGE.as_secs());
-            tracing::warn!(%error, remedy, "Failed to limit the age of jobs; those that nobody takes stay on the stream");
-        }
     }
 
     /// Creates the job stream if it is missing, and checks it: one round trip.

@@ -1,17 +1,29 @@
 //! The version of the contract in the headers of messages: see [`redial_proto::contract`].
 
 use async_nats::HeaderMap;
-use redial_proto::{CONTRACT, contract::FIRST_CONTRACT, subjects};
+use redial_proto::{contract::FIRST_CONTRACT, subjects};
 
-/// What messages of this process say; nothing for the first version, so that it costs them no header.
-pub(crate) fn said() -> Option<String> {
-    (CONTRACT > FIRST_CONTRACT).then(|| CONTRACT.to_string())
+use crate::Queue;
+
+impl Queue {
+    /// The version of the messages that this process sends.
+    pub fn contract(&self) -> u32 {
+        self.inner.contract
+    }
+
+    /// What its messages say; nothing for the first version, so that it costs them no header.
+    pub(crate) fn said(&self) -> Option<String> {
+        (self.contract() > FIRST_CONTRACT).then(|| self.contract().to_string())
+    }
+
+    /// Whether the sender of a message is of a newer version than this process. Anything but a number is ignored, as in other headers.
+    pub(crate) fn is_newer(&self, headers: Option<&HeaderMap>) -> bool {
+        said_by(headers).is_some_and(|contract| contract > self.contract())
+    }
 }
 
-/// Whether the sender of a message is of a newer version than this process. Anything but a number is ignored, as in other headers.
-pub(crate) fn is_newer(headers: Option<&HeaderMap>) -> bool {
-    let said = headers.and_then(|headers| headers.get(subjects::CONTRACT));
-    said.and_then(|said| said.as_str().parse::<u32>().ok()).is_some_and(|contract| contract > CONTRACT)
+fn said_by(headers: Option<&HeaderMap>) -> Option<u32> {
+    headers?.get(subjects::CONTRACT)?.as_str().parse().ok()
 }
 
 #[cfg(test)]
@@ -19,14 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_larger_number_is_newer() {
-        let newer = |said: &str| {
+    fn only_a_number_is_a_version() {
+        let said = |said: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(subjects::CONTRACT, said);
-            is_newer(Some(&headers))
+            said_by(Some(&headers))
         };
-        assert!(newer(&(CONTRACT + 1).to_string()));
-        assert!(!newer(&CONTRACT.to_string()) && !newer("new") && !newer("-1") && !newer(""));
-        assert!(!is_newer(None));
+        assert_eq!((said("2"), said("new"), said("-1"), said("")), (Some(2), None, None, None));
+        assert_eq!(said_by(None), None);
     }
 }

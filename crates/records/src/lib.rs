@@ -11,7 +11,6 @@ pub mod task;
 pub mod tool;
 pub mod transition;
 pub mod turn;
-pub mod version;
 
 pub use call::{Backlog, BacklogPart, CallContent, CallRecord, Claim, NewCall, Redrive, TaskCall};
 pub use conversation::{Cut, Reach, ReadConversation, ReadMessage};
@@ -19,8 +18,7 @@ pub use effect::{Effect, OutgoingJob};
 pub use task::{EndedCall, InboxItem, NewTask, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition};
 pub use tool::{Judgement, LiveConsumer, ToolHealth, ToolOnRecord};
 pub use transition::{CallFacts, Change, EndedAttempt, Guard, Transition};
-pub use turn::{TurnArguments, TurnOnRecord, TurnTools};
-pub use version::RECORDS;
+pub use turn::{TurnOnRecord, TurnTools};
 
 /// A point in time; always by the database's clock in production.
 pub type Time = chrono::DateTime<chrono::Utc>;

@@ -132,7 +132,7 @@ pub struct NewTask {
     pub metadata: BTreeMap<String, String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
-    /// The user who submitted it; unknown for tasks of earlier versions.
+    /// The user who submitted it.
     pub submitted_by: Option<String>,
 }
 

@@ -48,8 +48,6 @@ pub struct LiveConsumer {
     pub slots: u32,
     /// How many they are.
     pub workers: u32,
-    /// All of them take packs of jobs.
-    pub packs: bool,
 }
 
 /// A tool on record, as a registration of it is judged by.
@@ -59,7 +57,7 @@ pub struct ToolOnRecord {
     pub spec: Option<ToolSpec>,
     /// What an operator accepted last from the identity that registers it.
     pub accepted: Option<ToolSpec>,
-    /// The identities that may serve it. A tool of a version that knew no identities has none.
+    /// The identities that may serve it.
     pub identities: Vec<WorkerIdentity>,
 }
 

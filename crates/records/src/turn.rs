@@ -84,30 +84,6 @@ pub struct TurnTools {
     pub tools: String,
 }
 
-/// The arguments of a model turn on record.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TurnArguments {
-    /// With references.
-    Referring(Box<TurnOnRecord>),
-    /// The whole request, as earlier versions wrote it.
-    Whole(String),
-    /// With references that a newer version wrote, and why this one cannot read them.
-    Newer(String),
-}
-
-impl TurnArguments {
-    /// Reads the arguments of a call of the pool of models.
-    pub fn read(arguments: String) -> Self {
-        if !arguments.starts_with(START) {
-            return Self::Whole(arguments);
-        }
-        match serde_json::from_str(&arguments) {
-            Ok(turn) => Self::Referring(turn),
-            Err(error) => Self::Newer(error.to_string()),
-        }
-    }
-}
-
 /// How the JSON of a [`TurnOnRecord`] begins; that of a [`TurnRequest`] does not.
 const START: &str = "{\"bytes\":";
 
@@ -149,6 +125,11 @@ impl TurnOnRecord {
             request: TurnRequest { messages: Vec::new(), tools: Vec::new(), ..request },
         };
         (turn, tools)
+    }
+
+    /// Reads what [`TurnOnRecord::to_json`] wrote; the error says why it cannot be read.
+    pub fn read(json: &str) -> Result<Box<Self>, Missing> {
+        serde_json::from_str(json).map_err(|error| Missing(error.to_string()))
     }
 
     /// As JSON.

@@ -1,6 +1,5 @@
--- The state of a worker, as its heartbeat reports it. One that registered at a dispatcher of an older version has no
--- consumers: it counts as unknown, and registers again. So does one that waits for a tool of which no change is pending any
--- more. One that has drained says so with no slots, and is not live any more, also if a heartbeat of before arrives later.
+-- The state of a worker, as its heartbeat reports it. One that waits for a tool of which no change is pending any more registers again.
+-- One that has drained says so with no slots, and is not live any more, also if a heartbeat of before arrives later.
 -- $7, if the worker holds nothing: see renew.sql. Without it what was proven before stays proven, also after the worker's end.
 UPDATE workers
 SET slots = CASE WHEN draining AND slots = 0 THEN 0 ELSE $2 END,
@@ -14,7 +13,7 @@ SET slots = CASE WHEN draining AND slots = 0 THEN 0 ELSE $2 END,
         WHEN draining AND slots = 0 THEN live_until
         WHEN $4 AND $2 = 0 THEN clock_timestamp()
         ELSE clock_timestamp() + $5::bigint * interval '1 ms' END
-WHERE id = $1 AND (consumers <> '{}' OR tools = '{}')
+WHERE id = $1
 RETURNING NOT EXISTS (
     SELECT FROM UNNEST(waiting) AS w (tool)
     WHERE NOT EXISTS (SELECT FROM pending_tools p WHERE p.tool = w.tool AND p.identity = $6)

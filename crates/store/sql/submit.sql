@@ -51,7 +51,7 @@ WITH i AS MATERIALIZED (
 INSERT INTO calls (
     id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
     traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
-    task_id, turn, call_index, consumer, publish_no, backlog_at, refused,
+    task_id, turn, call_index, consumer, publish_no, backlog_at,
     undeclared, help, submitted_by)
 SELECT
     i.id,
@@ -63,7 +63,7 @@ SELECT
     CASE WHEN i.class IS NOT NULL THEN t.now END,
     i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
     i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
-    CASE WHEN i.class IS NULL AND i.consumer IS NULL AND i.pool <> $29 THEN t.now END, i.class IS NOT NULL,
+    CASE WHEN i.class IS NULL AND i.consumer IS NULL AND i.pool <> $29 THEN t.now END,
     i.undeclared::json, i.help::json, i.submitted_by
 FROM i, (SELECT clock_timestamp() AS now) t
 WHERE (i.key IS NULL OR i.id IN (SELECT call_id FROM keyed))

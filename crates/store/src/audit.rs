@@ -129,8 +129,8 @@ impl Store {
             .run_again(|| async {
                 let mut db = self.checkout().await?;
                 let done = sqlx::query!(
-                    "SELECT id, source, received_at, tenant, identity, code, message, error_count, errors::text, payload
-                     FROM dead_letters WHERE $1::text IS NULL OR tenant = $1 ORDER BY id DESC LIMIT $2",
+                    r#"SELECT id, source, received_at, tenant, identity, code, message, error_count, errors::text AS "errors!", payload
+                     FROM dead_letters WHERE $1::text IS NULL OR tenant = $1 ORDER BY id DESC LIMIT $2"#,
                     tenant,
                     i64::from(limit),
                 )
@@ -148,7 +148,7 @@ impl Store {
                 received_at: row.received_at,
                 tenant: row.tenant,
                 identity: row.identity,
-                errors: listed(row.errors.as_deref(), &row.code, &row.message),
+                errors: listed(&row.errors),
                 code: row.code,
                 message: row.message,
                 error_count: uint(row.error_count),
@@ -158,11 +158,9 @@ impl Store {
     }
 }
 
-/// The errors of a dead letter. Rows of older versions have no list.
-fn listed(errors: Option<&str>, code: &str, message: &str) -> Vec<Rejection> {
-    let listed = errors.and_then(|errors| serde_json::from_str::<Vec<Rejection>>(errors).ok());
-    let only = || Rejection { position: None, code: code.to_owned(), message: message.to_owned() };
-    listed.unwrap_or_else(|| vec![only()])
+/// The errors of a dead letter.
+fn listed(errors: &str) -> Vec<Rejection> {
+    serde_json::from_str(errors).unwrap_or_default()
 }
 
 fn raw(json: String) -> Result<Box<RawValue>, StoreError> {

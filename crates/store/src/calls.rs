@@ -18,7 +18,6 @@ pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
 pub use claim::Granted;
 pub use due::{DueCalls, LockedCalls};
 pub use late_reports::LateReport;
-pub use load::{Loaded, UnreadableCall};
 pub use returned::ReturnedJob;
 pub use submit::Submitted;
 pub(crate) use submit::insert;

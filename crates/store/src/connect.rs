@@ -26,7 +26,7 @@ use tokio::{
 
 pub(crate) use self::checkout::{Connection, Transaction};
 use self::{address::Address, primary::Hosts};
-use crate::{error::StoreError, low_water::LowWater, migrations, migrations::Found};
+use crate::{error::StoreError, low_water::LowWater, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -172,7 +172,7 @@ impl Store {
                 Ok(db.done(found))
             })
             .await?;
-        if found == (Found::Usable { is_newer: true }) {
+        if found.missing == 0 && found.is_newer {
             tracing::warn!(
                 "Found a database of a newer version of Redial; what this version cannot read is left to the newer one"
             );

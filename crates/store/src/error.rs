@@ -38,17 +38,6 @@ pub enum StoreError {
     /// The tables are not those of this version.
     #[error("the database's tables are not up to date ({0}): run `redial migrate`")]
     NotMigrated(String),
-    /// A newer version of Redial has taken away what this one needs.
-    #[error(
-        "the database was migrated by a newer version of Redial: it takes programs of version {oldest_reader} of the records or \
-         newer, and this one has version {ours}; start a newer version"
-    )]
-    TooNew {
-        /// The oldest version of the records whose programs may use it.
-        oldest_reader: u32,
-        /// That of this program.
-        ours: u32,
-    },
     /// No answer in time. Whether the statement took effect is unknown.
     #[error("Postgres did not answer within {0:?}")]
     Timeout(Duration),

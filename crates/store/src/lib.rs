@@ -38,8 +38,7 @@ mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
-    DueCalls, Fed, Feed, Gap, Granted, LateReport, Loaded, LockedCalls, MAX_FED, Position, Recovery, ReturnedJob,
-    Submitted, UnreadableCall,
+    DueCalls, Fed, Feed, Gap, Granted, LateReport, LockedCalls, MAX_FED, Position, Recovery, ReturnedJob, Submitted,
 };
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
@@ -51,14 +50,12 @@ pub use forget::{
 };
 pub use health::LockedHealth;
 pub use partitions::{Dropped, Partition};
-pub use redial_records::{RECORDS, TaskCall, Time};
+pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};
 pub use retention::Pruned;
 pub use sessions::SessionRecord;
-pub use tasks::{
-    AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, TurnRoom, Unexpanded, UnreadableTask,
-};
+pub use tasks::{AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, TurnRoom, Unexpanded};
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{

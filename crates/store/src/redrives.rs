@@ -123,7 +123,7 @@ pub(crate) struct RawRedrive {
     pub(crate) at_most: Option<i64>,
 }
 
-/// As it is shown. A filter of a newer version, which this one cannot read, is shown as an empty one, with the reason.
+/// As it is shown. A filter that this version cannot read is shown as an empty one, with the reason.
 impl From<RawRedrive> for RedriveView {
     fn from(raw: RawRedrive) -> Self {
         use crate::columns::{uint, unsigned};

@@ -136,7 +136,6 @@ impl Store {
                 bigint(lease_ms),
                 &waiting as &[&str],
                 registration.host,
-                registration.packs,
             )
             .execute(&mut *transaction)
             .await?;
@@ -172,7 +171,6 @@ impl Store {
                 tools: row.tools.into_iter().collect(),
                 slots: u32::try_from(row.slots).unwrap_or(u32::MAX),
                 workers: u32::try_from(row.workers).unwrap_or(u32::MAX),
-                packs: row.packs,
             },
             is_live: row.is_live,
         });

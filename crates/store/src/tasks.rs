@@ -23,7 +23,6 @@ pub use functions::FunctionCall;
 pub use lock::LockedTasks;
 pub(crate) use messages::RawMessage;
 pub use origin::TaskOrigin;
-pub use row::UnreadableTask;
 pub use submit::SubmittedTask;
 pub(crate) use turns::leave_out_messages;
 pub use turns::{AskedTurn, TurnRoom, Unexpanded};
@@ -35,4 +34,9 @@ use redial_records::TaskCall;
 /// The position of a call in a task, from its columns.
 pub(crate) fn task_call(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<TaskCall> {
     Some(TaskCall { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
+}
+
+/// A row holds what this version cannot read; nothing is decided on a part of it.
+fn unreadable(error: String) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
 }

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 
 use redial_proto::{CallId, TaskId, TaskReport, TaskState, Tenant};
-use redial_records::CallContent;
+use redial_records::{CallContent, CallRecord};
 use uuid::Uuid;
 
-use crate::{Loaded, Store, StoreError, TokenFilter, TokenLine, columns::column};
+use crate::{Store, StoreError, TokenFilter, TokenLine, columns::column};
 
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ impl<'a> TenantStore<'a> {
 
 impl TenantStore<'_> {
     /// Of these calls those of the tenant, as decisions need them.
-    pub async fn load(&self, calls: &[CallId]) -> Result<Loaded, StoreError> {
+    pub async fn load(&self, calls: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
         self.store.load(&self.own(calls).await?).await
     }
 

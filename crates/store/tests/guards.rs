@@ -75,7 +75,7 @@ async fn random_rows(random: &mut StdRng) -> Rows {
         ids.push(insert(&db, random).await);
     }
     db.close().await;
-    let calls = store.load(&ids).await.unwrap().calls;
+    let calls = store.load(&ids).await.unwrap();
     assert_eq!(calls.len(), ROWS);
     Rows { store, calls, _servers: servers }
 }

@@ -26,7 +26,7 @@ pub fn set_aside(kind: &'static str, count: usize, first: &dyn Display, why: &dy
             %first,
             %why,
             "Set aside what this version cannot read; a process of the version that wrote it will take it: if none runs, start one, \
-             or see \"What was set aside\" in docs/UPGRADING.md"
+             or see docs/UPGRADING.md"
         );
     }
 }

@@ -13,7 +13,7 @@ const ATTEMPTS: usize = 20;
 /// Bytes of each list in a view.
 const LIST: usize = 64 * 1024;
 
-/// A call as users see it. What a newer version wrote of it is shown as unknown, or left out, and the rest as it is.
+/// A call as users see it. What this version cannot read of it is shown as unknown, or left out.
 pub fn call_view(record: CallAudit, language: Language) -> CallView {
     let state = CallState::shown(&record.line.state);
     let attempts_made = attempts(&record.attempts_made);
@@ -21,7 +21,6 @@ pub fn call_view(record: CallAudit, language: Language) -> CallView {
         line, submitted_by, arguments, details, repairs, undeclared, help, waits, attempts_made: made, ..
     } = record;
     let (repairs, undeclared) = (list::<Repair>(repairs.as_deref()), list::<String>(undeclared.as_deref()));
-    // The help of a newer version, which this one cannot read, would only make the feedback better.
     let help = help.and_then(|help| serde_json::from_str::<Help>(help.get()).ok());
     let help = help.map(|help| help.with_lists(repairs.clone(), undeclared.clone()));
     let last = made.into_iter().rev().find(|attempt| attempt.ended_at.is_some());
@@ -86,18 +85,15 @@ pub fn attempt_view(one: &AttemptRecord) -> AttemptView {
     }
 }
 
-/// A class that this version knows. One of a newer version is left out: the message says what it is.
+/// A class that this version knows. Another one is left out: the message says what it is.
 fn known(class: &str) -> Option<ErrorClass> {
     class.parse().ok()
 }
 
-/// The first entries of a list, as far as they take [`LIST`] bytes, without those of a newer version that this one cannot read.
+/// The first entries of a list, as far as they take [`LIST`] bytes; none of one that this version cannot read.
 fn list<T: DeserializeOwned + Serialize>(json: Option<&RawValue>) -> Vec<T> {
     let Some(json) = json else { return Vec::new() };
-    let mut entries: Vec<T> = serde_json::from_str(json.get()).unwrap_or_else(|_| {
-        let each: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
-        each.into_iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect()
-    });
+    let mut entries: Vec<T> = serde_json::from_str(json.get()).unwrap_or_default();
     if json.get().len() > LIST {
         let mut bytes = 0;
         let fit = entries.iter().take_while(|entry| {

@@ -118,7 +118,7 @@ pub struct TaskGet {
     /// The task to show.
     pub task: TaskId,
     /// Only steps after this one. Default: all.
-    #[serde(default, alias = "after")]
+    #[serde(default)]
     pub after_step: u32,
 }
 
@@ -161,7 +161,7 @@ pub struct TaskView {
     pub metadata: BTreeMap<String, String>,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
-    /// The user who submitted it; absent if it was submitted before there were users.
+    /// The user who submitted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<String>,
     /// When work on it began.

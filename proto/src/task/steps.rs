@@ -13,7 +13,6 @@ use crate::{CallId, ErrorClass, Repair};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStep {
     /// Its number, from 1, without gaps.
-    #[serde(alias = "n")]
     pub step: u32,
     /// When, by the database's clock.
     pub at: DateTime<Utc>,
@@ -33,9 +32,6 @@ pub enum TaskInput {
         first_seq: u32,
         /// True if the agent's instructions must be written, because they are new to the conversation.
         system: bool,
-        /// The version of the rules by which the task is decided, also when it is replayed; 0 for the first ones.
-        #[serde(default, skip_serializing_if = "is_first")]
-        rules: u32,
         /// What the engine remembers of the conversation's earlier tasks, in the engine's own form.
         #[serde(default)]
         carried: Value,
@@ -148,12 +144,10 @@ pub enum TaskDecision {
     Nudged {
         /// What is wrong with the answer.
         problem: String,
-        /// What was asked for; absent in older records.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        asked: Option<Nudged>,
-        /// Which time in a row, from 1; absent in older records.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        time: Option<u32>,
+        /// What was asked for.
+        asked: Nudged,
+        /// Which time in a row, from 1.
+        time: u32,
     },
     /// An answer was taken although it has a fault, because the model had been asked often enough.
     Accepted {
@@ -215,9 +209,4 @@ pub enum Nudged {
     Shorter,
     /// The rest of an answer that was cut off.
     Rest,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_first(rules: &u32) -> bool {
-    *rules == 0
 }

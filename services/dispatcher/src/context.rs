@@ -16,8 +16,8 @@ use redial_store::{Store, Time};
 use tokio::sync::{Notify, Semaphore, mpsc};
 
 use crate::{
-    agents::Agents, bodies::Bodies, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, left::Left,
-    publish, registry::Registry, wait::retry_transient, wake_set::WakeSet,
+    agents::Agents, bodies::Bodies, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish,
+    registry::Registry, wait::retry_transient, wake_set::WakeSet,
 };
 
 /// Erasures and their dry runs that a dispatcher works on at once, of all users.
@@ -46,8 +46,6 @@ pub(crate) struct Context {
     pub(crate) redrives: Notify,
     /// Bodies that do not fit into one message.
     pub(crate) bodies: Bodies,
-    /// Messages that are left to dispatchers of a newer version.
-    pub(crate) left: Left,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -77,7 +75,6 @@ impl Context {
             erasing: Semaphore::new(ERASURES),
             redrives: Notify::new(),
             bodies: Bodies::default(),
-            left: Left::default(),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))

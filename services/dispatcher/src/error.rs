@@ -5,7 +5,7 @@ use redial_engine::tools::Tools;
 use redial_loops::LoopPanic;
 use redial_proto::{ApiError, CallId, Code};
 use redial_queue::QueueError;
-use redial_store::{StoreError, UnreadableCall};
+use redial_store::StoreError;
 
 use crate::agents::closest;
 
@@ -58,13 +58,6 @@ pub(crate) fn store_failed(error: &StoreError) -> ApiError {
         tracing::error!(%error, "Database refused a statement");
         ApiError::new(Code::Internal, "the dispatcher failed; its log has more")
     }
-}
-
-/// The error for a call that this version cannot read; the others of a batch go on.
-pub(crate) fn unreadable(unreadable: &UnreadableCall) -> ApiError {
-    let UnreadableCall { call, reason } = unreadable;
-    tracing::error!(%call, reason, "Found a call that this version cannot read");
-    ApiError::new(Code::Internal, format!("this version of Redial cannot read call {call}: {reason}"))
 }
 
 /// The error for an id that is not on record.

@@ -28,7 +28,6 @@ mod feed;
 mod feeder;
 mod intake;
 mod lag;
-mod left;
 mod lists;
 mod new_calls;
 mod partitions;

@@ -11,7 +11,6 @@ use redial_proto::{
 };
 use redial_records::turn::Missing;
 use redial_store::{StoreError, Unexpanded};
-use redial_telemetry::set_aside;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -76,19 +75,12 @@ pub(crate) async fn of_worker(
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })
 }
 
-/// At the code `internal` the worker ends the attempt; at `unavailable` it asks again, perhaps a dispatcher of a newer version.
+/// At the code `internal` the worker ends the attempt; at `unavailable` it asks again.
 fn not_together(grant: GrantRef, why: Unexpanded) -> ApiError {
     match why {
         Unexpanded::Missing(Missing(missing)) => {
             tracing::error!(call = %grant.call, missing, "Failed to put a turn together");
             ApiError::new(Code::Internal, format!("what the model is asked cannot be put together: {missing}"))
-        }
-        Unexpanded::Newer(why) => {
-            set_aside("turns", 1, &grant.call, &why);
-            ApiError::new(
-                Code::Unavailable,
-                "this version of the dispatcher cannot read what the model is asked; try again",
-            )
         }
         Unexpanded::NoRoom => ApiError::new(Code::Unavailable, "what the model is asked could not be read; try again"),
     }

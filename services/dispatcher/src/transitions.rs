@@ -8,7 +8,7 @@ use redial_engine::{
 };
 use redial_proto::{ApiError, CallId, CallState, ClaimId, Code, ErrorClass};
 use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
-use redial_store::{Loaded, StoreError};
+use redial_store::StoreError;
 use redial_telemetry::{metrics, names};
 
 use crate::{
@@ -64,7 +64,7 @@ pub(crate) struct Cancelled {
 /// Cancels a call.
 pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled, ApiError> {
     for _ in 0..MAX_TRIES {
-        let record = context.store.load(&[call]).await.and_then(Loaded::one).map_err(|error| store_failed(&error))?;
+        let record = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?.pop();
         let record = record.ok_or_else(|| call_not_found(call))?;
         let Some(transition) = plan(context, &record, &CallEvent::Cancel) else {
             return Ok(Cancelled { state: record.state, changed: false, effects: Vec::new() });
@@ -81,7 +81,7 @@ pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled,
 /// Cancels calls as far as they are as they were read; returns how many it changed, and the effects. The others are to be asked for
 /// again.
 pub(crate) async fn cancel_all(context: &Context, calls: &[CallId]) -> Result<(usize, Vec<Effect>), StoreError> {
-    let records = context.store.load(calls).await?.calls;
+    let records = context.store.load(calls).await?;
     let transitions: Vec<Transition> =
         records.iter().filter_map(|record| plan(context, record, &CallEvent::Cancel)).collect();
     let (facts, effects) = write(context, &transitions).await?;

@@ -20,7 +20,6 @@ const MARGIN: Duration = Duration::from_secs(10);
 pub(crate) async fn prepare(context: &Context) -> Result<(), DispatcherError> {
     partitions::add(&context.store, context.config.retention).await?;
     share_replicas(context).await?;
-    context.queue.update_streams().await;
     context.queue.ensure_streams().await?;
     look_at_workers(context, true, Instant::now()).await?;
     // The sweeper must not end calls for an outage that is over.

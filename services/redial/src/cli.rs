@@ -180,9 +180,9 @@ pub(crate) enum Command {
     ///
     /// With --json a line for each. No values are printed: some are passwords.
     Settings,
-    /// Print the version of this program, and those of its messages and records
+    /// Print the version of this program, and that of its messages
     ///
-    /// Processes work together if the versions of their messages (the contract) overlap.
+    /// Processes work together if the versions of their messages (the contract) are the same or neighbours.
     Version,
     /// Print a completion script for a shell
     ///

@@ -93,7 +93,7 @@ pub(crate) fn state(folder: &Path) -> DevState {
     match File::open(folder.join(LOCK)).map(|lock| lock.try_lock_shared()) {
         Ok(Ok(())) => addresses.map_or(DevState::None, DevState::Stale),
         Ok(Err(TryLockError::WouldBlock)) => DevState::Running(addresses),
-        // Of an older version, which held no lock, or of another user: what it says is all there is.
+        // Of another user: what it says is all there is.
         Ok(Err(TryLockError::Error(_))) | Err(_) => {
             addresses.map_or(DevState::None, |found| DevState::Running(Some(found)))
         }

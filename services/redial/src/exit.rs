@@ -189,7 +189,6 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::UnsafeSetting { .. }
         | StoreError::NotMigrated(_)
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
-        StoreError::TooNew { .. } => Code::IncompatibleVersion,
         StoreError::BadData(_)
         | StoreError::FullPool(_)
         | StoreError::TooManyTools(_)

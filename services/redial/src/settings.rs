@@ -125,6 +125,7 @@ impl Settings {
             tenant: self.tenant()?,
             user: self.user()?,
             door: Door::default(),
+            contract: None,
         })
     }
 

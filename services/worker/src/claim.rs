@@ -69,7 +69,6 @@ pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
         claim,
         worker: state.id.clone(),
         jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
-        payloads: true,
         returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
     };
     match request_grants(&state, request).await {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use redial_proto::{ContractRange, Registered, Registration, ToolSpec, subjects::ControlVerb};
+use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
 
 use crate::{error::WorkerError, pause, state::WorkerState};
@@ -96,9 +96,8 @@ fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> 
             started_at: state.started_at,
             slots: state.slots,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            contract: ContractRange::OURS,
+            contract: state.queue.contract(),
             host: state.host.clone(),
-            packs: true,
             tools: part.iter().map(|tool| (*tool).clone()).collect(),
             other_tools: others.map(|tool| (tool.name.clone(), tool.pool.clone())).collect(),
         }

@@ -140,8 +140,7 @@ async fn heartbeats_prove_what_the_worker_does_not_hold() {
     let id = sqlx::query_scalar::<_, String>("SELECT id FROM workers").fetch_one(stack.db()).await.unwrap();
     let id: WorkerId = id.parse().unwrap();
     let jobs = vec![ClaimJob { call: waiting, attempt: 1, tool: "take_a_slot".to_owned() }];
-    let late =
-        ClaimRequest { claim: ClaimId::generate(), worker: id.clone(), jobs, payloads: true, returned: Vec::new() };
+    let late = ClaimRequest { claim: ClaimId::generate(), worker: id.clone(), jobs, returned: Vec::new() };
     let subject = subjects::control(&id.identity(), ANY_POOL, ControlVerb::Claim);
     let reply: ClaimReply = stack.queue().request(&subject, &late, Duration::from_secs(10)).await.unwrap();
     assert_eq!(reply.grants.len(), 1);

@@ -181,7 +181,7 @@ async fn an_answer_outlives_the_dispatcher_that_took_it() {
     fixture.stack.stop_dispatchers().await;
     // What a dispatcher leaves behind that dies between the commit of the answer and the next step.
     let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
-    let record = store.load(&[call]).await.unwrap().calls.remove(0);
+    let record = store.load(&[call]).await.unwrap().remove(0);
     let event = redial_engine::call::CallEvent::Answered { by: "client local", answer: Ok("\"Rome\"") };
     let policy = redial_proto::RetryPolicy::default();
     let transition = redial_engine::call::plan(&record, &policy, &event, record.read_at, 0.0).unwrap();

@@ -20,7 +20,7 @@ impl Tally {
             self.note(format!("decision {}", kind(decision)));
             match decision {
                 TaskDecision::Ended { code, .. } => self.note(format!("code {code}")),
-                TaskDecision::Nudged { asked: Some(asked), .. } => self.note(format!("asked for {asked:?}")),
+                TaskDecision::Nudged { asked, .. } => self.note(format!("asked for {asked:?}")),
                 TaskDecision::LastAnswer { code } => self.note(format!("last answer {code}")),
                 TaskDecision::Answered { class: Some(class), ran, .. } => {
                     self.note(format!("{} with {class}", if *ran { "ran" } else { "did not run" }));

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use redial_engine::{
     Time,
-    task::{Event, RULES, Step, StepContext, Task, step},
+    task::{Event, Step, StepContext, Task, step},
     view::{Limits, view},
 };
 use redial_proto::{AgentSpec, CallId, Language, Message, Role, StoredMessage, TaskId};
@@ -87,7 +87,7 @@ impl World<'_> {
         } else {
             let (input, first_seq) = (invent::input(&mut self.rng), self.record.next_seq());
             let system = system && !self.agent.system.trim().is_empty();
-            self.deliver(&Event::Started { input, first_seq, system, carried, rules: RULES })?;
+            self.deliver(&Event::Started { input, first_seq, system, carried })?;
         }
         let mut events = 0;
         while self.record.ended.is_none() {

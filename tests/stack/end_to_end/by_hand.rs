@@ -8,8 +8,8 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    ANY_POOL, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ContractRange, ControlMessage, Failure, Grant,
-    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
+    ANY_POOL, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef,
+    Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
     ReportBatch, ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
@@ -24,6 +24,9 @@ const BEAT: Duration = Duration::from_millis(500);
 /// How long a job may take to arrive.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// So few that no message has several jobs.
+const SLOTS: u32 = 7;
+
 /// A worker without a loop of its own.
 pub(crate) struct Hand {
     pub(crate) id: WorkerId,
@@ -34,8 +37,6 @@ pub(crate) struct Hand {
     claims: Mutex<HashMap<JobRef, ClaimId>>,
     /// When its last heartbeat was answered.
     heard_at: Mutex<Option<DateTime<Utc>>>,
-    /// Like a worker of a version that knew no large arguments.
-    pub(crate) takes_no_payloads: bool,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -54,7 +55,7 @@ impl Hand {
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
         let (db, claims, heard_at) = (stack.db().clone(), Mutex::default(), Mutex::default());
         let consumer = "default".to_owned();
-        Self { id, queue, notices, db, claims, heard_at, takes_no_payloads: false, consumer }
+        Self { id, queue, notices, db, claims, heard_at, consumer }
     }
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
@@ -72,11 +73,10 @@ impl Hand {
         let registration = Registration {
             worker: self.id.clone(),
             started_at: Utc::now(),
-            slots: 10,
+            slots: SLOTS,
             version: "manual".to_owned(),
-            contract: ContractRange::OURS,
+            contract: CONTRACT,
             host: None,
-            packs: false,
             tools,
             other_tools: BTreeMap::new(),
         };
@@ -117,14 +117,15 @@ impl Hand {
 
     /// Sends a heartbeat that renews these, written after this time.
     pub(crate) async fn beat_with(&self, running: Vec<JobRef>, after: Option<DateTime<Utc>>) -> HeartbeatReply {
-        let beat = Heartbeat { worker: self.id.clone(), running, after, slots: 10, draining: false };
+        let beat = Heartbeat { worker: self.id.clone(), running, after, slots: SLOTS, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
     /// Sends heartbeats that renew this attempt, without an end.
     pub(crate) fn renewing(&self, job: JobRef) -> impl Future<Output = ()> + use<> {
         let (queue, subject) = (self.queue.clone(), self.subject(ControlVerb::Heartbeat));
-        let beat = Heartbeat { worker: self.id.clone(), running: vec![job], after: None, slots: 10, draining: false };
+        let beat =
+            Heartbeat { worker: self.id.clone(), running: vec![job], after: None, slots: SLOTS, draining: false };
         async move {
             loop {
                 queue.request::<_, HeartbeatReply>(&subject, &beat, ANSWER).await.unwrap();
@@ -159,8 +160,7 @@ impl Hand {
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let payloads = !self.takes_no_payloads;
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads, returned };
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, returned };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();

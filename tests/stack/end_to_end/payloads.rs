@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{
     ANY_POOL, CONTRACT, CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission,
-    SubmitResult, ToolSpec, WorkerIdentity, limits,
+    SubmitResult, WorkerIdentity, limits,
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::{Queue, QueueError};
@@ -13,8 +13,6 @@ use redial_testkit::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
-
-use super::by_hand::Hand;
 
 const ANSWER: Duration = Duration::from_secs(25);
 
@@ -149,26 +147,6 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
     assert_eq!(kept(&stack).await, 0);
     let call = stack.call("echo", json!({"other": true})).await;
     assert_eq!(stack.output(call).await, r#"{"other":true}"#);
-    stack.finish().await;
-}
-
-/// It would be granted and given back again and again.
-#[tokio::test]
-async fn a_worker_that_takes_no_large_arguments_gets_none() {
-    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
-    let mut worker = Hand::new(&stack, vec![ToolSpec::named("echo")]).await;
-    let large = Submission::new("echo", arguments(json!({"text": "x".repeat(limits::MAX_INLINE)})));
-    let (call, small) = (stack.accepted(&large).await, stack.call("echo", json!({})).await);
-    worker.takes_no_payloads = true;
-    assert_eq!([worker.job().await.call, worker.job().await.call], [call, small]);
-    let granted = worker.claim_all(&[call, small]).await;
-    assert_eq!(granted.iter().map(|grant| grant.call).collect::<Vec<_>>(), [small]);
-    worker.takes_no_payloads = false;
-    assert!(worker.claim(call, 1).await[0].apart, "another worker gets it");
-    for call in [call, small] {
-        worker.report(call, 1, Ok("1")).await;
-        assert_eq!(stack.ended(call).await.attempts, 1);
-    }
     stack.finish().await;
 }
 

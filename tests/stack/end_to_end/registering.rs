@@ -144,16 +144,6 @@ async fn calls_that_cannot_go_back_keep_those_of_other_gone_workers_from_nothing
     stack.finish().await;
 }
 
-/// A dispatcher of an older version knows no consumers.
-#[tokio::test]
-async fn a_worker_without_a_consumer_registers_again() {
-    let stack = Stack::start().await;
-    let old = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
-    sqlx::query("UPDATE workers SET consumers = '{}'").execute(stack.db()).await.unwrap();
-    assert!(old.beat().await.register);
-    stack.finish().await;
-}
-
 /// Another registration gives the consumer away at the same moment.
 #[tokio::test]
 async fn a_worker_is_not_given_a_consumer_that_others_are_given_meanwhile() {

@@ -50,7 +50,7 @@ async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
     // A time to come is no older, however long it takes until somebody looks.
     published_ago(&stack, &[third, fourth], -30.0).await;
     hand.claim_and_return(&[], vec![pack(&hand, [third, fourth])]).await;
-    // The rest of a pack of which a job was granted, each once, and in messages that this worker takes: it takes no packs.
+    // The rest of a pack of which a job was granted, each once, and in messages of one job: the worker has few slots.
     hand.claim_and_return(&[second], vec![pack(&hand, [third, fourth, third])]).await;
     waits(&stack, 2).await;
     assert_eq!([hand.job().await.call, hand.job().await.call], [third, fourth]);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redial_proto::{
-    ANY_POOL, Code, ContractRange, Registered, Registration, Submission, SubmitResult, SubmitStatus, ToolEffect,
-    ToolSpec, WorkerId, WorkerIdentity,
+    ANY_POOL, CONTRACT, Code, Registered, Registration, Submission, SubmitResult, SubmitStatus, ToolEffect, ToolSpec,
+    WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
@@ -42,9 +42,8 @@ fn deep(levels: usize) -> Value {
 async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
     let identity = WorkerIdentity::of_name("rogue");
     let registration = Registration {
-        contract: ContractRange::OURS,
+        contract: CONTRACT,
         host: None,
-        packs: false,
         worker: WorkerId::generate(&identity),
         started_at: chrono::Utc::now(),
         slots: 1,

@@ -57,6 +57,8 @@ pub struct Stack {
     pub nats_replicas: Option<u32>,
     /// What dispatchers and workers that are started later derive the secrets of webhooks from.
     pub webhook_key: Option<WebhookKey>,
+    /// The version of the contract of the roles that start from now on.
+    pub contract: u32,
     queue: Queue,
     db: PgPool,
     claims: Mutex<Claims>,
@@ -119,6 +121,7 @@ impl Stack {
             nats_replicas: None,
             max_payload: redial_proto::limits::MAX_PAYLOAD,
             webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
+            contract: redial_proto::CONTRACT,
             queue,
             db,
             claims: Mutex::default(),

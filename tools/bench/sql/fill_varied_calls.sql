@@ -5,7 +5,7 @@
 INSERT INTO calls (
     id, state, attempt, tool, pool, effect, tenant, key, conversation, arguments, timeout_ms, notify, submitted_at, submitted_by,
     deadline_at, published_at, claim_id, worker, started_at, lease_until, finished_at, wake_at, class, message, task_id, turn,
-    call_index, refused, details)
+    call_index, details)
 SELECT
     (lpad(to_hex(floor(extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8'
         || substr(md5(n::text), 1, 15))::uuid,
@@ -22,7 +22,7 @@ SELECT
     e.class, CASE WHEN e.class IS NOT NULL THEN 'it went wrong' END,
     CASE WHEN k.of_task THEN (lpad(to_hex(floor(extract(epoch FROM t.task_at) * 1000)::bigint), 12, '0') || '70008'
         || substr(md5((n / 50)::text), 1, 15))::uuid END,
-    CASE WHEN k.of_task THEN 1 + n % 50 / 4 END, CASE WHEN k.of_task THEN n % 50 % 4 END, e.state = 'refused',
+    CASE WHEN k.of_task THEN 1 + n % 50 / 4 END, CASE WHEN k.of_task THEN n % 50 % 4 END,
     CASE WHEN e.class = 'invalid_arguments' THEN json_build_array(json_build_object(
         'path', (ARRAY['/date', '/city', '/n'])[1 + n % 3], 'rule', 'format', 'allowed', 'YYYY-MM-DD')) END
 FROM generate_series($1::bigint, $2::bigint - 1) AS n,

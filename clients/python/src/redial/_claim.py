@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 
 from redial._attempts import Attempts, release
 from redial._core import Core, log, until
-from redial._limits import MAX_CLAIM, MAX_INLINE, parts
+from redial._limits import MAX_CLAIM, MAX_INLINE, MAX_PACK, parts
 from redial._link import Link, Outage, Refused, backoff
 from redial._pull import Puller
 from redial._register import Registration
@@ -38,6 +38,17 @@ def is_newer(message: Msg) -> bool:
     return said.isascii() and said.isdigit() and int(said[:9]) > CONTRACT
 
 
+def unpack(data: bytes) -> tuple[str, list[dict[str, Any]]]:
+    """The tool of a message of the job stream, and its jobs: those of a pack, or one alone. Raises what a message that is none
+    raises."""
+    body = json.loads(data)
+    packed = body.get("jobs", [body])
+    jobs = [{"call": one["call"], "attempt": one["attempt"], "bytes": int(one.get("bytes") or 0)} for one in packed]
+    if not jobs:
+        raise ValueError("there is no job")
+    return body["tool"], jobs
+
+
 class Permits:
     """How many calls of a pool may still start."""
 
@@ -57,11 +68,40 @@ class Permits:
         self._released.set()
 
 
+class Delivery:
+    """A message of the job stream with so many jobs; it is answered once all of them are done with."""
+
+    def __init__(self, message: Msg, jobs: int) -> None:
+        self._message, self._left, self._goes_back = message, jobs, False
+
+    async def done(self, link: Link, jobs: int = 1, back: bool = False) -> None:
+        """So many of its jobs are done with. If some go `back`, the message is delivered again."""
+        self._left -= jobs
+        self._goes_back |= back
+        if self._left == 0:
+            await answer(link, self._message, b"-NAK" if self._goes_back else b"+ACK")
+
+
+@dataclass
+class Returned:
+    """Jobs of a message that there are no permits for."""
+
+    delivery: Delivery
+    consumer: str
+    tool: str
+    jobs: list[dict[str, Any]]
+
+    @property
+    def ref(self) -> dict[str, Any]:
+        """As a claim gives them back."""
+        return {"consumer": self.consumer, "pack": {"tool": self.tool, "jobs": self.jobs}}
+
+
 @dataclass
 class Job:
     """A job that was pulled, and holds a permit."""
 
-    message: Msg
+    delivery: Delivery
     call: str
     attempt: int
     tool: str
@@ -99,6 +139,8 @@ class Pool:
         self._registration, self._reporter = registration, reporter
         self._change = registration.change_of(name)
         self._permits = Permits(limit)
+        self._jobs_per_message = max(1, min(limit // 4, MAX_PACK))
+        """Of the last pull. At first so many that a pull takes too few messages, not too many."""
         self._large = 0
         self._claims: set[asyncio.Task[None]] = set()
         self._missing: set[str] = set()
@@ -168,59 +210,78 @@ class Pool:
             for message in messages:
                 await answer(self._core.link, message, b"-NAK")
             return
-        jobs = [job for message in messages if (job := await self._take(message)) is not None]
+        jobs: list[Job] = []
+        returned: list[Returned] = []
+        taken = 0
+        for message in messages:
+            more, rest = await self._take(message, puller.consumer)
+            taken += bool(more)
+            jobs += more
+            returned += rest
+        if taken:
+            count = len(jobs) + sum(len(rest.jobs) for rest in returned)
+            self._jobs_per_message = -(-count // taken)
         for part in parts([0 if job.is_large else job.bytes for job in jobs]):
-            self._spawn(self._claim(jobs[part]))
+            self._spawn(self._claim(jobs[part], returned))
+            returned = []
 
     async def _next(self, puller: Puller) -> list[Msg]:
         await self._reporter.wait_for_capacity()
         await self._permits.wait()
-        return await puller.next(min(self._permits.free, MAX_CLAIM))
+        free = min(self._permits.free, MAX_CLAIM)
+        return await puller.next(-(-free // self._jobs_per_message))
 
     async def _end(self, puller: Puller) -> None:
         """Gives back what still arrives."""
         for message in await puller.end():
             await answer(self._core.link, message, b"-NAK")
 
-    async def _take(self, message: Msg) -> Job | None:
-        """Reads a job and takes a permit for it. One that cannot run here is discarded, or given back."""
+    async def _take(self, message: Msg, consumer: str) -> tuple[list[Job], list[Returned]]:
+        """Reads a message and takes permits for its jobs, as many as there are; the others go back with the claim. A message of
+        which no job can run here is discarded, or given back."""
         try:
-            body = json.loads(message.data)
-            job = Job(message, body["call"], body["attempt"], body["tool"], int(body.get("bytes") or 0))
-        except (ValueError, KeyError, TypeError) as error:
+            tool, packed = unpack(message.data)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             if is_newer(message):
                 # Delivered again a little later, perhaps to a worker that can read it.
                 if not self._set_aside:
                     log.warning("Set aside a job of a newer version that cannot be read: see UPGRADING.md error=%r", error)
                 self._set_aside += 1
                 await answer(self._core.link, message, b'-NAK {"delay": 5000000000}')
-                return None
+                return [], []
             log.error("Discarded a job that could not be parsed error=%r", error)
             await answer(self._core.link, message, b"+TERM")
-            return None
-        if job.tool not in self._tools:
+            return [], []
+        if tool not in self._tools:
             # Left over from workers with other tools. It is only a hint: it is published again where the tool is.
             await answer(self._core.link, message, b"+ACK")
-            if job.tool not in self._missing:
-                self._missing.add(job.tool)
-                log.warning("Discarded a job whose tool this worker does not have tool=%s", job.tool)
-            return None
-        if self._permits.free <= 0:
-            await answer(self._core.link, message, b"-NAK")
-            return None
-        if job.is_large and self._large >= LARGE:
-            await answer(self._core.link, message, b'-NAK {"delay": 1000000000}')
-            return None
-        self._large += job.is_large
-        self._permits.free -= 1
-        return job
+            if tool not in self._missing:
+                self._missing.add(tool)
+                log.warning("Discarded a job whose tool this worker does not have tool=%s", tool)
+            return [], []
+        delivery = Delivery(message, len(packed))
+        jobs: list[Job] = []
+        for one in packed:
+            job = Job(delivery, one["call"], one["attempt"], tool, one["bytes"])
+            if self._permits.free <= 0 or (job.is_large and self._large >= LARGE):
+                break
+            self._large += job.is_large
+            self._permits.free -= 1
+            jobs.append(job)
+        if not jobs:
+            await answer(self._core.link, message, b"-NAK" if self._permits.free <= 0 else b'-NAK {"delay": 1000000000}')
+            return [], []
+        rest = packed[len(jobs) :]
+        return jobs, [Returned(delivery, consumer, tool, rest)] if rest else []
 
-    async def _claim(self, jobs: list[Job]) -> None:
+    async def _claim(self, jobs: list[Job], returned: list[Returned]) -> None:
         claim, sent = str(uuid.uuid4()), time.monotonic()
-        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs], "payloads": True}
+        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs]}
+        if returned:
+            request["returned"] = [rest.ref for rest in returned]
         granted = await self._granted(request, sent)
         if granted is None:
-            await self._give_up(jobs, claim)
+            await self._give_up(jobs, returned, claim)
             return
         reply, failures = granted
         self._core.set_lease(reply["lease_ms"])
@@ -245,7 +306,10 @@ class Pool:
             self._spawn(self._disown(list(waiting.values()), claim))
         for job in jobs:
             # From here on the leases guard the calls.
-            await answer(self._core.link, job.message, b"+ACK")
+            await job.delivery.done(self._core.link)
+        for rest in returned:
+            # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
+            await rest.delivery.done(self._core.link, len(rest.jobs), back=failures > 0)
         await release(self._core, late)
 
     def _start(self, job: Job, grant: dict[str, Any], claim: str, sent: float) -> bool:
@@ -258,25 +322,29 @@ class Pool:
 
     async def _granted(self, request: dict[str, Any], sent: float) -> tuple[dict[str, Any], int] | None:
         """Repeats a claim until a dispatcher answers; says how often it failed before. Its id stays the same, so a dispatcher that
-        granted it grants it again."""
+        granted it grants it again. Only the first request gives jobs back: each copy would publish them once more."""
         failures = 0
         while True:
             try:
                 return await self._core.request("claim", request, failures), failures
             except (Outage, Refused) as error:
                 failures += 1
+                request.pop("returned", None)
                 log.warning("Failed to claim jobs jobs=%d failures=%d error=%s", len(request["jobs"]), failures, error)
                 late = time.monotonic() - sent >= GIVE_UP
                 if isinstance(error, Refused) or late or self._core.draining.is_set():
                     return None
             await asyncio.sleep(self._core.pause(failures))
 
-    async def _give_up(self, jobs: list[Job], claim: str) -> None:
+    async def _give_up(self, jobs: list[Job], returned: list[Returned], claim: str) -> None:
         """No dispatcher answered. One may have granted the claim nevertheless; nothing was started."""
         for job in jobs:
             self._done(job)
             if self._core.draining.is_set():
-                await answer(self._core.link, job.message, b"-NAK")
+                await job.delivery.done(self._core.link, back=True)
+        if self._core.draining.is_set():
+            for rest in returned:
+                await rest.delivery.done(self._core.link, len(rest.jobs), back=True)
         log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))
         await release(self._core, [job.grant(claim) for job in jobs])
         self._spawn(self._disown(jobs, claim))

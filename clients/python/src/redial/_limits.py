@@ -28,6 +28,8 @@ MAX_DETAILS = 100
 """Violations in one error."""
 MAX_CLAIM = 256
 """Jobs in one claim, and reports in one message."""
+MAX_PACK = 64
+"""Jobs in one message of the job stream."""
 MAX_BYTES = 700 * 1024
 """Bytes of arguments that one claim may ask for, and of reports in one message: NATS takes 1 MiB."""
 MAX_REPORT = 900 * 1024

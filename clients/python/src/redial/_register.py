@@ -9,7 +9,7 @@ from typing import Any
 from redial._core import Core, log
 from redial._limits import encode, parts
 from redial._link import Outage, Refused, backoff
-from redial._version import CONTRACT, OLDEST_CONTRACT
+from redial._version import CONTRACT
 from redial.tool import Tool
 
 TIMEOUT = 5.0
@@ -78,7 +78,7 @@ class Registration:
             "started_at": core.started_at,
             "slots": self._slots,
             "version": self._version,
-            "contract": {"oldest": OLDEST_CONTRACT, "newest": CONTRACT},
+            "contract": CONTRACT,
         }
         sizes = [len(encode(tool.spec)) for tool in self._tools]
         messages = []

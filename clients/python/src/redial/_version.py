@@ -4,6 +4,3 @@ VERSION = "0.1.0"
 
 CONTRACT = 1
 """The version of the contract that the worker's messages have: see docs/UPGRADING.md."""
-
-OLDEST_CONTRACT = 1
-"""The oldest version of the contract that it works with."""

@@ -12,10 +12,7 @@ pub fn may_redrive(state: CallState) -> Result<(), String> {
         CallState::Ready | CallState::Running | CallState::RetryWait | CallState::ClientWait => {
             Err(format!("the call is {state}; only ended calls can be redriven, cancel it first"))
         }
-        CallState::Other => {
-            Err("a newer version of Redial wrote the state of the call; ask a gateway or dispatcher of that version"
-                .to_owned())
-        }
+        CallState::Other => Err("this version of Redial cannot read the call".to_owned()),
         CallState::Succeeded => Err("the call succeeded; submit it again if you want it twice".to_owned()),
         CallState::Refused => Err("the call was refused and would be again; submit it corrected".to_owned()),
     }

@@ -5,6 +5,7 @@ use redial_proto::{
 };
 
 use super::{
+    cut_off::is_cut_off,
     event::{Proposed, Reply},
     state::{Asking, Calling, Model, Phase, Stop},
     step::StepBuilder,
@@ -83,8 +84,7 @@ impl StepBuilder<'_> {
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
             None if asked_enough => {
-                let cut =
-                    if self.is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
+                let cut = if is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
                 let message = format!("the model gave {} answers without any text or call{cut}", self.task.nudges + 1);
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
@@ -94,11 +94,9 @@ impl StepBuilder<'_> {
 
     /// Takes an answer although its form has a fault: the model was asked often enough for another one.
     fn accept(&mut self, reply: &Reply, text: String) -> Phase {
-        if self.task.rules > 0 {
-            let problem = reply.problem.clone().unwrap_or_default();
-            self.out.decisions.push(TaskDecision::Accepted { problem, refused: self.task.nudges });
-        }
-        if self.is_cut_off(reply) {
+        let problem = reply.problem.clone().unwrap_or_default();
+        self.out.decisions.push(TaskDecision::Accepted { problem, refused: self.task.nudges });
+        if is_cut_off(reply) {
             return self.answer_cut_off(reply, text, None);
         }
         self.answer(reply, text, TaskCode::Answered)
@@ -107,8 +105,7 @@ impl StepBuilder<'_> {
     /// Ends the task: an answer of the model's own accord is a success, one that a limit forced is not.
     pub(super) fn answer(&mut self, reply: &Reply, text: String, code: TaskCode) -> Phase {
         self.say(assistant(reply, text.clone()));
-        let cut =
-            if self.is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
+        let cut = if is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
         let (state, message) = match code {
             TaskCode::Answered => (TaskState::Succeeded, None),
             limit => (TaskState::Failed, Some(self.limit(limit) + cut)),
@@ -122,7 +119,7 @@ impl StepBuilder<'_> {
         if let Some(text) = text {
             self.say(assistant(reply, text));
         }
-        let cut_off = self.is_cut_off(reply);
+        let cut_off = is_cut_off(reply);
         let (nudge, asked) = match reply.problem.as_deref() {
             Some(problem) if cut_off => (Nudge::Problem(problem), Nudged::Shorter),
             Some(problem) => (Nudge::Problem(problem), Nudged::Form),
@@ -144,7 +141,6 @@ impl StepBuilder<'_> {
 
     /// Records that an answer was not taken, and what the model is asked for instead.
     pub(super) fn nudged(&mut self, problem: String, asked: Nudged, time: u32) {
-        let (asked, time) = if self.task.rules == 0 { (None, None) } else { (Some(asked), Some(time)) };
         self.out.decisions.push(TaskDecision::Nudged { problem, asked, time });
     }
 

@@ -69,10 +69,10 @@ impl StepBuilder<'_> {
     /// The first limit of the task that is reached before a turn.
     pub(super) fn reached(&self) -> Option<TaskCode> {
         let (task, budgets) = (&*self.task, &self.context.agent.budgets);
-        let tokens = task.counted_tokens();
+        let tokens = task.usage.tokens();
         #[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
-        let cost = task.counted_cost() as f64 / 1e6;
-        let is_cost_unknown = task.rules > 0 && task.usage.turns_without_price > 0;
+        let cost = task.usage.cost_micros.unwrap_or_default() as f64 / 1e6;
+        let is_cost_unknown = task.usage.turns_without_price > 0;
         let time = self.context.now - task.started_at;
         if task.turns >= budgets.turns {
             Some(TaskCode::TurnsExhausted)

@@ -19,15 +19,15 @@ const MAX_PARTS: usize = 256 * 1024;
 const ENDING: usize = 80;
 const PROBLEM: &str = "the answer was cut off at the model's limit of tokens";
 
-impl StepBuilder<'_> {
-    /// True if the end of the reply is missing. The first rules did not ask.
-    pub(super) fn is_cut_off(&self, reply: &Reply) -> bool {
-        self.task.rules > 0 && reply.finish == Finish::Length
-    }
+/// True if the end of the reply is missing.
+pub(super) fn is_cut_off(reply: &Reply) -> bool {
+    reply.finish == Finish::Length
+}
 
+impl StepBuilder<'_> {
     /// The model answered in a usable form: the task ends, unless the answer is cut off and something can be done about it.
     pub(super) fn answered(&mut self, asking: &Asking, reply: &Reply, text: String) -> Phase {
-        if !self.is_cut_off(reply) {
+        if !is_cut_off(reply) {
             return self.answer(reply, text, TaskCode::Answered);
         }
         let may_ask = asking.stop.is_none() && self.reached().is_none();
@@ -79,7 +79,7 @@ impl StepBuilder<'_> {
             return self.answer_in_part("the model was asked for the rest and sent nothing");
         };
         self.say(assistant(reply, rest.trim().to_owned()));
-        let is_complete = !self.is_cut_off(reply);
+        let is_complete = !is_cut_off(reply);
         match join(&partial.text, &rest) {
             Joined::Again(text) | Joined::Longer(text) if is_complete => self.end_with(&text),
             Joined::Nothing if is_complete => self.end_with(&partial.text),

@@ -15,8 +15,6 @@ pub enum Event {
         system: bool,
         /// What the conversation's earlier tasks left behind: [`super::Task::carried`] of the last one, or null.
         carried: serde_json::Value,
-        /// The version of the rules: [`super::RULES`] for a new task.
-        rules: u32,
     },
     /// A model turn ended.
     TurnEnded {

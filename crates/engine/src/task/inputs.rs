@@ -64,8 +64,7 @@ impl TaskRun {
     fn event(&self, pending: &PendingInput, resolver: &mut Resolver<'_>) -> Result<Event, MissingResults> {
         let ended = pending.ended.as_ref();
         Ok(match &pending.input {
-            TaskInput::Started { first_seq, system, rules, carried } => Event::Started {
-                rules: *rules,
+            TaskInput::Started { first_seq, system, carried } => Event::Started {
                 input: self.input.clone(),
                 first_seq: *first_seq,
                 system: *system,
@@ -96,7 +95,7 @@ impl TaskRun {
         request: &TurnRequest,
         resolver: &mut Resolver<'_>,
     ) -> Result<Reply, MissingResults> {
-        // Workers estimate what a provider does not tell; an older one may not have.
+        // Workers estimate what a provider does not tell; one in another language may not have.
         let written = estimate::of_reply(&reply);
         reply.usage.estimate(|| estimate::of_request(request), || written);
         let shown = Shown {
@@ -104,7 +103,6 @@ impl TaskRun {
             conversation: &self.conversation,
             result_bytes: self.agent.result_bytes,
             language: request.language,
-            rules: self.task.rules(),
         };
         resolver.reply(reply, shown)
     }

@@ -8,7 +8,6 @@ mod needs;
 mod request;
 mod rows;
 mod transition;
-mod unreadable;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -22,7 +21,7 @@ pub use self::needs::{Known, Needs};
 use self::transition::{effects, nothing};
 use super::{
     inputs::{Aside, Conversation, PendingInput, Resolver, TaskRun},
-    state::{RULES, Task},
+    state::Task,
     step::WantedTurn,
 };
 use crate::{Time, tools::Tools};
@@ -54,13 +53,8 @@ pub enum Planning {
     Done(Box<Planned>),
     /// It needs something of the conversation.
     Paused(Box<Paused>),
-    /// This version cannot read the task: it is left to a newer one, and nothing is written.
-    SetAside {
-        /// The task.
-        task: TaskId,
-        /// What cannot be read.
-        why: String,
-    },
+    /// This version cannot read the task, and says why: nothing is written.
+    Unreadable(String),
 }
 
 /// A finished plan.
@@ -75,36 +69,35 @@ pub struct Planned {
 /// A plan that needs something of its task's conversation.
 #[derive(Debug)]
 pub struct Paused {
-    plan: Plan,
+    planner: Box<Planner>,
     needs: Needs,
 }
 
 /// Plans what becomes of a task.
 ///
-/// A task that cannot be read waits for its turn like any other; then it is set aside, because a newer version wrote it. If its user
-/// cancels it, it ends, and its conversation stays valid: nobody can say whether that version ever comes back. A call that is wanted
-/// and cannot run, because its tool or model is not registered or its request does not fit, ends before it starts, and the plan
-/// continues.
+/// A call that is wanted and cannot run, because its tool or model is not registered or its request does not fit, ends before it starts,
+/// and the plan continues.
 pub fn plan(mut record: TaskRecord, context: &mut PlanContext<'_>) -> Planning {
     if waiting::must_wait(&record) {
         return Planning::Done(Box::new(Planned { transition: waiting::wait(&record), bugs: Vec::new() }));
     }
     match read(&mut record) {
-        Ok((agent, task)) => Plan::Readable(Box::new(Planner::new(record, agent, task))).advance(context),
-        Err(why) if record.inbox.iter().any(|item| matches!(item, InboxItem::Cancel)) => {
-            Plan::Unreadable { record: Box::new(record), why }.advance(context)
-        }
-        Err(why) => Planning::SetAside { task: record.id, why },
+        Ok((agent, task)) => advance(Box::new(Planner::new(record, agent, task)), context),
+        Err(why) => Planning::Unreadable(why),
+    }
+}
+
+fn advance(mut planner: Box<Planner>, context: &mut PlanContext<'_>) -> Planning {
+    match planner.advance(context) {
+        Ok(()) => Planning::Done(Box::new(planner.done())),
+        Err(needs) => Planning::Paused(Box::new(Paused { planner, needs })),
     }
 }
 
 impl Paused {
     /// The task.
     pub const fn task(&self) -> TaskId {
-        match &self.plan {
-            Plan::Readable(planner) => planner.record.id,
-            Plan::Unreadable { record, .. } => record.id,
-        }
+        self.planner.record.id
     }
 
     /// What the plan needs.
@@ -114,41 +107,13 @@ impl Paused {
 
     /// Continues with what was read.
     pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
-        match (self.plan, self.needs, known) {
-            (Plan::Unreadable { record, why }, _, Known::Conversation(read)) => {
-                let transition = unreadable::give_up(&record, &read, &why);
-                Planning::Done(Box::new(Planned { transition, bugs: Vec::new() }))
-            }
-            (Plan::Readable(mut planner), _, Known::Conversation(read)) => {
-                planner.run.conversation.add_read(read);
-                Plan::Readable(planner).advance(context)
-            }
-            (Plan::Readable(mut planner), Needs::Results(calls), Known::Results(found)) => {
-                planner.run.conversation.add_results(calls, found);
-                Plan::Readable(planner).advance(context)
-            }
-            (plan, needs, Known::Results(_)) => Planning::Paused(Box::new(Self { plan, needs })),
+        let mut planner = self.planner;
+        match (self.needs, known) {
+            (_, Known::Conversation(read)) => planner.run.conversation.add_read(read),
+            (Needs::Results(calls), Known::Results(found)) => planner.run.conversation.add_results(calls, found),
+            (needs, Known::Results(_)) => return Planning::Paused(Box::new(Self { planner, needs })),
         }
-    }
-}
-
-#[derive(Debug)]
-enum Plan {
-    Readable(Box<Planner>),
-    Unreadable { record: Box<TaskRecord>, why: String },
-}
-
-impl Plan {
-    fn advance(self, context: &mut PlanContext<'_>) -> Planning {
-        match self {
-            Self::Readable(mut planner) => match planner.advance(context) {
-                Ok(()) => Planning::Done(Box::new(planner.done())),
-                Err(needs) => Planning::Paused(Box::new(Paused { plan: Self::Readable(planner), needs })),
-            },
-            plan @ Self::Unreadable { .. } => {
-                Planning::Paused(Box::new(Paused { plan, needs: Needs::Conversation(unreadable::reach()) }))
-            }
-        }
+        advance(planner, context)
     }
 }
 
@@ -294,7 +259,7 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
     // What another version wrote and this one cannot read is not worth failing for.
     let before = start.carried.as_deref().and_then(|progress| serde_json::from_str::<Task>(progress).ok());
     let carried = before.map_or(Value::Null, |task| task.carried());
-    TaskInput::Started { first_seq: start.next_seq, system, rules: RULES, carried }
+    TaskInput::Started { first_seq: start.next_seq, system, carried }
 }
 
 /// `None` for a start: whether the task may start is decided elsewhere, and is in its record.

@@ -9,22 +9,11 @@ use serde_json::Value;
 use super::{memory::Memory, turn_call::TurnCall};
 use crate::Time;
 
-/// The version of the rules by which new tasks are decided. It is on record, and each task keeps its own until it ends, so
-/// that an update changes nothing for open tasks, and older records replay as they were.
-///
-/// | version | since then |
-/// | --- | --- |
-/// | 1 | answers and calls that are cut off are told; estimated tokens, and turns without a price, count for budgets |
-pub const RULES: u32 = 1;
-
 /// A task between two events. Stored as JSON; only [`super::step`] changes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Task {
     pub(super) phase: Phase,
-    /// See [`RULES`].
-    #[serde(skip_serializing_if = "is_first")]
-    pub(super) rules: u32,
     pub(super) started_at: Time,
     /// The sequence number of the next message.
     pub(super) next_seq: u32,
@@ -196,23 +185,6 @@ impl Task {
     /// The cost of all turns.
     pub const fn usage(&self) -> Usage {
         self.usage
-    }
-
-    /// The version of the rules by which it is decided.
-    pub const fn rules(&self) -> u32 {
-        self.rules
-    }
-
-    /// The tokens that count for its budget.
-    pub(super) const fn counted_tokens(&self) -> u64 {
-        let all = self.usage.tokens();
-        if self.rules == 0 { all.saturating_sub(self.usage.estimated_tokens()) } else { all }
-    }
-
-    /// The cost that counts for its budget, in millionths of a US dollar.
-    pub(super) fn counted_cost(&self) -> u64 {
-        let all = self.usage.cost_micros.unwrap_or_default();
-        if self.rules == 0 { all.saturating_sub(self.usage.estimated_cost_micros) } else { all }
     }
 
     /// Calls that models do not see any more, by their ids in the conversation.

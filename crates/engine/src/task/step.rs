@@ -111,8 +111,7 @@ impl<'a> StepBuilder<'a> {
 
     fn next_phase(&mut self, phase: Phase, event: Event) -> Phase {
         match (phase, event) {
-            (Phase::Waiting, Event::Started { input, first_seq, system, carried, rules }) => {
-                self.task.rules = rules;
+            (Phase::Waiting, Event::Started { input, first_seq, system, carried }) => {
                 self.start(input, first_seq, system, carried)
             }
             (Phase::Waiting, Event::CancelRequested) => {

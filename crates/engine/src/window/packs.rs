@@ -11,8 +11,5 @@ const PACKED_PART: usize = 4;
 pub fn pack_size(consumer: &LiveConsumer, jobs: usize) -> usize {
     let workers = usize::try_from(consumer.workers).unwrap_or(usize::MAX).max(1);
     let slots = usize::try_from(consumer.slots).unwrap_or(usize::MAX) / workers;
-    if !consumer.packs {
-        return 1;
-    }
     (jobs / workers / PACKED_PART).min(slots / PACKED_PART).clamp(1, MAX_PACK)
 }

@@ -4,10 +4,7 @@ mod fixture;
 
 use chrono::TimeDelta;
 use redial_engine::task::{Needs, PlanContext, Planning, plan};
-use redial_proto::{
-    CallId, CallState, ErrorClass, Message, MessageCall, ReplyCall, Role, StoredMessage, TaskCode, TaskId, TaskInput,
-    TaskState, TurnReply, turn,
-};
+use redial_proto::{CallId, CallState, ErrorClass, ReplyCall, Role, TaskCode, TaskInput, TaskState, TurnReply, turn};
 use redial_records::{InboxItem, StartInfo, TaskRecord, TaskStatus};
 
 use fixture::{
@@ -189,7 +186,7 @@ fn a_cancelled_task_that_may_not_start_ends() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_set_aside_until_it_is_cancelled_and_its_conversation_stays_valid() {
+fn nothing_is_planned_for_a_record_that_cannot_be_read() {
     let broken: [fn(&mut TaskRecord); 2] = [
         |record| record.spec = "{}".to_owned(),
         |record| {
@@ -200,21 +197,10 @@ fn a_record_that_cannot_be_read_is_set_aside_until_it_is_cancelled_and_its_conve
     for breaks in broken {
         let mut fixture = Fixture::new(&["model-small"]);
         breaks(&mut fixture.record);
-        let call = MessageCall { id: "c1_1".to_owned(), tool: "look".to_owned(), arguments: "{}".to_owned() };
-        let message = Message { calls: vec![call], ..Message::text(Role::Assistant, "") };
-        let of = |task, seq| StoredMessage { seq, task, at: NOW, message: message.clone() };
-        // The calls of another task that still runs are not this one's to answer.
-        fixture.messages.extend([of(fixture.record.id, 1), of(TaskId::generate(), 3)]);
+        fixture.record.inbox.push(InboxItem::Cancel);
         let mut new_id = CallId::generate;
         let planning = plan(fixture.record.clone(), &mut PlanContext::new(&fixture.tools, &mut new_id));
-        let Planning::SetAside { task, why } = planning else { panic!("{planning:?}") };
-        assert!(task == fixture.record.id && why.contains("cannot be read"), "{why}");
-        fixture.record.inbox.push(InboxItem::Cancel);
-        let planned = fixture.planned();
-        let end = outcome(&planned.transition);
-        assert_eq!((end.state, end.code), (TaskState::Cancelled, TaskCode::Cancelled));
-        assert!(end.message.as_ref().unwrap().contains("cannot be read"));
-        let [(2, answer)] = planned.transition.messages.as_slice() else { panic!("{:?}", planned.transition) };
-        assert_eq!((answer.call_id.as_deref(), answer.class), (Some("c1_1"), Some(ErrorClass::Internal)));
+        let Planning::Unreadable(why) = planning else { panic!("{planning:?}") };
+        assert!(why.contains("cannot be read"), "{why}");
     }
 }

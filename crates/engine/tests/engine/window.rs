@@ -15,7 +15,7 @@ fn waits(tool: &str, tenant: &str) -> BacklogPart {
 
 fn consumer(name: &str, tools: &[&str]) -> LiveConsumer {
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
-    LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools, slots: 10, workers: 1, packs: true }
+    LiveConsumer { name: name.to_owned(), pool: "default".to_owned(), tools, slots: 10, workers: 1 }
 }
 
 fn windows(consumers: &[LiveConsumer]) -> Windows {
@@ -352,6 +352,4 @@ fn packs_leave_something_for_every_worker() {
     assert_eq!(of(4, 4_000, 100), 6);
     assert_eq!(of(4, 32, 512), 2, "a worker has eight slots");
     assert_eq!((of(1, 3, 512), of(0, 0, 512)), (1, 1));
-    let old = LiveConsumer { packs: false, slots: 1_000, ..consumer("default", &["a"]) };
-    assert_eq!(pack_size(&old, 512), 1);
 }

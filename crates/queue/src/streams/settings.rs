@@ -85,7 +85,7 @@ pub(super) fn stream(name: &str, subject: &str) -> StreamConfig {
     }
 }
 
-pub(super) fn nanoseconds(duration: Duration) -> u64 {
+fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -102,19 +102,6 @@ pub(super) fn consumer(name: &str, filter_subject: String) -> ConsumerConfig {
         max_waiting: MAX_WAITING,
         max_ack_pending: MAX_ACK_PENDING,
     }
-}
-
-/// True if only the subjects of a stream differ, and all of them are below the same name: another version made it. A stream with
-/// other subjects is somebody else's.
-pub(super) fn has_earlier_subjects(wanted: &StreamConfig, found: &StreamConfig) -> bool {
-    let wanted_subjects = || wanted.subjects.iter().filter_map(|subject| subject.strip_suffix(".>"));
-    let is_below = |subject: &String, name: &str| {
-        subject.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let is_ours = |subject: &String| wanted_subjects().any(|name| is_below(subject, name));
-    found.subjects != wanted.subjects
-        && found.subjects.iter().all(is_ours)
-        && compare_stream(wanted, &StreamConfig { subjects: wanted.subjects.clone(), ..found.clone() }).is_ok()
 }
 
 pub(super) fn compare_stream(wanted: &StreamConfig, found: &StreamConfig) -> Result<(), QueueError> {
@@ -157,25 +144,6 @@ mod tests {
         let wanted = consumer("models", "redial.jobs.models.>".into());
         let tuned = ConsumerConfig { ack_wait: 1, max_ack_pending: 7, ..wanted.clone() };
         assert!(compare_consumer("JOBS", &wanted, &tuned).is_ok());
-    }
-
-    #[test]
-    fn only_a_stream_of_ours_has_earlier_subjects() {
-        let wanted = stream("RESULTS", "redial.results.>");
-        let with = |subjects: &[&str]| StreamConfig {
-            subjects: subjects.iter().map(|&subject| subject.to_owned()).collect(),
-            ..wanted.clone()
-        };
-        for subjects in [&["redial.results"][..], &["redial.results.*"], &["redial.results", "redial.results.x.>"]] {
-            assert!(has_earlier_subjects(&wanted, &with(subjects)), "{subjects:?}");
-        }
-        for subjects in
-            [&["redial.results.>"][..], &["redial.>"], &["redial.results2"], &["redial.results", "orders.>"]]
-        {
-            assert!(!has_earlier_subjects(&wanted, &with(subjects)), "{subjects:?}");
-        }
-        let other = StreamConfig { retention: "limits".into(), ..with(&["redial.results"]) };
-        assert!(!has_earlier_subjects(&wanted, &other), "its messages would stay");
     }
 
     #[test]

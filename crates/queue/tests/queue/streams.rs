@@ -45,71 +45,6 @@ async fn settings_that_cannot_work_are_named() {
     assert!(!error.is_retryable());
 }
 
-#[tokio::test]
-async fn a_stream_of_an_older_version_drops_what_nobody_takes_and_keeps_its_other_settings() {
-    use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
-    let server = Server::started().await;
-    let config = Config {
-        name: "JOBS".into(),
-        subjects: vec!["redial.jobs.>".into()],
-        retention: RetentionPolicy::WorkQueue,
-        discard: DiscardPolicy::New,
-        max_messages: 5_000,
-        description: Some("tuned".into()),
-        ..Default::default()
-    };
-    let jetstream = server.jetstream().await;
-    jetstream.create_stream(config).await.unwrap();
-    server.connect().await.ensure_streams().await.unwrap();
-    let config = jetstream.get_stream("JOBS").await.unwrap().cached_info().config.clone();
-    assert_eq!(config.max_age, redial_proto::subjects::MAX_JOB_AGE);
-    assert_eq!((config.max_messages, config.description.as_deref()), (5_000, Some("tuned")));
-}
-
-/// As the version before worker identities made it, with reports that nobody has read.
-#[tokio::test]
-async fn a_stream_with_the_subjects_of_an_earlier_version_is_updated_and_keeps_its_messages() {
-    use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy};
-    let server = Server::started().await;
-    let queue = server.connect().await;
-    let config = |name: &str, subject: &str| Config {
-        name: name.to_owned(),
-        subjects: vec![subject.to_owned()],
-        retention: RetentionPolicy::WorkQueue,
-        discard: DiscardPolicy::New,
-        max_messages: 5_000,
-        ..Default::default()
-    };
-    let jetstream = server.jetstream().await;
-    jetstream.create_stream(config("RESULTS", "redial.results")).await.unwrap();
-    for n in 0..3 {
-        jetstream.publish("redial.results", n.to_string().into()).await.unwrap().await.unwrap();
-    }
-    // Of somebody else, with our name.
-    jetstream.create_stream(config("INTAKE", "orders.>")).await.unwrap();
-    let error = queue.ensure_streams().await.unwrap_err();
-    assert!(matches!(&error, QueueError::Settings { field: "subjects", .. }), "{error}");
-    queue.update_streams().await;
-    let error = queue.ensure_streams().await.unwrap_err().to_string();
-    assert!(error.contains("stream INTAKE: subjects is \"orders.>\""), "{error}");
-    jetstream.delete_stream("INTAKE").await.unwrap();
-    queue.update_streams().await;
-    queue.ensure_streams().await.unwrap();
-    let info = jetstream.get_stream("RESULTS").await.unwrap().cached_info().clone();
-    assert_eq!(info.config.duplicate_window, SHORTEST);
-    assert_eq!((info.config.subjects, info.config.max_messages), (vec!["redial.results.>".to_owned()], 5_000));
-    assert_eq!(info.state.messages, 3);
-    let mut consumer = jetstream
-        .get_stream("RESULTS")
-        .await
-        .unwrap()
-        .get_consumer::<async_nats::jetstream::consumer::pull::Config>("dispatchers")
-        .await
-        .unwrap();
-    assert_eq!(consumer.info().await.unwrap().num_pending, 3, "they are delivered");
-    jetstream.publish("redial.results.tools", "new".into()).await.unwrap().await.unwrap();
-}
-
 /// What nats-server takes at least.
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -120,14 +55,8 @@ async fn an_id_that_another_sender_used_drops_no_message() {
     let server = Server::started().await;
     let jetstream = server.jetstream().await;
     server.ready().await;
-    let mut info = jetstream.get_stream("INTAKE").await.unwrap().cached_info().clone();
+    let info = jetstream.get_stream("INTAKE").await.unwrap().cached_info().clone();
     assert_eq!(info.config.duplicate_window, SHORTEST);
-    // As an earlier version made it.
-    info.config.duplicate_window = Duration::from_mins(2);
-    jetstream.update_stream(info.config).await.unwrap();
-    let queue = server.connect().await;
-    queue.update_streams().await;
-    queue.ensure_streams().await.unwrap();
     let publish = async |subject: &'static str| {
         let message = PublishMessage::build().message_id("order-1").payload("{}".into());
         jetstream.send_publish(subject, message).await.unwrap().await.unwrap().duplicate

@@ -167,7 +167,7 @@ impl TenantStore<'_> {
                     received_at: row.received_at,
                     tenant: row.tenant,
                     identity: row.identity,
-                    errors: super::listed(row.errors.as_deref(), &row.code, &row.message),
+                    errors: super::listed(&row.errors),
                     code: row.code,
                     message: row.message,
                     error_count: uint(row.error_count),

@@ -136,7 +136,7 @@ impl Store {
                 Err(Unexpanded::Missing(Missing(missing))) => {
                     tracing::debug!(call = %heads[n].call, missing, "Found a turn whose parts are not on record any more");
                 }
-                Err(Unexpanded::NoRoom | Unexpanded::Newer(_)) => {}
+                Err(Unexpanded::NoRoom) => {}
             }
         }
         Ok(heads)

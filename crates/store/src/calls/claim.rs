@@ -1,7 +1,5 @@
 //! Grants attempts.
 
-use std::collections::HashSet;
-
 use redial_proto::{CallId, ClaimId, JobRef, TaskId, ToolEffect, limits};
 use redial_records::{Claim, Time};
 use uuid::Uuid;
@@ -49,24 +47,6 @@ const MAX_INLINE: i32 = 256 * 1024;
 const _: () = assert!(MAX_INLINE as usize == limits::MAX_INLINE, "they are one limit");
 
 impl Store {
-    /// Which of these calls have arguments of more than [`limits::MAX_INLINE`] bytes.
-    pub async fn large_calls(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
-        let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
-        let large = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let large = sqlx::query_scalar!(
-                    "SELECT id FROM calls WHERE id = ANY ($1) AND octet_length(arguments::text) > $2",
-                    &ids,
-                    MAX_INLINE,
-                );
-                let large = large.fetch_all(&mut *db).await?;
-                Ok(db.done(large))
-            })
-            .await?;
-        Ok(large.into_iter().map(CallId).collect())
-    }
-
     /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`.
     pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
         let mut sorted: Vec<&Claim> = claims.iter().collect();

@@ -3,15 +3,12 @@
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
+use redial_proto::{CallId, CallState};
 use redial_records::{CallFacts, CallRecord, Time, Transition};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{
-    apply::apply,
-    facts::facts,
-    load::{Loaded, RawCall, UnreadableCall},
-};
+use super::{apply::apply, facts::facts, load::RawCall};
 use crate::{
     StoreError,
     connect::{Store, Transaction},
@@ -24,7 +21,7 @@ pub struct DueCalls {
     /// Those that decisions can be made about; `None` if there are none.
     pub locked: Option<LockedCalls>,
     /// Those that this version cannot read, which are postponed.
-    pub unreadable: Vec<UnreadableCall>,
+    pub unreadable: Vec<CallId>,
 }
 
 /// Due calls that are locked.
@@ -45,7 +42,10 @@ impl Store {
         let marks = self.low_water.calls().begin(Instant::now());
         let locked = self.run(async {
             let mut transaction = self.begin().await?;
-            let Loaded { calls, unreadable } = lock_calls(&mut transaction, limit, marks).await?;
+            let locked = lock_calls(&mut transaction, limit, marks).await?;
+            let (unreadable, calls): (Vec<_>, Vec<_>) =
+                locked.into_iter().partition(|call| call.state == CallState::Other);
+            let unreadable: Vec<CallId> = unreadable.into_iter().map(|call| call.id).collect();
             set_aside(&mut transaction, &unreadable).await?;
             if calls.is_empty() {
                 transaction.commit().await?;
@@ -94,15 +94,15 @@ impl LockedCalls {
     }
 }
 
-async fn lock_calls(db: &mut PgConnection, limit: u32, marks: CallMarks) -> Result<Loaded, sqlx::Error> {
+async fn lock_calls(db: &mut PgConnection, limit: u32, marks: CallMarks) -> Result<Vec<CallRecord>, sqlx::Error> {
     let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit), marks.others, marks.backlog);
-    Ok(rows.fetch_all(db).await?.into())
+    Ok(rows.fetch_all(db).await?.into_iter().map(CallRecord::from).collect())
 }
 
-async fn set_aside(db: &mut PgConnection, unreadable: &[UnreadableCall]) -> Result<(), sqlx::Error> {
+async fn set_aside(db: &mut PgConnection, unreadable: &[CallId]) -> Result<(), sqlx::Error> {
     if unreadable.is_empty() {
         return Ok(());
     }
-    let ids: Vec<Uuid> = unreadable.iter().map(|call| call.call.0).collect();
+    let ids: Vec<Uuid> = unreadable.iter().map(|call| call.0).collect();
     sqlx::query_file!("sql/set_aside_calls.sql", &ids).execute(db).await.map(|_| ())
 }

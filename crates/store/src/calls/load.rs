@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redial_proto::{CallId, ClaimId, tolerant};
+use redial_proto::{CallId, CallState, ClaimId, RetryOverride, ToolEffect, tolerant};
 use redial_records::{Backlog, CallContent, CallRecord, Time};
 use uuid::Uuid;
 
@@ -39,65 +39,31 @@ pub(super) struct RawCall {
     pub(super) read_at: Time,
 }
 
-/// Calls, as far as this version can read their rows.
-#[derive(Debug, Default)]
-pub struct Loaded {
-    /// Those that decisions can be made about.
-    pub calls: Vec<CallRecord>,
-    /// The others. They must not keep a batch from its work.
-    pub unreadable: Vec<UnreadableCall>,
-}
-
-/// A call whose row holds what this version does not know: a newer version wrote it, or somebody changed it by hand.
-#[derive(Clone, Debug)]
-pub struct UnreadableCall {
-    /// The call.
-    pub call: CallId,
-    /// What cannot be read.
-    pub reason: String,
-}
-
-impl From<Vec<RawCall>> for Loaded {
-    fn from(rows: Vec<RawCall>) -> Self {
-        let mut loaded = Self::default();
-        for row in rows {
-            match CallRecord::try_from(row) {
-                Ok(call) => loaded.calls.push(call),
-                Err(unreadable) => loaded.unreadable.push(unreadable),
-            }
-        }
-        loaded
-    }
-}
-
-impl Loaded {
-    /// The only call that was asked for; `None` if it does not exist.
-    pub fn one(mut self) -> Result<Option<CallRecord>, StoreError> {
-        match self.unreadable.pop() {
-            Some(UnreadableCall { call, reason }) => Err(StoreError::BadData(format!("call {call}: {reason}"))),
-            None => Ok(self.calls.pop()),
-        }
-    }
-}
-
-impl TryFrom<RawCall> for CallRecord {
-    type Error = UnreadableCall;
-
-    fn try_from(raw: RawCall) -> Result<Self, UnreadableCall> {
-        let bad = |reason: String| UnreadableCall { call: CallId(raw.id), reason };
-        let retry = raw.retry.as_deref().map(tolerant::from_str).transpose().map_err(|e| bad(e.to_string()))?;
-        Ok(Self {
+/// A row that this version cannot read is in state [`CallState::Other`], in which nothing is decided about it: a newer version wrote it, or
+/// somebody changed it by hand.
+impl From<RawCall> for CallRecord {
+    fn from(raw: RawCall) -> Self {
+        let read = || -> Result<_, String> {
+            let retry = raw.retry.as_deref().map(tolerant::from_str).transpose().map_err(|error| error.to_string())?;
+            let worker = raw.worker.as_deref().map(str::parse).transpose()?;
+            Ok((raw.state.parse()?, raw.effect.parse()?, retry.unwrap_or_default(), worker))
+        };
+        let (state, effect, retry, worker) = read().unwrap_or_else(|reason| {
+            tracing::debug!(call = %raw.id, reason, "Found a call that cannot be read");
+            (CallState::Other, ToolEffect::Unsafe, RetryOverride::default(), None)
+        });
+        Self {
             id: CallId(raw.id),
-            state: raw.state.parse().map_err(bad)?,
+            state,
             attempt: uint(raw.attempt),
             tool: raw.tool,
             pool: raw.pool,
-            effect: raw.effect.parse().map_err(bad)?,
-            retry: retry.unwrap_or_default(),
+            effect,
+            retry,
             timeout_ms: u64::try_from(raw.timeout_ms).unwrap_or(1),
             traceparent: raw.traceparent,
             deadline_at: raw.deadline_at,
-            worker: raw.worker.map(|worker| worker.parse()).transpose().map_err(bad)?,
+            worker,
             claim: raw.claim_id.map(ClaimId),
             lease_until: raw.lease_until,
             worker_heard_after: raw.worker_heard_after,
@@ -109,13 +75,13 @@ impl TryFrom<RawCall> for CallRecord {
             started_at: raw.started_at,
             origin: raw.origin_id.map(CallId),
             read_at: raw.read_at,
-        })
+        }
     }
 }
 
 impl Store {
     /// The calls with these ids, as far as they exist.
-    pub async fn load(&self, ids: &[CallId]) -> Result<Loaded, StoreError> {
+    pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
         let ids = distinct(ids);
         let rows = self
             .run_again(|| async {
@@ -124,7 +90,7 @@ impl Store {
                 Ok(db.done(rows))
             })
             .await?;
-        Ok(rows.into())
+        Ok(rows.into_iter().map(CallRecord::from).collect())
     }
 
     /// What these calls were asked to do, as far as they exist.

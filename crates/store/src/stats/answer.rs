@@ -83,11 +83,10 @@ impl Store {
         self.run_again(|| async {
             let mut db = self.begin().await?;
             sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *db).await?;
-            let row = sqlx::query!(
-                r#"SELECT clock_timestamp() AS "now!", rolled_until, days_until, models_since FROM stats_progress"#
-            )
-            .fetch_one(&mut *db)
-            .await?;
+            let row =
+                sqlx::query!(r#"SELECT clock_timestamp() AS "now!", rolled_until, days_until FROM stats_progress"#)
+                    .fetch_one(&mut *db)
+                    .await?;
             let (since, end) = (hour_of(asked.since), asked.end(row.now));
             let rolled = row.rolled_until.map_or(since, |rolled| rolled.clamp(since, end.max(since)));
             let mut sums = G::default();
@@ -104,11 +103,6 @@ impl Store {
             db.commit().await?;
             // Ahead of the clock, it may lack calls that ended since: the next roll-up sets it back.
             let is_complete = until >= end && row.rolled_until.is_none_or(|rolled| rolled <= row.now);
-            let counted_since = match part {
-                Part::Calls | Part::Attempts => None,
-                Part::Models(_) | Part::Places(_) => row.models_since,
-            };
-            let since = counted_since.map_or(since, |first| first.clamp(since, until.max(since)));
             Ok((Answered { since, until, is_complete }, sums))
         })
         .await

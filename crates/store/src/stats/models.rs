@@ -26,7 +26,7 @@ pub struct ModelGroup {
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct ModelStats {
-    /// The start of the first hour, or when a previous version was upgraded that counted nothing of this.
+    /// The start of the first hour.
     pub since: Time,
     /// The figures are complete for calls that ended before this.
     pub until: Time,
@@ -52,7 +52,7 @@ pub struct PlaceLine {
 /// The places of a tool.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The start of the first hour, or when a previous version was upgraded that counted nothing of this.
+    /// The start of the first hour.
     pub since: Time,
     /// The figures are complete for calls that ended before this.
     pub until: Time,

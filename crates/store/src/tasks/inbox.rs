@@ -7,7 +7,7 @@ use redial_records::{EndedCall, InboxItem, TaskRecord, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{UnreadableTask, turns};
+use super::{turns, unreadable};
 use crate::columns::{bigint, column, uint};
 
 /// An item of an inbox, with its id there.
@@ -23,14 +23,11 @@ pub(super) struct Inboxes {
     pub(super) now: Time,
     /// In order.
     pub(super) received: Vec<Received>,
-    /// Tasks with an item that this version cannot read.
-    pub(super) unreadable: Vec<UnreadableTask>,
     /// Tasks with items that there was no room for.
     pub(super) left: HashSet<TaskId>,
 }
 
-/// The items for these tasks, in their order as far as `room` bytes of results go, and one at least. An item that this version cannot
-/// read stays where it is, and so do those after it: a task must not continue without its items.
+/// The items for these tasks, in their order as far as `room` bytes of results go, and one at least.
 pub(super) async fn read(db: &mut PgConnection, tasks: &[TaskRecord], room: u64) -> Result<Inboxes, sqlx::Error> {
     let mut rows = sqlx::query_file_as!(
         RawItem,
@@ -44,7 +41,6 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[TaskRecord], room: u64)
     let now = rows.first().map(|row| row.now).ok_or(sqlx::Error::RowNotFound)?;
     let turns = rows.iter_mut().filter_map(|row| Some((TaskId(row.task?), row.arguments.as_mut()?)));
     turns::leave_out_messages(db, turns.collect()).await?;
-    let mut unreadable: Vec<UnreadableTask> = Vec::new();
     let (mut received, mut left) = (Vec::new(), HashSet::new());
     for row in rows {
         let (Some(id), Some(task)) = (row.id, row.task) else { continue };
@@ -53,17 +49,10 @@ pub(super) async fn read(db: &mut PgConnection, tasks: &[TaskRecord], room: u64)
             left.insert(task);
             continue;
         }
-        if unreadable.iter().any(|one| one.task == task) {
-            continue;
-        }
-        match InboxItem::try_from(row) {
-            Ok(item) => received.push(Received { id, task, item }),
-            Err(error) => {
-                unreadable.push(UnreadableTask { task, reason: format!("item {id} of its inbox: {error}") });
-            }
-        }
+        let item = InboxItem::try_from(row).map_err(|error| unreadable(format!("item {id} of its inbox: {error}")))?;
+        received.push(Received { id, task, item });
     }
-    Ok(Inboxes { now, received, unreadable, left })
+    Ok(Inboxes { now, received, left })
 }
 
 /// Deletes the items of tasks that are not on record any more.

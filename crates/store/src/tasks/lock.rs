@@ -7,7 +7,6 @@ use redial_records::{InboxItem, Reach, ReadConversation, TaskRecord, TaskTransit
 use uuid::Uuid;
 
 use super::{
-    UnreadableTask,
     commit::{self, Commit},
     inbox,
     messages::{self, ConversationCall, Found, Room, Wanted},
@@ -25,7 +24,6 @@ pub struct LockedTasks {
     transaction: Transaction,
     now: Time,
     records: Vec<TaskRecord>,
-    unreadable: Vec<UnreadableTask>,
     /// Tasks with items that there was no room for.
     left: Vec<TaskId>,
     tasks: HashMap<TaskId, Locked>,
@@ -51,20 +49,21 @@ impl Store {
     /// another transaction has locked are waited for, or left out unless `wait`. A transaction reads a few MB of results, in the
     /// order of the tasks, and one at least; what is behind them is for a later one: see [`LockedTasks::take_left`].
     ///
+    /// A task with a row or an inbox that cannot be read is an error: the caller tries the others without it.
+    ///
     /// Rows stay locked until the commit, so the caller must not wait for anything else until then.
     pub async fn lock_tasks(&self, tasks: &[TaskId], wait: bool) -> Result<LockedTasks, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         self.run(async {
             let mut transaction = self.begin().await?;
-            let row::LockedRows { records: mut rows, mut unreadable } = row::lock(&mut transaction, &ids, wait).await?;
+            let mut rows = row::lock(&mut transaction, &ids, wait).await?;
             if rows.len() < ids.len() {
                 inbox::delete_orphans(&mut transaction, &ids).await?;
             }
             let order: HashMap<Uuid, usize> = ids.iter().copied().zip(0..).collect();
             rows.sort_by_key(|row| order.get(&row.id.0).copied());
             let inboxes = inbox::read(&mut transaction, &rows, ROOM).await?;
-            unreadable.extend(inboxes.unreadable);
-            let mut locked = LockedTasks::new(transaction, inboxes.now, unreadable);
+            let mut locked = LockedTasks::new(transaction, inboxes.now);
             locked.fill(rows, inboxes.received, &inboxes.left).await?;
             Ok(locked)
         })
@@ -73,9 +72,9 @@ impl Store {
 }
 
 impl LockedTasks {
-    fn new(transaction: Transaction, now: Time, unreadable: Vec<UnreadableTask>) -> Self {
+    fn new(transaction: Transaction, now: Time) -> Self {
         let (records, left, tasks) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { transaction, now, records, unreadable, left, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
+        Self { transaction, now, records, left, tasks, unplanned: Unplanned::default(), read_bytes: 0 }
     }
 
     /// Sorts the locked tasks: those to plan for, those that ended, and those of which items are `left`.
@@ -136,11 +135,6 @@ impl LockedTasks {
     /// Takes the tasks that there is something to plan for.
     pub fn take_records(&mut self) -> Vec<TaskRecord> {
         std::mem::take(&mut self.records)
-    }
-
-    /// Takes the tasks with a row or an inbox that this version cannot read. They stay due.
-    pub fn take_unreadable(&mut self) -> Vec<UnreadableTask> {
-        std::mem::take(&mut self.unreadable)
     }
 
     /// Takes the tasks with items that this transaction has no room for, those first of which it took none. Of the others it took the

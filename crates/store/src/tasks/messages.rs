@@ -1,12 +1,11 @@
 //! Messages of conversations, read and written.
 
-use redial_proto::{ErrorClass, Message, MessageCall, StoredMessage, TaskId};
+use redial_proto::{ErrorClass, Message, StoredMessage, TaskId};
 use redial_records::{Cut, Reach, ReadConversation, ReadMessage, Time};
-use serde::de::IgnoredAny;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::write::TaskWrite;
+use super::{unreadable, write::TaskWrite};
 use crate::columns::{bigint, clean, column, int, uint};
 
 /// A message as its row holds it.
@@ -26,11 +25,8 @@ pub(crate) struct RawMessage {
 }
 
 impl RawMessage {
-    /// The message as it is shown: without what a newer version wrote into it. `None` if even its role is unknown.
-    pub(crate) fn shown(mut self) -> Option<StoredMessage> {
-        self.class = self.class.filter(|class| class.parse::<ErrorClass>().is_ok());
-        self.calls = self.calls.filter(|calls| serde_json::from_str::<Vec<MessageCall>>(calls).is_ok());
-        self.provider = self.provider.filter(|provider| serde_json::from_str::<IgnoredAny>(provider).is_ok());
+    /// The message as it is shown; `None` if this version cannot read it.
+    pub(crate) fn shown(self) -> Option<StoredMessage> {
         let (task, seq) = (TaskId(self.task), self.seq);
         let left_out = |reason: &String| tracing::debug!(%task, seq, reason, "Left out a message that cannot be shown");
         self.try_into().inspect_err(left_out).ok()
@@ -209,9 +205,4 @@ pub(super) async fn write(db: &mut PgConnection, writes: &[TaskWrite<'_>], now: 
     .execute(db)
     .await
     .map(|_| ())
-}
-
-/// A row holds what this version cannot read; nothing is decided on a part of a conversation.
-fn unreadable(error: String) -> sqlx::Error {
-    sqlx::Error::Decode(error.into())
 }

@@ -169,13 +169,11 @@ fn room(view: &TaskView, max_bytes: usize) -> usize {
 /// The brackets and names around the parts of a report.
 const ENVELOPE: usize = 64;
 
-/// A step as it is shown: what a newer version wrote of it is `unknown`, and the rest is as it is.
+/// A step as it is shown: one that this version cannot read is unknown.
 fn step(n: i32, at: Time, input: &str, decisions: &str) -> TaskStep {
-    let decisions = serde_json::from_str(decisions).unwrap_or_else(|_| {
-        let each: Vec<Value> = serde_json::from_str(decisions).unwrap_or_default();
-        each.into_iter().map(|one| serde_json::from_value(one).unwrap_or(TaskDecision::Unknown)).collect()
-    });
-    TaskStep { step: uint(n), at, input: serde_json::from_str(input).unwrap_or(TaskInput::Unknown), decisions }
+    let read = serde_json::from_str(input).and_then(|input| Ok((input, serde_json::from_str(decisions)?)));
+    let (input, decisions) = read.unwrap_or((TaskInput::Unknown, Vec::new()));
+    TaskStep { step: uint(n), at, input, decisions }
 }
 
 fn written_by(steps: &[TaskStep]) -> BTreeSet<u32> {

@@ -5,6 +5,7 @@ use redial_records::{TaskRecord, Time};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::unreadable;
 use crate::columns::uint;
 
 struct RawTask {
@@ -48,36 +49,11 @@ impl TryFrom<RawTask> for TaskRecord {
 }
 
 /// Locks tasks in the order of their ids, which keeps deadlocks rare, and reads them as they are once they are locked.
-/// A task that this version cannot read is named instead.
-pub(super) async fn lock(db: &mut PgConnection, ids: &[Uuid], wait: bool) -> Result<LockedRows, sqlx::Error> {
+pub(super) async fn lock(db: &mut PgConnection, ids: &[Uuid], wait: bool) -> Result<Vec<TaskRecord>, sqlx::Error> {
     let rows = if wait {
         sqlx::query_file_as!(RawTask, "sql/lock_tasks.sql", ids).fetch_all(db).await?
     } else {
         sqlx::query_file_as!(RawTask, "sql/lock_free_tasks.sql", ids).fetch_all(db).await?
     };
-    let mut locked = LockedRows::default();
-    for row in rows {
-        let id = row.id;
-        match TaskRecord::try_from(row) {
-            Ok(record) => locked.records.push(record),
-            Err(reason) => locked.unreadable.push(UnreadableTask { task: TaskId(id), reason }),
-        }
-    }
-    Ok(locked)
-}
-
-/// A task whose row, or inbox, holds what this version does not know: a newer version wrote it, or somebody changed it by hand.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadableTask {
-    /// The task.
-    pub task: TaskId,
-    /// What cannot be read.
-    pub reason: String,
-}
-
-/// Locked rows.
-#[derive(Default)]
-pub(super) struct LockedRows {
-    pub(super) records: Vec<TaskRecord>,
-    pub(super) unreadable: Vec<UnreadableTask>,
+    rows.into_iter().map(|row| TaskRecord::try_from(row).map_err(unreadable)).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redial_proto::{StoredMessage, TaskId};
 use redial_records::{
-    Cut, ReadMessage, Time, TurnArguments, TurnTools,
+    Cut, ReadMessage, Time, TurnOnRecord, TurnTools,
     turn::{Expanded, Missing, Part},
 };
 use sqlx::PgConnection;
@@ -49,11 +49,12 @@ impl TurnRoom {
 pub enum Unexpanded {
     /// There was no room for it.
     NoRoom,
-    /// Something is not on record any more.
+    /// Something is not on record any more, or cannot be read.
     Missing(Missing),
-    /// A newer version wrote it, and this one cannot read it: so says this.
-    Newer(String),
 }
+
+/// A turn on record, or why it cannot be read.
+type ReadTurn = Result<Box<TurnOnRecord>, Missing>;
 
 /// Messages by part and sequence number; `None`: there was no room for them.
 type Seen = Option<HashMap<(u32, u32), ReadMessage>>;
@@ -65,17 +66,14 @@ impl Store {
         turns: &[AskedTurn],
         room: TurnRoom,
     ) -> Result<Vec<Result<Expanded, Unexpanded>>, StoreError> {
-        let read: Vec<TurnArguments> = turns.iter().map(|turn| TurnArguments::read(turn.arguments.clone())).collect();
+        let read: Vec<ReadTurn> = turns.iter().map(|turn| TurnOnRecord::read(&turn.arguments)).collect();
         let mut messages = self.seen(turns, &read, room).await?;
         let tools = self.offered(turns, &read).await?;
-        let expand = |(n, (turn, read)): (usize, (&AskedTurn, TurnArguments))| match read {
-            TurnArguments::Whole(request) => Ok(Expanded { request, is_exact: true }),
-            TurnArguments::Newer(why) => Err(Unexpanded::Newer(why)),
-            TurnArguments::Referring(on_record) => {
-                let offered = on_record.tools().and_then(|hash| tools.get(&(turn.task.0, hash.to_owned())));
-                let messages = messages.remove(&n).unwrap_or(Some(HashMap::new())).ok_or(Unexpanded::NoRoom)?;
-                on_record.expand(messages, offered.map(String::as_str)).map_err(Unexpanded::Missing)
-            }
+        let expand = |(n, (turn, read)): (usize, (&AskedTurn, ReadTurn))| {
+            let on_record = read.map_err(Unexpanded::Missing)?;
+            let offered = on_record.tools().and_then(|hash| tools.get(&(turn.task.0, hash.to_owned())));
+            let messages = messages.remove(&n).unwrap_or(Some(HashMap::new())).ok_or(Unexpanded::NoRoom)?;
+            on_record.expand(messages, offered.map(String::as_str)).map_err(Unexpanded::Missing)
         };
         Ok(turns.iter().zip(read).enumerate().map(expand).collect())
     }
@@ -84,11 +82,11 @@ impl Store {
     async fn seen(
         &self,
         turns: &[AskedTurn],
-        read: &[TurnArguments],
+        read: &[ReadTurn],
         room: TurnRoom,
     ) -> Result<HashMap<usize, Seen>, StoreError> {
-        let of = |(n, (turn, read)): (usize, (&AskedTurn, &TurnArguments))| -> Vec<Range> {
-            let TurnArguments::Referring(on_record) = read else { return Vec::new() };
+        let of = |(n, (turn, read)): (usize, (&AskedTurn, &ReadTurn))| -> Vec<Range> {
+            let Ok(on_record) = read else { return Vec::new() };
             let (tenant, conversation) = (turn.tenant.clone(), turn.conversation.clone());
             let range = |part| Range { n, tenant: tenant.clone(), conversation: conversation.clone(), part };
             on_record.parts().map(range).collect()
@@ -122,12 +120,9 @@ impl Store {
     async fn offered(
         &self,
         turns: &[AskedTurn],
-        read: &[TurnArguments],
+        read: &[ReadTurn],
     ) -> Result<HashMap<(Uuid, String), String>, StoreError> {
-        let of = |(turn, read): (&AskedTurn, &TurnArguments)| {
-            let TurnArguments::Referring(on_record) = read else { return None };
-            Some((turn.task.0, on_record.tools()?.to_owned()))
-        };
+        let of = |(turn, read): (&AskedTurn, &ReadTurn)| Some((turn.task.0, read.as_ref().ok()?.tools()?.to_owned()));
         let wanted: Vec<(Uuid, String)> = turns.iter().zip(read).filter_map(of).collect();
         if wanted.is_empty() {
             return Ok(HashMap::new());
@@ -235,10 +230,8 @@ pub(crate) async fn leave_out_messages(
     db: &mut PgConnection,
     turns: Vec<(TaskId, &mut String)>,
 ) -> Result<(), sqlx::Error> {
-    let read = turns.into_iter().filter_map(|(task, arguments)| match TurnArguments::read(arguments.clone()) {
-        TurnArguments::Referring(turn) => Some((task, turn, arguments)),
-        TurnArguments::Whole(_) | TurnArguments::Newer(_) => None,
-    });
+    let read =
+        turns.into_iter().filter_map(|(task, arguments)| Some((task, TurnOnRecord::read(arguments).ok()?, arguments)));
     let read: Vec<_> = read.collect();
     if read.is_empty() {
         return Ok(());

@@ -218,7 +218,7 @@ async fn days_that_were_added_up_change_no_answer() {
     let reached: Option<Time> = sqlx::query_scalar(reached).fetch_one(&fixture.db).await.unwrap();
     assert_eq!(reached, Some(midnight));
     let days: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
-    // A version without days sets the statistics back, and a call of that time is counted late.
+    // The statistics are set back, and a call of that time is counted late.
     let back = first + TimeDelta::days(26);
     for undo in ["DELETE FROM model_stats WHERE hour >= $1", "UPDATE stats_progress SET rolled_until = $1"] {
         sqlx::query(undo).bind(back).execute(&fixture.db).await.unwrap();
@@ -237,22 +237,5 @@ async fn days_that_were_added_up_change_no_answer() {
     while store.delete_old_stats(midnight + TimeDelta::days(400 - 15), 1).await.unwrap() > 0 {}
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
     assert_eq!((days, left), (8, 4), "they are kept as long as the hours");
-    store.close().await;
-}
-
-#[tokio::test]
-async fn hours_that_were_counted_without_these_figures_are_not_shown_as_empty() {
-    let mut fixture = Fixture::empty().await;
-    fixture.add(wrong("book", fixture.begin).in_task(Uuid::now_v7(), 1, 1)).await;
-    let store = fixture.store(Purpose::Dispatch).await;
-    roll_up(&store, fixture.end(), 100).await;
-    // As the migration leaves what a previous version counted.
-    sqlx::raw_sql("TRUNCATE model_stats, pointer_stats; UPDATE stats_progress SET models_since = rolled_until")
-        .execute(&fixture.db)
-        .await
-        .unwrap();
-    let stats = models(&store, &question(ModelsBy::Tool, fixture.begin)).await;
-    assert_eq!((stats.since, stats.groups.len()), (fixture.end(), 0));
-    assert_eq!(places(&store, "book", fixture.begin).await.since, fixture.end());
     store.close().await;
 }

@@ -237,7 +237,7 @@ async fn due_tasks_behind_those_that_are_left_out_are_found() {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_is_named() {
+async fn a_task_that_cannot_be_read_is_an_error_of_its_own() {
     let fixture = Fixture::open().await;
     let (good, row, item) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("c").await);
     let call = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
@@ -245,8 +245,10 @@ async fn a_task_that_cannot_be_read_is_named() {
     let broken = "ALTER TABLE tasks DROP CONSTRAINT tasks_language_check;
                   UPDATE tasks SET language = 'xx' WHERE conversation = 'b'";
     sqlx::raw_sql(broken).execute(&fixture.db).await.unwrap();
-    let mut locked = fixture.store.lock_tasks(&[good, row, item], true).await.unwrap();
-    let unreadable: Vec<_> = locked.take_unreadable().into_iter().map(|one| one.task).collect();
-    assert_eq!(unreadable, [row, item]);
+    for unreadable in [row, item] {
+        let error = fixture.store.lock_tasks(&[good, unreadable], true).await.unwrap_err();
+        assert!(error.is_unreadable(), "{error}");
+    }
+    let mut locked = fixture.store.lock_tasks(&[good], true).await.unwrap();
     assert!(locked.take_records().iter().any(|record| record.id == good));
 }

@@ -22,7 +22,7 @@ async fn a_function_waits_without_a_job_and_is_answered_once() {
     let refused = NewCall { refusal: Some(Failure::new(ErrorClass::InvalidArguments, "no")), ..of_client(3) };
     let calls = [of_client(1), of_client(2), refused];
     fixture.start_with(task, &calls).await;
-    let record = fixture.store.load(&[calls[0].id]).await.unwrap().calls.remove(0);
+    let record = fixture.store.load(&[calls[0].id]).await.unwrap().remove(0);
     assert_eq!((record.state, record.attempt, record.backlog, record.publish_no), (CallState::ClientWait, 0, None, 0));
     let claim = Claim {
         job: redial_proto::JobRef { call: calls[0].id, attempt: 1 },

@@ -146,7 +146,8 @@ async fn an_item_that_cannot_be_read_holds_up_its_own_task_only() {
     let item = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
     sqlx::query(item).bind(task.0).execute(&fixture.db).await.unwrap();
     fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
-    let advanced = fixture.advance([task, other], |task| Some(crate::fixture::started(&task))).await.unwrap();
-    assert_eq!(advanced.tasks(), [other]);
+    let start = |task| Some(crate::fixture::started(&task));
+    assert!(fixture.advance([task, other], start).await.unwrap_err().is_unreadable());
+    assert_eq!(fixture.advance([other], start).await.unwrap().tasks(), [other]);
     assert_eq!(fixture.inbox().await, 2, "what follows the unreadable item stays, too");
 }

@@ -102,7 +102,7 @@ async fn ended_calls_are_read_as_all_others_and_once_each() {
     .await
     .unwrap();
     let twice = [ended.id, open.id, ended.id, open.id];
-    assert_eq!(fixture.store.load(&twice).await.unwrap().calls.len(), 2);
+    assert_eq!(fixture.store.load(&twice).await.unwrap().len(), 2);
     let of_ended = fixture.store.records_of_ended(&twice).await.unwrap();
     let usual = fixture.store.records_of(&[ended.id]).await.unwrap();
     let [of_ended, usual] = [of_ended, usual].map(|records| serde_json::to_value(records).unwrap());

@@ -24,7 +24,7 @@ use crate::{
     batcher::{BatchWork, Batching},
     context::Context,
     effects,
-    error::{self, call_not_found, store_failed},
+    error::{call_not_found, store_failed},
     policies,
     running::Running,
     serve,
@@ -183,14 +183,11 @@ async fn plan_all<'a>(
 ) -> Result<Vec<(usize, &'a Answer)>, ApiError> {
     let ids: Vec<CallId> = own.iter().map(|(_, answer)| answer.call).collect();
     let loaded = context.store.of(tenant).load(&ids).await.map_err(|error| store_failed(&error))?;
-    let calls: HashMap<CallId, CallRecord> = loaded.calls.into_iter().map(|call| (call.id, call)).collect();
-    let unreadable: HashMap<CallId, ApiError> =
-        loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect();
+    let calls: HashMap<CallId, CallRecord> = loaded.into_iter().map(|call| (call.id, call)).collect();
     let mut ended = Vec::new();
     for (n, answer) in own {
         let Some(call) = calls.get(&answer.call) else {
-            let unreadable = unreadable.get(&answer.call).cloned();
-            round.replies.insert(*n, Err(unreadable.unwrap_or_else(|| call_not_found(answer.call))));
+            round.replies.insert(*n, Err(call_not_found(answer.call)));
             continue;
         };
         match plan(context, call, answer) {
@@ -214,6 +211,9 @@ fn plan(context: &Context, call: &CallRecord, answer: &Answer) -> Result<Option<
             call.id, call.tool
         );
         return Err(ApiError::new(Code::WrongState, message));
+    }
+    if call.state == CallState::Other {
+        return Err(ApiError::new(Code::Internal, format!("this version of Redial cannot read call {}", call.id)));
     }
     let event = CallEvent::Answered { by: &answer.by, answer: answer.result.as_deref() };
     Ok(transitions::plan(context, call, &event))

@@ -15,7 +15,7 @@ use redial_loops::Loops;
 use redial_proto::{ControlMessage, GrantRef, JobRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
-use redial_store::{LateReport, Loaded, StoreError, UnreadableCall};
+use redial_store::{LateReport, StoreError};
 use redial_telemetry::{ingest_result, metrics};
 use tokio::{
     sync::{Mutex, Semaphore},
@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::decode::{Decoded, Entry, Reported, ResultMessage, decode};
+use self::decode::{Decoded, Reported, ResultMessage, decode};
 use crate::{
     apart::{self, NotTogether},
     context::Context,
@@ -41,6 +41,9 @@ const CONCURRENT_BATCHES: usize = 3;
 const LARGE: usize = 2;
 /// Too many of a sender wait; they are delivered again after this.
 const LATER: Duration = Duration::from_secs(5);
+/// A message that is left to a newer version is delivered again after this, perhaps to a dispatcher that can read it; then each time
+/// later by as much, up to a minute.
+const LEFT_FOR: Duration = Duration::from_secs(5);
 /// Waits before a batch that could not be stored is tried again.
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
@@ -89,10 +92,15 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, large: &Large, 
     }
     if let Some(decoded) = ingest_messages(context, shutdown, &batch).await {
         for (message, delivery) in batch.iter().enumerate() {
-            if decoded.is_left(message) { context.left.leave(delivery).await } else { delivery.ack().await }
+            if decoded.is_left(message) { leave(delivery).await } else { delivery.ack().await }
         }
         notify_workers(context, &decoded.reports).await;
     }
+}
+
+async fn leave(delivery: &Delivery) {
+    let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX).min(12);
+    delivery.nak(LEFT_FOR * times).await;
 }
 
 /// Puts a message together and ingests it, then drops its pieces: should this process die before, another one gets the message and
@@ -147,27 +155,21 @@ async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch:
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
 async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
-    let now = Utc::now();
-    let mut decoded =
-        decode(batch.iter().map(|delivery| message_of(context, delivery)), now, context.config.max_payload);
+    let decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload);
     metrics().batch_size("ingest", decoded.reports.len());
-    let unreadable = until_stored(shutdown, || store(context, &decoded.reports)).await?;
-    for (entry, call) in unreadable {
-        decoded.unreadable_call(entry, &call, message_of(context, &batch[entry.message]), now);
-    }
+    until_stored(shutdown, || store(context, &decoded.reports)).await?;
     let dead_letters = Mutex::new(decoded.dead_letters(batch));
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
     until_stored(shutdown, keep).await?;
     Some(decoded)
 }
 
-fn message_of<'a>(context: &Context, delivery: &'a Delivery) -> ResultMessage<'a> {
+fn message_of(delivery: &Delivery) -> ResultMessage<'_> {
     ResultMessage {
         subject: delivery.subject(),
         payload: &delivery.payload,
         is_newer: delivery.is_newer(),
         sent_at: delivery.stored_at,
-        may_be_left: delivery.delivered > 1 || context.left.has_room(delivery.subject()),
     }
 }
 
@@ -186,31 +188,24 @@ where
     }
 }
 
-/// Writes what the reports change, and late reports; returns the reports of calls whose rows cannot be read. Safe to
-/// repeat.
+/// Writes what the reports change, and late reports. Safe to repeat.
 ///
 /// Successes are planned without reading their calls. The others read them first, and a call may change between the
 /// read and the write (its user cancels it): what a guard prevented is planned again.
-async fn store(context: &Context, reports: &[Reported]) -> Result<Vec<(Entry, UnreadableCall)>, StoreError> {
+async fn store(context: &Context, reports: &[Reported]) -> Result<(), StoreError> {
     let mut open: Open<'_> = reports.iter().map(|report| (report.grant, report)).collect();
-    let mut set_aside = Vec::new();
     let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
     write(context, &successes, &mut open).await?;
     while !open.is_empty() {
         let ids: Vec<_> = open.keys().map(|grant| grant.call).collect();
-        let Loaded { calls, unreadable } = context.store.load(&ids).await?;
-        for call in unreadable {
-            let reports = open.extract_if(|grant, _| grant.call == call.call);
-            set_aside.extend(reports.map(|(_, report)| (report.entry, call.clone())));
-        }
+        let calls = context.store.load(&ids).await?;
         let transitions: Vec<Transition> = calls.iter().filter_map(|call| plan(context, call, &open)).collect();
         if transitions.is_empty() {
             break;
         }
         write(context, &transitions, &mut open).await?;
     }
-    insert_late_reports(context, open.into_values()).await?;
-    Ok(set_aside)
+    insert_late_reports(context, open.into_values()).await
 }
 
 /// Reports that are not stored yet. A report under another claim than the one that was granted must not hide the true one.

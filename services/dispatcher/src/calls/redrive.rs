@@ -16,7 +16,7 @@ use crate::{
     actions::Done,
     aside::aside,
     asked::Asked,
-    error::{self, call_not_found, store_failed},
+    error::{call_not_found, store_failed},
     new_calls, policies,
 };
 
@@ -100,7 +100,6 @@ pub(crate) async fn plan(
 /// What is on record of the calls that are asked for.
 struct Found {
     rows: HashMap<CallId, CallRecord>,
-    unreadable: HashMap<CallId, ApiError>,
     contents: HashMap<CallId, CallContent>,
     erased: Vec<CallId>,
 }
@@ -110,19 +109,17 @@ impl Found {
         let failed = |error| store_failed(&error);
         let loaded = asked.store().load(&request.calls).await.map_err(failed)?;
         let may = |row: &&CallRecord| check(row, request).is_ok();
-        let ended: Vec<CallId> = loaded.calls.iter().filter(may).map(|row| row.id).collect();
+        let ended: Vec<CallId> = loaded.iter().filter(may).map(|row| row.id).collect();
         Ok(Self {
             erased: asked.store().being_erased(&ended).await.map_err(failed)?,
             contents: asked.store().contents(&ended).await.map_err(failed)?,
-            unreadable: loaded.unreadable.iter().map(|call| (call.call, error::unreadable(call))).collect(),
-            rows: loaded.calls.into_iter().map(|row| (row.id, row)).collect(),
+            rows: loaded.into_iter().map(|row| (row.id, row)).collect(),
         })
     }
 
     /// A call that may run again.
     fn call(&self, id: CallId, request: &RedriveRequest) -> Result<(&CallRecord, CallContent), ApiError> {
-        let missing = || self.unreadable.get(&id).cloned().unwrap_or_else(|| call_not_found(id));
-        let row = self.rows.get(&id).ok_or_else(missing)?;
+        let row = self.rows.get(&id).ok_or_else(|| call_not_found(id))?;
         check(row, request)?;
         if self.erased.contains(&id) {
             let message = format!(

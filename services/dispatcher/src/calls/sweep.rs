@@ -53,7 +53,7 @@ async fn sweep(context: &Context, shutdown: &CancellationToken) -> Result<Durati
         let DueCalls { locked, unreadable } = context.store.lock_due_calls(BATCH).await?;
         answered(context, began);
         if let Some(first) = unreadable.first() {
-            set_aside("calls", unreadable.len(), &first.call, &first.reason);
+            set_aside("calls", unreadable.len(), first, &"its row holds what this version does not know");
         }
         let Some(locked) = locked else { break };
         let due = locked.calls().len();

@@ -110,11 +110,8 @@ async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
 /// Asks for all these calls to be stopped. What changes meanwhile is asked again at the next look.
 async fn cancel(context: &Context, calls: &[CallId]) -> Result<(), StoreError> {
     let loaded = context.store.load(calls).await?;
-    for unreadable in loaded.unreadable {
-        tracing::error!(call = %unreadable.call, reason = unreadable.reason, "Failed to cancel a call that is to be erased");
-    }
     let plan = |call| transitions::plan(context, call, &CallEvent::Cancel);
-    let cancelled: Vec<Transition> = loaded.calls.iter().filter_map(plan).collect();
+    let cancelled: Vec<Transition> = loaded.iter().filter_map(plan).collect();
     let (_, effects) = transitions::write(context, &cancelled).await?;
     effects::carry_out(context, effects).await;
     Ok(())

@@ -9,7 +9,6 @@ fn with_consumer(name: &str) -> Vec<WorkingConsumer> {
         tools: ["tool".to_owned()].into(),
         slots: 1,
         workers: 1,
-        packs: false,
     };
     vec![WorkingConsumer { consumer, is_live: true }]
 }

@@ -10,7 +10,7 @@ use redial_proto::{
 };
 use redial_records::NewTask;
 use redial_reread::Current;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::functions::{check_functions, with_additions};
@@ -176,14 +176,9 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
 
 /// Distinguishes a repeated submission from another one under the same key.
 fn content_of(submission: &TaskSubmission) -> Uuid {
-    let mut content = vec![json!(submission.input), json!(submission.agent), json!(submission.conversation)];
-    let additions =
-        json!([submission.functions, submission.function_timeout_ms, submission.instructions, submission.metadata]);
-    // A key that an earlier version took stands for the same content.
-    if additions != json!([[], null, null, {}]) {
-        content.push(additions);
-    }
-    fingerprint(&Value::Array(content))
+    let TaskSubmission { input, agent, conversation, functions, function_timeout_ms, instructions, metadata, .. } =
+        submission;
+    fingerprint(&json!([input, agent, conversation, functions, function_timeout_ms, instructions, metadata]))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +17,7 @@ use redial_engine::{
 };
 use redial_proto::{CallId, SubmitStatus, TaskId};
 use redial_records::{Effect, Reach, TaskStatus, TaskTransition};
-use redial_store::{LockedTasks, Store, StoreError, UnreadableTask};
+use redial_store::{LockedTasks, Store, StoreError};
 use redial_telemetry::{metrics, set_aside};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -122,15 +121,13 @@ impl Advancer {
             metrics().batch_size("advance", batch.len());
             match advance_together(&self.context, &batch, wait).await {
                 Ok(behind) => {
-                    let unreadable: HashSet<TaskId> = behind.unreadable.iter().map(|one| one.task).collect();
-                    let stays = |task: &TaskId| behind.left.contains(task) || unreadable.contains(task);
-                    let rest: Vec<TaskId> = behind.rest.iter().copied().filter(|task| !stays(task)).collect();
-                    batch.retain(|task| !stays(task) && !rest.contains(task));
+                    let rest: Vec<TaskId> =
+                        behind.rest.iter().copied().filter(|task| !behind.left.contains(task)).collect();
+                    batch.retain(|task| !behind.left.contains(task) && !rest.contains(task));
                     batches.push_front(rest);
                     for task in batch {
                         self.failing.succeeded(task);
                     }
-                    self.set_aside(&behind.unreadable);
                     for task in behind.left {
                         self.context.wake_set.wake(task);
                     }
@@ -138,16 +135,9 @@ impl Advancer {
                 // Fewer tasks at once would not help.
                 Err(error) if error.is_outage() => return Err(error),
                 Err(error) => {
-                    match batch[..] {
-                        [task] if error.is_unreadable() => {
-                            self.set_aside(&[UnreadableTask { task, reason: error.to_string() }]);
-                            continue;
-                        }
-                        [task] => {
-                            self.failed(task, &error);
-                            continue;
-                        }
-                        _ => {}
+                    if let [task] = batch[..] {
+                        self.failed(task, &error);
+                        continue;
                     }
                     tracing::warn!(%error, tasks = batch.len(), "Failed to advance tasks together; dividing them");
                     let rest = batch.split_off(batch.len() / 2);
@@ -158,18 +148,12 @@ impl Advancer {
         Ok(())
     }
 
-    /// Leaves tasks that this version cannot read alone for a while, as if they had failed: one of a newer version takes them.
-    fn set_aside(&self, unreadable: &[UnreadableTask]) {
-        for one in unreadable {
-            self.failing.failed(one.task, Instant::now());
-        }
-        if let Some(first) = unreadable.first() {
-            set_aside("tasks", unreadable.len(), &first.task, &first.reason);
-        }
-    }
-
-    fn failed(&self, task: TaskId, error: &dyn fmt::Display) {
+    /// Leaves a task alone for a while. If this version cannot read it, one of the version that wrote it may take it meanwhile.
+    fn failed(&self, task: TaskId, error: &StoreError) {
         let pause_ms = self.failing.failed(task, Instant::now()).as_millis();
+        if error.is_unreadable() {
+            return set_aside("tasks", 1, &task, error);
+        }
         tracing::error!(%error, %task, pause_ms, "Failed to advance a task; trying again after a pause");
     }
 }
@@ -180,8 +164,6 @@ struct Behind {
     left: HashSet<TaskId>,
     /// Tasks whose results it had no room for, in their order. It advanced at least one task, or took an item of one.
     rest: Vec<TaskId>,
-    /// Tasks that this version cannot read.
-    unreadable: Vec<UnreadableTask>,
 }
 
 async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Result<Behind, StoreError> {
@@ -225,15 +207,14 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
     let mut planning: Vec<Planning> =
         locked.take_records().into_iter().map(|record| plan(record, &mut plan_context)).collect();
     let mut plans = Vec::with_capacity(planning.len());
-    let (unreadable, rest) = (locked.take_unreadable(), locked.take_left());
-    let mut behind = Behind { left: HashSet::new(), rest, unreadable };
+    let mut behind = Behind { left: HashSet::new(), rest: locked.take_left() };
     while !planning.is_empty() {
         let mut paused = Vec::new();
         for one in planning {
             match one {
                 Planning::Done(planned) => plans.push(*planned),
                 Planning::Paused(one) => paused.push(*one),
-                Planning::SetAside { task, why } => behind.unreadable.push(UnreadableTask { task, reason: why }),
+                Planning::Unreadable(why) => return Err(StoreError::BadData(why)),
             }
         }
         planning = Vec::with_capacity(paused.len());

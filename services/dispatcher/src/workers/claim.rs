@@ -49,7 +49,7 @@ impl BatchWork<Request> for Granter {
         let served = self.served(&read_requests).await;
         let (mut claims, mut given_back) = (Vec::new(), Vec::new());
         let mut asked = Vec::with_capacity(read_requests.len());
-        for (request, caller, ClaimRequest { claim, worker, jobs, returned, payloads }) in read_requests {
+        for (request, caller, ClaimRequest { claim, worker, jobs, returned }) in read_requests {
             let of_caller = returned.into_iter().filter(|back| returned::may_return(&self.0, &served, &caller, back));
             given_back.extend(of_caller.map(|back| (claim, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
@@ -59,9 +59,8 @@ impl BatchWork<Request> for Granter {
             }
             let one = |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
             claims.extend(jobs.into_iter().map(one));
-            asked.push(AskedClaim { request, claim, worker, payloads });
+            asked.push(AskedClaim { request, claim, worker });
         }
-        self.leave_large(&mut claims, &asked).await;
         metrics().batch_size("claim", claims.len());
         match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
             Ok(mut granted) => {
@@ -90,8 +89,6 @@ struct AskedClaim {
     request: Request,
     claim: ClaimId,
     worker: WorkerId,
-    /// The worker fetches large arguments apart.
-    payloads: bool,
 }
 
 /// Whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not claimed waits, and is
@@ -134,28 +131,6 @@ impl Granter {
             tracing::debug!(%error, "Failed to reload the registry for a claim");
         }
         self.0.registry.served()
-    }
-
-    /// Leaves out calls with large arguments where they are claimed by workers that cannot take them: a grant that is released would be
-    /// claimed again at once. The sweep publishes them again, each time later, until another worker gets their jobs.
-    async fn leave_large(&self, claims: &mut Vec<Claim>, asked: &[AskedClaim]) {
-        let without: HashMap<ClaimId, &WorkerId> =
-            asked.iter().filter(|one| !one.payloads).map(|one| (one.claim, &one.worker)).collect();
-        let calls: Vec<_> =
-            claims.iter().filter(|one| without.contains_key(&one.claim)).map(|one| one.job.call).collect();
-        if calls.is_empty() {
-            return;
-        }
-        match self.0.store.large_calls(&calls).await {
-            Ok(large) => claims.retain(|one| {
-                let worker = without.get(&one.claim).filter(|_| large.contains(&one.job.call));
-                if let Some(worker) = worker {
-                    tracing::warn!(%worker, call = %one.job.call, "Refused a claim of a call whose large arguments the worker cannot take");
-                }
-                worker.is_none()
-            }),
-            Err(error) => tracing::debug!(%error, "Failed to look for large arguments"),
-        }
     }
 
     /// Puts together what models are asked. What is too large, takes too much, or cannot be read now, the workers ask for apart.
@@ -201,16 +176,16 @@ impl Granter {
             metrics().queue_age(Duration::from_millis(grant.ready_ms));
             by_claim.entry(grant.claim).or_default().push(grant);
         }
-        for AskedClaim { request, claim, worker, payloads } in asked {
+        for AskedClaim { request, claim, worker } in asked {
             // A worker that gets no answer asks again, so a batch may hold a claim twice: each copy gets the whole answer,
             // because only its sender knows which one it still waits for.
             let mut granted = by_claim.get(&claim).cloned().unwrap_or_default();
             // Another dispatcher may answer another copy: the same grants must not fit there, because they are released.
             granted.sort_unstable_by_key(|grant| grant.job.call);
-            let (grants, too_many) = fit_message(granted, payloads);
+            let (grants, too_many) = fit_message(granted);
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
-                // Only a worker that ignores the jobs' sizes gets here, or one of an earlier version.
+                // Only a worker that ignores the jobs' sizes gets here.
                 let too_many: Vec<_> =
                     too_many.iter().map(|job| GrantRef { call: job.call, attempt: job.attempt, claim }).collect();
                 release::release(&self.0, &worker, &too_many).await;
@@ -220,17 +195,14 @@ impl Granter {
 }
 
 /// As many grants as fit one message, and the attempts of the others.
-fn fit_message(granted: Vec<Granted>, payloads: bool) -> (Vec<Grant>, Vec<JobRef>) {
+fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
     const ENVELOPE: usize = 600;
     let (mut grants, mut too_many, mut size) = (Vec::with_capacity(granted.len()), Vec::new(), 0);
     for grant in granted {
         let bytes = grant.arguments.as_ref().map(String::len);
         size += bytes.unwrap_or(0) + ENVELOPE;
         let job = grant.job;
-        if bytes.is_none() && !payloads {
-            tracing::warn!(call = %job.call, "Released a call whose large arguments its worker cannot take");
-            too_many.push(job);
-        } else if size > limits::MAX_MESSAGE && !grants.is_empty() {
+        if size > limits::MAX_MESSAGE && !grants.is_empty() {
             too_many.push(job);
         } else if let Some(grant) = wire(grant) {
             grants.push(grant);

@@ -10,7 +10,7 @@ use chrono::Datelike as _;
 use redial_arguments::Schema;
 use redial_engine::{accept::check_texts, pinning::judge, tools::MAX_SCHEMAS, view::READ_RESULT};
 use redial_proto::{
-    ApiError, Code, ContractRange, Registered, Registration, WorkerCaller, contract::Disagreement, limits, subjects,
+    ApiError, Code, Registered, Registration, WorkerCaller, contract::are_neighbours, limits, subjects,
     tool::check_name, turn, webhook,
 };
 use redial_queue::QueueError;
@@ -31,7 +31,7 @@ pub(crate) async fn register(
     registration: Registration,
 ) -> Result<Registered, ApiError> {
     check_own(&caller, &registration.worker)?;
-    let contract = agree(&registration)?;
+    agree(context.queue.contract(), &registration)?;
     check_pools(&caller, &registration)?;
     check_aside(&context, &caller, &registration).await?;
     let accept_all = context.config.accept_tools;
@@ -83,25 +83,27 @@ pub(crate) async fn register(
         tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
     }
     shorten(&mut registered.waiting);
-    Ok(Registered { contract, consumers: registered.consumers, waiting: registered.waiting })
+    Ok(Registered { consumers: registered.consumers, waiting: registered.waiting })
 }
 
-/// The version of the contract that this dispatcher and the worker both work with; an error says which of the two is too old.
-fn agree(registration: &Registration) -> Result<u32, ApiError> {
-    let (ours, theirs) = (ContractRange::OURS, registration.contract);
-    ours.agree(theirs).map_err(|disagreement| {
-        let remedy = match disagreement {
-            Disagreement::TooOld => "the worker is too old: start one of a newer version",
-            Disagreement::TooNew => "the worker is too new: replace the dispatchers first",
-        };
-        let (worker, version) = (&registration.worker, limits::shorten(&registration.version, 50));
-        tracing::warn!(%worker, version, ?theirs, ?ours, "Refused a worker whose version does not fit");
-        let message = format!(
-            "this dispatcher works with versions {} to {} of the contract, the worker (version {version:?}) with {} to {}; {remedy}",
-            ours.oldest, ours.newest, theirs.oldest, theirs.newest
-        );
-        ApiError::new(Code::IncompatibleVersion, message)
-    })
+/// Whether this dispatcher works with the worker; an error says which of the two is too old.
+fn agree(ours: u32, registration: &Registration) -> Result<(), ApiError> {
+    let theirs = registration.contract;
+    if are_neighbours(ours, theirs) {
+        return Ok(());
+    }
+    let remedy = if theirs < ours {
+        "the worker is too old: start one of a newer version"
+    } else {
+        "the worker is too new: replace the dispatchers first"
+    };
+    let (worker, version) = (&registration.worker, limits::shorten(&registration.version, 50));
+    tracing::warn!(%worker, version, theirs, ours, "Refused a worker whose version does not fit");
+    let message = format!(
+        "this dispatcher has version {ours} of the contract, the worker (version {version:?}) has {theirs}, and only neighbours work \
+         together; {remedy}"
+    );
+    Err(ApiError::new(Code::IncompatibleVersion, message))
 }
 
 /// Bytes of reasons in a reply, which must fit into a message as the registration did. The others are with `redial tools`.
@@ -260,7 +262,7 @@ pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueErr
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::ToolSpec;
+    use redial_proto::{CONTRACT, ToolSpec};
 
     use super::*;
 
@@ -292,9 +294,8 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
             version: String::new(),
-            contract: ContractRange::OURS,
+            contract: CONTRACT,
             host: None,
-            packs: false,
             tools: (0..count).map(costly).collect(),
             other_tools: BTreeMap::new(),
         };
@@ -313,9 +314,8 @@ mod tests {
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
             version: String::new(),
-            contract: ContractRange::OURS,
+            contract: CONTRACT,
             host: None,
-            packs: false,
             tools: vec![tool("a", "default")],
             other_tools: [("b".to_owned(), "default".to_owned())].into(),
         };

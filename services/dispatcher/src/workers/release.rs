@@ -5,8 +5,6 @@ use std::{collections::HashSet, sync::Arc};
 use redial_engine::call::CallEvent;
 use redial_proto::{ApiError, Code, GrantRef, ReleaseReply, ReleaseRequest, WorkerCaller, WorkerId, limits};
 use redial_records::Transition;
-use redial_store::Loaded;
-use redial_telemetry::set_aside;
 
 use crate::{
     context::Context,
@@ -56,10 +54,7 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
 /// What becomes of those of these attempts that the worker still holds.
 async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
-    let Loaded { calls, unreadable } = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
-    if let Some(first) = unreadable.first() {
-        set_aside("releases", unreadable.len(), &first.call, &first.reason);
-    }
+    let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
     let held = calls.iter().filter(|call| {
         let grant = call.claim.map(|claim| GrantRef { call: call.id, attempt: call.attempt, claim });

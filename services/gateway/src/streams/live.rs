@@ -157,9 +157,7 @@ impl LiveText {
         }
         match (delta.whole, delta.after) {
             (Some(whole), _) => self.replace(whole),
-            (None, Some(after)) => self.append(&delta.thought, &delta.text, after),
-            // A worker of an earlier version: what is missing cannot be seen.
-            (None, None) => self.begin_again(false),
+            (None, after) => self.append(&delta.thought, &delta.text, after.unwrap_or_default()),
         }
         if self.thought.len() + self.text.len() > LONGEST {
             *self = Self { turn: self.turn, attempt: u32::MAX, ..Self::default() };

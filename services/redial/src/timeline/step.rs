@@ -230,13 +230,9 @@ fn change_of_course(decision: &TaskDecision) -> Option<Entry> {
             entry.drawn(Drawing::To(Party::Model(model.clone())))
         }
         TaskDecision::Nudged { problem, asked, time } => {
-            let what = asked.map(asked_for).unwrap_or_default();
-            let time = time.filter(|time| *time > 1).map(|time| format!(" (time {time} in a row)")).unwrap_or_default();
-            note(
-                "asks again",
-                Ink::Yellow,
-                format!("{what}{time}{}{}", if asked.is_some() { ": " } else { "" }, text::excerpt(problem)),
-            )
+            let what = asked_for(*asked);
+            let time = if *time > 1 { format!(" (time {time} in a row)") } else { String::new() };
+            note("asks again", Ink::Yellow, format!("{what}{time}: {}", text::excerpt(problem)))
         }
         TaskDecision::Accepted { problem, refused } => {
             let refused = totals::count((*refused).into(), "answer");

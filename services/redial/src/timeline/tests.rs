@@ -60,7 +60,7 @@ fn what_was_printed_live_is_not_printed_again() {
 fn rare_events() {
     let mut report = sample::report();
     let step = |step, input, decisions| TaskStep { step, at: report.task.submitted_at, input, decisions };
-    let started = TaskInput::Started { first_seq: 12, system: false, rules: 1, carried: serde_json::Value::Null };
+    let started = TaskInput::Started { first_seq: 12, system: false, carried: serde_json::Value::Null };
     let read = TaskDecision::Answered {
         turn: 4,
         call_index: 1,
@@ -76,11 +76,11 @@ fn rare_events() {
     let ended =
         TaskDecision::Ended { state: TaskState::Cancelled, code: redial_proto::TaskCode::Cancelled, message: None };
     report.steps = vec![
-        step(1, started, vec![nudged(None, None), nudged(Some(Nudged::Form), Some(2))]),
+        step(1, started, vec![nudged(Nudged::Answer, 1), nudged(Nudged::Form, 2)]),
         step(
             2,
             TaskInput::TurnEnded { turn: 9, call: redial_proto::CallId(uuid::Uuid::nil()) },
-            vec![read, nudged(Some(Nudged::Shorter), Some(1)), nudged(Some(Nudged::Rest), Some(1)), accepted],
+            vec![read, nudged(Nudged::Shorter, 1), nudged(Nudged::Rest, 1), accepted],
         ),
         step(3, TaskInput::Woken, vec![]),
         step(4, TaskInput::CancelRequested, vec![TaskDecision::Stopping { calls: 1 }]),

@@ -8,8 +8,8 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
-    CONTRACT, CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply,
-    Job, JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
+    CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job,
+    JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
     ToolEffect, WorkerId,
     subjects::{self, ControlVerb},
 };
@@ -290,7 +290,7 @@ impl Responder {
                 let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
                 consumers.extend(self.script().consumers.clone());
                 self.record(Received::Registration(registration));
-                request.reply(&Registered { contract: CONTRACT, consumers, waiting }).await;
+                request.reply(&Registered { consumers, waiting }).await;
             }
             ControlVerb::Claim => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();

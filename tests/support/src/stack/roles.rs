@@ -35,6 +35,7 @@ impl Stack {
     pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
         let mut queue = nats(&self.servers, "dispatcher");
         nats_url.clone_into(&mut queue.url);
+        queue.contract = Some(self.contract);
         let config = DispatcherConfig {
             lease: self.lease,
             connections: 8,
@@ -89,7 +90,9 @@ impl Stack {
 
     async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
         let (started, ready) = oneshot::channel();
-        let worker = Worker::new(WorkerConfig::new(nats_url, "test")).on_ready(|| started.send(()).unwrap());
+        let mut config = WorkerConfig::new(nats_url, "test");
+        config.nats.contract = Some(self.contract);
+        let worker = Worker::new(config).on_ready(|| started.send(()).unwrap());
         let worker = set_up(worker);
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         let token = shutdown.clone();

@@ -24,7 +24,6 @@ fn consumer(workers: u32) -> LiveConsumer {
         tools: BTreeSet::from([TOOL.to_owned()]),
         slots: workers * whole(given::SLOTS.value) as u32,
         workers,
-        packs: true,
     }
 }
 

@@ -115,7 +115,6 @@ impl Live {
             tools: tools.map(|(_, name)| name.to_owned()).collect(),
             slots: self.workers * SLOTS,
             workers: self.workers,
-            packs: false,
         }
     }
 }

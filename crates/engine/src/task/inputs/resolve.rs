@@ -33,8 +33,6 @@ pub(crate) struct Shown<'a> {
     pub(crate) result_bytes: u32,
     /// Language of the texts for it.
     pub(crate) language: Language,
-    /// The version of the task's rules: [`crate::task::RULES`].
-    pub(crate) rules: u32,
 }
 
 /// Runs a check of arguments that may take long.
@@ -87,7 +85,7 @@ impl<'a> Resolver<'a> {
             Proposed { name: call.name, arguments: call.arguments, verdict }
         });
         let mut calls: Vec<Proposed> = calls.collect();
-        if shown.rules > 0 && reply.finish == Finish::Length {
+        if reply.finish == Finish::Length {
             cut_off::refuse_last(&mut calls, reply.call_cut_off, shown.language);
         }
         if !self.missing.is_empty() {
@@ -241,8 +239,7 @@ mod tests {
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
         let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
         let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown =
-            Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En, rules: 1 };
+        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En };
         Resolver::new(tools).reply(reply, shown).unwrap().calls.remove(0).verdict
     }
 
@@ -335,7 +332,7 @@ mod tests {
         let tools = Tools::new();
         let mut resolver = Resolver::new(&tools);
         let mut resolve = |conversation: &Conversation| {
-            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En, rules: 1 };
+            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En };
             resolver.reply(reply.clone(), shown)
         };
         let missing = resolve(&conversation).unwrap_err();
@@ -360,8 +357,7 @@ mod tests {
             .map(|arguments| ReplyCall { name: "nest".to_owned(), arguments: arguments.to_owned() });
         let reply = TurnReply { calls: calls.into(), ..TurnReply::default() };
         let (tools, offers, conversation) = (Tools::new(), [offer(&tool)], Conversation::default());
-        let shown =
-            Shown { offers: &offers, conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
+        let shown = Shown { offers: &offers, conversation: &conversation, result_bytes: 300, language: Language::En };
         let aside: Aside = |check| {
             ASIDE.fetch_add(1, Ordering::Relaxed);
             check();
@@ -380,8 +376,7 @@ mod tests {
         let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
         let tools = Tools::new();
         let conversation = Conversation::default();
-        let shown =
-            Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En, rules: 1 };
+        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En };
         let resolved = Resolver::new(&tools).reply(reply, shown).unwrap();
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));

@@ -16,7 +16,7 @@ use redial_proto::{
 };
 use redial_records::{
     Effect, EndedCall, InboxItem, NewCall, StartInfo, TaskOutcome, TaskRecord, TaskStatus, TaskTransition,
-    TurnArguments, TurnTools,
+    TurnOnRecord, TurnTools,
 };
 
 pub(crate) const NOW: Time = DateTime::UNIX_EPOCH;
@@ -78,7 +78,7 @@ impl Fixture {
             let paused = match planning {
                 Planning::Done(planned) => return *planned,
                 Planning::Paused(paused) => paused,
-                Planning::SetAside { why, .. } => panic!("set aside: {why}"),
+                Planning::Unreadable(why) => panic!("unreadable: {why}"),
             };
             assert_eq!(paused.task(), self.record.id);
             let known = match paused.needs() {
@@ -112,7 +112,7 @@ impl Fixture {
         match plan(self.read(), &mut PlanContext::new(&self.tools, &mut new_id)) {
             Planning::Done(_) => None,
             Planning::Paused(paused) => Some(paused.needs().clone()),
-            Planning::SetAside { why, .. } => panic!("set aside: {why}"),
+            Planning::Unreadable(why) => panic!("unreadable: {why}"),
         }
     }
 
@@ -139,14 +139,9 @@ impl Fixture {
 
 /// A request to a model without its messages, from the arguments of its call on record.
 fn without_messages(arguments: &str, offers: &[TurnTools]) -> String {
-    match TurnArguments::read(arguments.to_owned()) {
-        TurnArguments::Whole(request) => request,
-        TurnArguments::Newer(why) => panic!("{why}"),
-        TurnArguments::Referring(turn) => {
-            let offered = offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
-            turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap()
-        }
-    }
+    let turn = TurnOnRecord::read(arguments).unwrap();
+    let offered = offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
+    turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap()
 }
 
 /// The tools that the model is offered in the turn that begins.

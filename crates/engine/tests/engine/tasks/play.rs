@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use redial_arguments::{Repairs, Schema};
 use redial_engine::{
     Time,
-    task::{Event, Proposed, RULES, Reply, Step, StepContext, Task, Verdict, step},
+    task::{Event, Proposed, Reply, Step, StepContext, Task, Verdict, step},
 };
 use redial_proto::{
     AgentSpec, CallId, ErrorClass, Failure, Finish, Language, Message, Role, TaskDecision, TaskState, Usage,
@@ -159,7 +159,7 @@ impl Play {
         let first_seq = u32::try_from(self.messages.len()).unwrap() + 1;
         let carried = self.task.carried();
         (self.task, self.ended) = (Task::default(), None);
-        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried, rules: RULES });
+        self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried });
     }
 
     fn reply(&mut self, reply: Reply) {

@@ -9,10 +9,8 @@ use redial_proto::{
     subjects::results_identity,
 };
 use redial_queue::Delivery;
-use redial_store::{DeadLetter, Rejections, UnreadableCall};
+use redial_store::{DeadLetter, Rejections};
 use redial_telemetry::set_aside;
-
-use crate::error;
 
 /// How long a message may be left to a dispatcher of a newer version, counted from when it was sent. Afterwards what this version cannot
 /// read of it is wrong like anything else: nobody else has read it, and it must not stay on the stream without an end.
@@ -36,14 +34,6 @@ pub(super) struct ResultMessage<'a> {
     /// Its sender is of a newer version.
     pub(super) is_newer: bool,
     pub(super) sent_at: DateTime<Utc>,
-    /// Not too many messages of its sender are left already.
-    pub(super) may_be_left: bool,
-}
-
-impl ResultMessage<'_> {
-    fn may_be_left(&self, now: DateTime<Utc>) -> bool {
-        self.may_be_left && now - self.sent_at < MAY_BE_LEFT
-    }
 }
 
 /// One report, ready to be stored.
@@ -53,14 +43,6 @@ pub(super) struct Reported {
     pub(super) worker: WorkerId,
     pub(super) duration_ms: u64,
     pub(super) outcome: Outcome,
-    pub(super) entry: Entry,
-}
-
-/// Where a report stands: its message in the batch, and its position in the message.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) message: usize,
-    position: usize,
 }
 
 /// Reads messages. An output of more than `most` bytes becomes an error.
@@ -72,7 +54,7 @@ pub(super) fn decode<'a>(
     let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new(), left: BTreeMap::new() };
     let mut seen = HashSet::new();
     for (message, result) in messages.enumerate() {
-        let (subject, is_left) = (result.subject, result.is_newer && result.may_be_left(now));
+        let (subject, is_left) = (result.subject, result.is_newer && now - result.sent_at < MAY_BE_LEFT);
         let batch: ReportBatch = match serde_json::from_slice(result.payload) {
             Ok(batch) => batch,
             Err(error) => {
@@ -96,8 +78,8 @@ pub(super) fn decode<'a>(
                 // Sent twice within one batch: the first counts.
                 Ok((grant, ..)) if !seen.insert((grant, batch.worker.clone())) => {}
                 Ok((grant, duration_ms, outcome)) => {
-                    let (worker, entry) = (batch.worker.clone(), Entry { message, position });
-                    decoded.reports.push(Reported { grant, worker, duration_ms, outcome, entry });
+                    let worker = batch.worker.clone();
+                    decoded.reports.push(Reported { grant, worker, duration_ms, outcome });
                 }
                 Err(error) => decoded.unreadable(message, Some(position), is_left, format!("not a report: {error}")),
             }
@@ -117,22 +99,6 @@ impl Decoded {
             self.left.entry(message).or_insert(why);
         } else {
             self.reject(message, position, why);
-        }
-    }
-
-    /// A report of a call whose row cannot be read, in a message that was sent then: a newer version wrote the row.
-    pub(super) fn unreadable_call(
-        &mut self,
-        entry: Entry,
-        call: &UnreadableCall,
-        message: ResultMessage<'_>,
-        now: DateTime<Utc>,
-    ) {
-        self.reports.retain(|report| report.entry != entry);
-        if message.may_be_left(now) {
-            self.left.entry(entry.message).or_insert_with(|| format!("call {}: {}", call.call, call.reason));
-        } else {
-            self.rejected.entry(entry.message).or_default().add(Some(entry.position), &error::unreadable(call));
         }
     }
 
@@ -221,7 +187,7 @@ mod tests {
 
     fn sent(payload: &str, is_newer: bool) -> ResultMessage<'_> {
         let subject = "redial.results.tools";
-        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now(), may_be_left: true }
+        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now() }
     }
 
     #[test]
@@ -236,8 +202,7 @@ mod tests {
         let (other, now) = (r#"{"v2":[]}"#.to_owned(), Utc::now());
         let messages = [sent(&odd, true), sent(&other, true), sent(&odd, false)];
         let decoded = decode(messages.into_iter(), now, limits::MAX_PAYLOAD);
-        let classes: Vec<_> = decoded.reports.iter().map(|report| report.entry.message).collect();
-        assert_eq!(classes, [0], "what can be read is taken, once");
+        assert_eq!(decoded.reports.len(), 1, "what can be read is taken");
         assert_eq!(decoded.left.into_keys().collect::<Vec<_>>(), [0, 1]);
         assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [2], "of an own version it is wrong");
         let later = decode(messages.into_iter(), now + MAY_BE_LEFT + TimeDelta::seconds(1), limits::MAX_PAYLOAD);

@@ -37,7 +37,7 @@ fn step(step: u32, input: TaskInput, decisions: Vec<TaskDecision>) -> TaskStep {
 fn started() -> TaskStep {
     let turn = TaskDecision::Turn { turn: 1, model: "small".to_owned(), last: false, continues: false };
     let carried = Value::Null;
-    step(1, TaskInput::Started { first_seq: 1, system: true, rules: 0, carried }, vec![turn])
+    step(1, TaskInput::Started { first_seq: 1, system: true, carried }, vec![turn])
 }
 
 /// The model asks for one call.

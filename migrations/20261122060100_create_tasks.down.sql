@@ -1,3 +1,0 @@
-DROP VIEW message_history, task_history;
-DROP TABLE messages, task_steps, task_inbox, tasks;
-DROP FUNCTION refuse_change_of_ended_task();

@@ -1,1 +1,0 @@
-ALTER TABLE dead_letters DROP COLUMN error_count, DROP COLUMN errors;

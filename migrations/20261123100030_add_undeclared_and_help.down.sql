@@ -1,2 +1,0 @@
-ALTER TABLE calls DROP COLUMN help;
-ALTER TABLE calls DROP COLUMN undeclared;

@@ -1,2 +1,0 @@
-ALTER TABLE dead_letters DROP COLUMN tenant;
-DROP TABLE tombstones;

@@ -1,2 +1,0 @@
-ALTER TABLE workers DROP COLUMN host;
-ALTER TABLE workers DROP COLUMN waiting;

@@ -1,2 +1,0 @@
--- Nothing to do: workers register again, and get consumers then.
-SELECT 1;

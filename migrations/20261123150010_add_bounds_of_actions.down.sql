@@ -1,3 +1,0 @@
-DROP INDEX actions_old;
-DROP INDEX actions_kept;
-ALTER TABLE actions DROP COLUMN effective;

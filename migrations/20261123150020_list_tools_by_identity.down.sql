@@ -1,2 +1,0 @@
-DROP INDEX pending_tools_identity;
-DROP INDEX tool_identities_identity;

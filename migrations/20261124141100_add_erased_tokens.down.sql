@@ -1,1 +1,0 @@
-ALTER TABLE tombstones DROP COLUMN tokens;

@@ -1,2 +1,0 @@
-DROP INDEX tasks_tenant;
-DROP INDEX calls_tenant;

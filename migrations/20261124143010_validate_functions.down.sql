@@ -1,2 +1,0 @@
--- What is validated stays so.
-SELECT 1;

@@ -1,3 +1,0 @@
-DROP TABLE webhook_progress;
-DROP TABLE webhook_events;
-DROP TABLE webhooks;

@@ -1,1 +1,0 @@
-ALTER TABLE redrives DROP COLUMN at_most;

@@ -1,2 +1,0 @@
-ALTER TABLE stats_progress DROP COLUMN days_until;
-DROP TABLE model_day_stats;

@@ -1,1 +1,0 @@
-ALTER TABLE workers DROP COLUMN takes_packs;

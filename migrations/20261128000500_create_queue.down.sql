@@ -1,0 +1,1 @@
+DROP TABLE dead_letters, payloads, stream_settings, job_stream;

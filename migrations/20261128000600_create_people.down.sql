@@ -1,0 +1,1 @@
+DROP TABLE tombstones, page_key, sessions, tokens, actions;
