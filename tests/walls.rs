@@ -142,18 +142,6 @@ const MAY_USE: [(&str, &[&str]); 29] = [
     ),
     ("redial-simulation", &["redial-proto", "redial-records", "redial-arguments", "redial-engine"]),
     (
-        "redial-fuzz",
-        &[
-            "redial-proto",
-            "redial-records",
-            "redial-arguments",
-            "redial-engine",
-            "redial-llm",
-            "redial-tools",
-            "redial-simulation",
-        ],
-    ),
-    (
         "redial-chaos",
         &[
             "redial-proto",
@@ -170,8 +158,7 @@ const MAY_USE: [(&str, &[&str]); 29] = [
 ];
 
 /// Crates for those who develop Redial; of all others none may reach them.
-const FOR_DEVELOPERS: [&str; 5] =
-    ["redial-testkit", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
+const FOR_DEVELOPERS: [&str; 4] = ["redial-testkit", "redial-simulation", "redial-chaos", "redial-bench"];
 
 /// Who may import what reaches the outside. The bench's baseline and the testkit's checker do not go through the crates
 /// that they measure and check; the demo asks a gateway as its users do.

@@ -9,6 +9,8 @@
 pub mod anthropic;
 mod api;
 mod config;
+#[cfg(test)]
+mod damaged;
 mod error;
 mod failure;
 mod finish;
