@@ -137,18 +137,6 @@ const MAY_USE: [(&str, &[&str]); 30] = [
     ),
     ("redial-simulation", &["redial-proto", "redial-records", "redial-arguments", "redial-engine"]),
     (
-        "redial-fuzz",
-        &[
-            "redial-proto",
-            "redial-records",
-            "redial-arguments",
-            "redial-engine",
-            "redial-llm",
-            "redial-tools",
-            "redial-simulation",
-        ],
-    ),
-    (
         "redial-chaos",
         &[
             "redial-proto",
@@ -165,8 +153,8 @@ const MAY_USE: [(&str, &[&str]); 30] = [
 ];
 
 /// Crates for those who develop Redial; of all others none may reach them.
-const FOR_DEVELOPERS: [&str; 6] =
-    ["redial-testkit", "redial-test-stack", "redial-simulation", "redial-fuzz", "redial-chaos", "redial-bench"];
+const FOR_DEVELOPERS: [&str; 5] =
+    ["redial-testkit", "redial-test-stack", "redial-simulation", "redial-chaos", "redial-bench"];
 
 /// Who may import what reaches the outside. The bench's baseline and the checker of the tests do not go through the
 /// crates that they measure and check; the demo asks a gateway as its users do.

@@ -9,6 +9,8 @@ mod bounds;
 mod closest;
 mod coerce;
 mod cost;
+#[cfg(test)]
+mod damaged;
 mod describe;
 mod document;
 mod edit;

@@ -9,6 +9,8 @@
 pub mod anthropic;
 mod api;
 mod config;
+#[cfg(test)]
+mod damaged;
 mod failure;
 mod finish;
 mod http;

@@ -19,7 +19,7 @@ pub enum Invariant {
     OneOutcome,
     /// The recorded result of an attempt is what its own worker reported, or that it was lost.
     RecordedAsReported,
-    /// A worker learns that its report is on record only if it is.
+    /// A worker learns that its report is on record, or its attempt given back, only if that is so.
     AcknowledgedReportIsKept,
     /// Each effect belongs to an attempt on record, one effect to one attempt.
     EffectsWithinAttempts,
@@ -43,8 +43,6 @@ pub enum Invariant {
     PublishedForLiveWorkers,
     /// A retry is published only with a token of its tool.
     RetriesWithinTokens,
-    /// A worker claims no job of a tool that it does not have.
-    ClaimsOwnTools,
     /// After the drain every task has ended.
     EveryTaskEnds,
     /// The steps of a task are 1..n without gaps.

@@ -2,15 +2,13 @@
 
 use std::{io::Write, num::NonZero, process::ExitCode, thread};
 
-use clap::{Parser, Subcommand};
-use redial_simulation::{Plan, Run, describe, play, report, size_of};
+use clap::Parser;
+use redial_simulation::{Plan, Run, describe, play, size_of};
 
 /// Plays random histories of the protocol and checks the invariants.
 #[derive(Parser)]
-#[command(name = "redial-simulation", args_conflicts_with_subcommands = true)]
+#[command(name = "redial-simulation")]
 struct Arguments {
-    #[command(subcommand)]
-    command: Option<Command>,
     /// How many histories to play.
     #[arg(long, default_value_t = 1_000_000)]
     histories: u64,
@@ -23,31 +21,12 @@ struct Arguments {
     /// Only print the events of the history of `--seed`.
     #[arg(long)]
     describe: bool,
-    /// The size of that history, if it is not the usual one of its seed.
-    #[arg(long, requires = "describe")]
-    size: Option<u32>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Prints what breaks first with more dispatchers, workers and calls: docs/SCALING.md.
-    Scale {
-        /// Prints JSON.
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 fn main() -> ExitCode {
-    let Arguments { command, histories, seed, threads, describe: only_describe, size } = Arguments::parse();
-    if let Some(Command::Scale { json }) = command {
-        let report = report();
-        print(&if json { report.to_json().to_string() } else { report.to_string() });
-        return ExitCode::SUCCESS;
-    }
+    let Arguments { histories, seed, threads, describe: only_describe } = Arguments::parse();
     if only_describe {
-        let log = describe(&Plan::new(seed, size.unwrap_or_else(|| size_of(seed))), None);
-        print(&log.join("\n"));
+        print(&describe(&Plan::new(seed, size_of(seed)), None).join("\n"));
         return ExitCode::SUCCESS;
     }
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get));

@@ -68,7 +68,7 @@ impl fmt::Display for Setup {
 /// What happens in one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveKind {
-    /// One of the possible events happens: a message arrives, a worker pulls, a tool ends.
+    /// One of the possible events happens: a worker pulls, a tool ends, a dispatcher takes a step.
     Event,
     /// Time passes.
     Tick,
@@ -82,22 +82,16 @@ pub enum MoveKind {
     Sweep,
     /// A dispatcher looks at workers and the stream, and publishes jobs of calls that wait.
     Feed,
-    /// A dispatcher checks that the streams still exist.
+    /// A dispatcher checks the streams.
     CheckStreams,
-    /// A control message is lost.
-    LoseControlMessage,
-    /// A control message arrives, and its duplicate will arrive later.
-    DuplicateControlMessage,
+    /// A request that a worker once sent arrives, late or again.
+    RepeatRequest,
     /// A job is lost from its stream.
     LoseJob,
     /// A job that was published before appears in the stream again.
     RepeatJob,
     /// A report that was published before appears in the stream again.
     RepeatReport,
-    /// A worker sends a report again.
-    ResendReport,
-    /// A worker gives up a claim that got no reply.
-    GiveUpClaim,
     /// A worker process is killed; another one starts.
     KillWorker,
     /// A worker process is paused, or resumed.
@@ -117,7 +111,7 @@ pub enum MoveKind {
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(MoveKind, u8, u8); 23] = [
+const WEIGHTS: [(MoveKind, u32, u32); 20] = [
     (MoveKind::Event, 120, 120),
     (MoveKind::Tick, 20, 24),
     (MoveKind::Submit, 10, 10),
@@ -126,13 +120,10 @@ const WEIGHTS: [(MoveKind, u8, u8); 23] = [
     (MoveKind::Sweep, 16, 16),
     (MoveKind::Feed, 16, 16),
     (MoveKind::CheckStreams, 4, 4),
-    (MoveKind::LoseControlMessage, 5, 0),
-    (MoveKind::DuplicateControlMessage, 6, 0),
+    (MoveKind::RepeatRequest, 8, 0),
     (MoveKind::LoseJob, 2, 0),
     (MoveKind::RepeatJob, 5, 4),
-    (MoveKind::RepeatReport, 5, 4),
-    (MoveKind::ResendReport, 4, 2),
-    (MoveKind::GiveUpClaim, 3, 0),
+    (MoveKind::RepeatReport, 6, 4),
     (MoveKind::KillWorker, 3, 2),
     (MoveKind::PauseWorker, 4, 2),
     (MoveKind::CutWorker, 3, 1),
@@ -143,27 +134,19 @@ const WEIGHTS: [(MoveKind, u8, u8); 23] = [
     (MoveKind::TogglePostgres, 2, 3),
 ];
 
-const TABLE_SIZE: usize = 256;
-
-/// The weights as a table that a random byte indexes; what no other kind takes is `Event`.
-const fn table(calm: bool) -> [MoveKind; TABLE_SIZE] {
-    let mut table = [MoveKind::Event; TABLE_SIZE];
-    let (mut kind, mut at) = (1, 0);
-    while kind < WEIGHTS.len() {
-        let (what, bad, good) = WEIGHTS[kind];
-        let mut left = if calm { good } else { bad };
-        while left > 0 {
-            table[at] = what;
-            at += 1;
-            left -= 1;
-        }
-        kind += 1;
+impl MoveKind {
+    /// The kind that a random number stands for.
+    fn of(number: u32, calm: bool) -> Self {
+        let weight = |(_, bad, good): &(Self, u32, u32)| if calm { *good } else { *bad };
+        let mut left = number % WEIGHTS.iter().map(weight).sum::<u32>();
+        let found = WEIGHTS.iter().find(|one| {
+            let found = left < weight(one);
+            left = left.wrapping_sub(weight(one));
+            found
+        });
+        found.map_or(Self::Event, |(kind, ..)| *kind)
     }
-    table
 }
-
-static BAD: [MoveKind; TABLE_SIZE] = table(false);
-static CALM: [MoveKind; TABLE_SIZE] = table(true);
 
 /// One move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,44 +167,20 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Identifies the plan: a change of the weights gives every seed another plan.
-    #[must_use]
-    pub fn fingerprint(&self) -> u32 {
-        let mix = |hash: u32, part: u32| (hash ^ part).wrapping_mul(0x0100_0193);
-        let Setup { calls, tasks, workers, dispatchers, calm, .. } = self.setup;
-        let setup = u32::from_be_bytes([calls, tasks, workers, dispatchers]) ^ u32::from(calm);
-        self.moves.iter().fold(mix(0x811c_9dc5, setup), |hash, one| mix(mix(hash, one.kind as u32), one.pick))
-    }
-
-    /// An empty plan.
-    pub(crate) const fn empty() -> Self {
-        let setup = Setup { calls: 0, tasks: 0, workers: 1, dispatchers: 1, calm: true, seed: 0 };
-        Self { setup, moves: Vec::new() }
-    }
-
     /// The plan of a seed with `size` moves.
     pub fn new(seed: u64, size: u32) -> Self {
-        let mut plan = Self::empty();
-        plan.fill(seed, size);
-        plan
-    }
-
-    /// Makes this the plan of a seed, without new memory.
-    pub(crate) fn fill(&mut self, seed: u64, size: u32) {
         let mut random = Random::new(seed);
         let mut up_to = |most: u32| random.below(most) as u8;
         let (calls, workers, dispatchers) = (1 + up_to(3), 1 + up_to(3), 1 + up_to(3));
         // A task takes as long to play as many calls.
         let tasks = if random.percent(9) { 1 + random.below(2) as u8 } else { 0 };
         let calm = random.percent(35);
-        self.setup = Setup { calls, tasks, workers, dispatchers, calm, seed: random.next() };
-        let table = if calm { &CALM } else { &BAD };
-        self.moves.clear();
-        self.moves.extend((0..size).map(|_| {
+        let setup = Setup { calls, tasks, workers, dispatchers, calm, seed: random.next() };
+        let mut one = || {
             let number = random.next();
-            let kind = table[usize::from(number as u8)];
-            Move { kind, pick: crate::random::bits(number) }
-        }));
+            Move { kind: MoveKind::of(number as u32, calm), pick: crate::random::bits(number) }
+        };
+        Self { setup, moves: (0..size).map(|_| one()).collect() }
     }
 }
 
@@ -240,14 +199,5 @@ mod tests {
         assert_eq!(plan, Plan::new(7, 90));
         assert_ne!(plan, Plan::new(8, 90));
         assert_eq!(plan.moves[..40], Plan::new(7, 40).moves);
-    }
-
-    #[test]
-    fn every_kind_of_move_is_made() {
-        for table in [&BAD, &CALM] {
-            let events = table.iter().filter(|kind| **kind == MoveKind::Event).count();
-            assert!((100..=180).contains(&events), "{events} of 256 moves are events");
-        }
-        assert!(WEIGHTS.iter().all(|(kind, ..)| BAD.contains(kind)));
     }
 }

@@ -1,4 +1,4 @@
-//! Plays many histories on several threads.
+//! Plays many histories on several threads, and shrinks one that violates an invariant.
 
 use std::{
     fmt,
@@ -12,8 +12,8 @@ use std::{
 use redial_proto::{CallState, TaskState};
 
 use crate::{
-    Mutation, Plan, Violation, regressions, shrink, size_of,
-    world::{Ended, World},
+    Invariant, Mutation, Plan, Violation, size_of,
+    world::{Ended, Given, World},
 };
 
 /// Which histories to play.
@@ -46,9 +46,9 @@ pub struct Tally {
     /// Attempts on record.
     pub attempts: u64,
     /// Calls by state, in the order of [`CallState::ALL`].
-    pub calls: [u64; 8],
+    pub calls: [u64; CallState::ALL.len()],
     /// Tasks by state, in the order of [`TaskState::ALL`].
-    pub tasks: [u64; 5],
+    pub tasks: [u64; TaskState::ALL.len()],
     /// How long it took.
     pub took: Duration,
 }
@@ -58,8 +58,6 @@ pub struct Tally {
 pub struct Failed {
     /// Its seed.
     pub seed: u64,
-    /// Its size.
-    pub size: u32,
     /// The first violation.
     pub violation: Violation,
     /// The log of the shrunk plan.
@@ -68,64 +66,46 @@ pub struct Failed {
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, size, violation, log } = self;
-        writeln!(f, "seed {seed}, size {size}: {violation}")?;
+        let Self { seed, violation, log } = self;
+        writeln!(f, "seed {seed}: {violation}")?;
         writeln!(f, "the shortest history found that violates the same invariant:")?;
-        log.iter().try_for_each(|line| writeln!(f, "{line}"))?;
-        let fingerprint = Plan::new(*seed, *size).fingerprint();
-        writeln!(f, "to keep it, add this line to tools/simulation/regressions.txt:\n{seed} {size} {fingerprint:08x}")
+        log.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
-/// Plays the kept plans and then a run; stops at the first plan that violates an invariant, and shrinks it.
+/// Plays a run; stops at a plan that violates an invariant, and shrinks it.
 pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
     let began = Instant::now();
-    let mut tally = Tally::default();
-    let mut plan = Plan::empty();
-    let mut world = World::new();
-    for kept in regressions().unwrap_or_default() {
-        plan.fill(kept.seed, kept.size);
-        let ended = world.run(&plan, run.mutation);
-        tally.add(&plan, &ended.map_err(|violation| Box::new(failed(kept.seed, kept.size, violation, run.mutation)))?);
-    }
-    let next = AtomicU64::new(0);
-    let found = Mutex::new(None);
+    let (next, found) = (AtomicU64::new(0), Mutex::new(None));
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..run.threads.max(1)).map(|_| scope.spawn(|| thread(run, &next, &found))).collect();
         let resume = |panic| std::panic::resume_unwind(panic);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(resume)).collect()
     });
     if let Some((seed, violation)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Box::new(failed(seed, size_of(seed), violation, run.mutation)));
+        let small = shrink(&Plan::new(seed, size_of(seed)), run.mutation, violation.invariant);
+        return Err(Box::new(Failed { seed, violation, log: describe(&small, run.mutation) }));
     }
+    let mut tally = Tally::default();
     for one in &tallies {
         tally.join(one);
     }
-    tally.steps += world.steps;
     tally.took = began.elapsed();
     Ok(tally)
 }
 
-fn failed(seed: u64, size: u32, violation: Violation, mutation: Option<Mutation>) -> Failed {
-    let small = shrink(&Plan::new(seed, size), mutation, violation.invariant);
-    Failed { seed, size, violation, log: describe(&small, mutation) }
-}
-
 /// Plays histories until none are left or one of the threads has found a violation.
 fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
-    let mut tally = Tally::default();
-    let mut plan = Plan::empty();
-    let mut world = World::new();
+    let (given, mut tally) = (Given::new(), Tally::default());
     loop {
         let first = next.fetch_add(CHUNK, Ordering::Relaxed);
         if first >= run.histories {
-            tally.steps = world.steps;
             return tally;
         }
         for n in first..(first + CHUNK).min(run.histories) {
             let seed = run.seed.wrapping_add(n);
-            plan.fill(seed, size_of(seed));
-            match world.run(&plan, run.mutation) {
+            let plan = Plan::new(seed, size_of(seed));
+            match World::new(plan.setup, run.mutation, &given).run(&plan) {
                 Ok(ended) => tally.add(&plan, &ended),
                 Err(violation) => {
                     next.store(run.histories, Ordering::Relaxed);
@@ -141,27 +121,53 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
     }
 }
 
-/// The first violation in a run, and the number of histories played until then; plays on one thread, without the kept
-/// plans, and does not shrink.
+/// The first violation in a run, and the number of histories played until then; plays on one thread and does not
+/// shrink.
 pub fn find(run: &Run) -> Option<(u64, Violation)> {
-    let (mut plan, mut world) = (Plan::empty(), World::new());
+    let given = Given::new();
     (0..run.histories).find_map(|n| {
         let seed = run.seed.wrapping_add(n);
-        plan.fill(seed, size_of(seed));
-        world.run(&plan, run.mutation).err().map(|violation| (n + 1, violation))
+        let plan = Plan::new(seed, size_of(seed));
+        World::new(plan.setup, run.mutation, &given).run(&plan).err().map(|violation| (n + 1, violation))
     })
 }
 
 /// The log of a history; its last line is the violation, if there is one.
 pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
-    let mut world = World::new();
-    let (mut log, ended) = world.run_logged(plan, mutation);
-    log.insert(0, format!("   {}, {} moves", plan.setup, plan.moves.len()));
-    log.push(match ended {
-        Ok(_) => "   everything holds".to_owned(),
-        Err(violation) => format!("   {violation}"),
-    });
+    let given = Given::new();
+    let mut world = World::new(plan.setup, mutation, &given);
+    world.log_lines = Some(vec![format!("   {}, {} moves", plan.setup, plan.moves.len())]);
+    let ended = world.run(plan);
+    let mut log = world.log_lines.unwrap_or_default();
+    log.push(ended.map_or_else(|violation| format!("   {violation}"), |_| "   everything holds".to_owned()));
     log
+}
+
+/// A smaller plan that violates the same invariant: without the moves that are not needed for that.
+#[must_use]
+pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
+    let given = Given::new();
+    let violates = |plan: &Plan| {
+        let ended = World::new(plan.setup, mutation, &given).run(plan);
+        ended.is_err_and(|violation| violation.invariant == invariant)
+    };
+    let mut best = plan.clone();
+    let mut length = best.moves.len();
+    while length > 0 {
+        let (mut start, before) = (0, best.moves.len());
+        while start < best.moves.len() {
+            let mut tried = best.clone();
+            tried.moves.drain(start..(start + length).min(best.moves.len()));
+            if violates(&tried) {
+                best = tried;
+            } else {
+                start += length;
+            }
+        }
+        // Single moves are tried until none of them can go.
+        length = if length == 1 && best.moves.len() < before { 1 } else { length / 2 };
+    }
+    best
 }
 
 impl Tally {
@@ -169,6 +175,7 @@ impl Tally {
         self.histories += 1;
         self.with_tasks += u64::from(plan.setup.tasks > 0);
         self.calm += u64::from(plan.setup.calm);
+        self.steps += ended.steps;
         self.attempts += ended.attempts;
         add(&mut self.calls, &ended.calls);
         add(&mut self.tasks, &ended.tasks);
@@ -198,14 +205,12 @@ impl fmt::Display for Tally {
         writeln!(f, "{histories} histories in {seconds:.1} s ({each:.1} µs each): every invariant holds")?;
         writeln!(f, "  with a calm network {calm}, with tasks {with_tasks}")?;
         writeln!(f, "  {steps} steps, {attempts} attempts")?;
-        let calls: Vec<_> = CallState::ALL.map(CallState::as_str).into_iter().zip(self.calls).collect();
-        let tasks: Vec<_> = TaskState::ALL.map(TaskState::as_str).into_iter().zip(self.tasks).collect();
-        writeln!(f, "  calls: {}", states(&calls))?;
-        write!(f, "  tasks: {}", states(&tasks))
+        writeln!(f, "  calls: {}", states(&CallState::ALL.map(CallState::as_str), &self.calls))?;
+        write!(f, "  tasks: {}", states(&TaskState::ALL.map(TaskState::as_str), &self.tasks))
     }
 }
 
-fn states(counts: &[(&str, u64)]) -> String {
-    let reached = counts.iter().filter(|(_, count)| *count > 0);
+fn states(names: &[&str], counts: &[u64]) -> String {
+    let reached = names.iter().zip(counts).filter(|(_, count)| **count > 0);
     reached.map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,37 +1,338 @@
-//! One history: the tables, streams, processes and network that a plan runs in, all in memory.
-//!
-//! The engine decides, as it does in production. Everything around it is modelled only as far as its promises go: a
-//! Postgres transaction happens completely or not at all, with the guards of `crates/store/sql`; NATS loses, duplicates
-//! and reorders messages, and can lose its store; workers and dispatchers die between any two steps.
+//! One history: the tables, streams, processes and clients that a plan runs with, all in memory.
 
-mod advance;
-mod answers;
+mod calls;
 mod check;
-mod claim;
-mod clock;
-mod database;
 mod dispatcher;
-mod drain;
-mod effects;
-mod event;
-mod feed;
 mod feeder;
-mod ids;
-mod ingest;
 mod invent;
-mod lease;
-mod ledger;
-mod messages;
 mod moves;
-mod network;
-mod registry;
-mod report;
-mod run;
-mod shutdown;
-mod state;
-mod sweep;
+mod operations;
 mod tables;
-mod transaction;
+mod tasks;
 mod worker;
 
-pub(crate) use self::{run::Ended, state::World};
+use chrono::TimeDelta;
+use redial_engine::{Time, health, tools::Tools};
+use redial_proto::{
+    CallId, CallState, ErrorClass, Failure, GrantRef, JobRef, RetryBudget, StoredMessage, TaskId, TaskState, TaskStep,
+    WorkerId,
+};
+use redial_records::ToolHealth;
+use uuid::Uuid;
+
+use self::{
+    dispatcher::Dispatcher,
+    tables::{AttemptRow, CallRow, Decision, InboxRow, TaskRow, WorkerRow},
+    worker::{Outcome, Report, Request, Worker},
+};
+use crate::{Invariant, Mutation, Setup, Violation, plan::Plan, random::mix};
+
+/// How long a lease lasts after a claim or a heartbeat.
+const LEASE: TimeDelta = TimeDelta::seconds(15);
+/// The timeout of every attempt.
+const TIMEOUT: TimeDelta = TimeDelta::seconds(60);
+/// A message that is not acknowledged is delivered again after this.
+const ACK_WAIT: TimeDelta = TimeDelta::seconds(30);
+
+/// The tools, as dispatchers and workers know them. The calls of tasks are spread over them, whatever their agents call
+/// their tools: which worker runs them is no concern of a task.
+const TOOLS: [&str; 2] = ["a", "b"];
+/// Whose calls all of them are.
+const TENANT: &str = "acme";
+
+/// A position in [`TOOLS`].
+type ToolNo = usize;
+/// Tools, as bits. Workers with the same tools pull from one consumer, which has this number.
+type ToolSet = u8;
+const ALL_TOOLS: ToolSet = 3;
+
+fn has_tool(set: ToolSet, tool: ToolNo) -> bool {
+    set >> tool & 1 == 1
+}
+
+fn tool_no(name: &str) -> ToolNo {
+    TOOLS.iter().position(|known| *known == name).unwrap_or(0)
+}
+
+/// A worker or dispatcher process: each new one has a new number.
+type Process = u16;
+
+#[expect(clippy::expect_used, reason = "a number is a valid id")]
+fn worker_id(process: Process) -> WorkerId {
+    process.to_string().parse().expect("digits are allowed")
+}
+
+fn call_id(number: u128) -> CallId {
+    CallId(Uuid::from_u128(number))
+}
+
+fn task_id(task: usize) -> TaskId {
+    TaskId(Uuid::from_u128(task as u128))
+}
+
+fn task_no(id: TaskId) -> usize {
+    id.0.as_u128() as usize
+}
+
+/// What no history changes.
+pub(crate) struct Given {
+    /// The tools of agents. Calls do not depend on them: each has its own retry policy.
+    tools: Tools,
+    /// Agents as JSON.
+    agents: [String; 2],
+}
+
+impl Given {
+    pub(crate) fn new() -> Self {
+        Self { tools: invent::tools(), agents: invent::agents() }
+    }
+}
+
+/// A job on its stream.
+#[derive(Clone, Copy, Debug)]
+struct JobMessage {
+    job: JobRef,
+    consumer: ToolSet,
+    /// It was published before and appeared again: no dispatcher accounts for it.
+    repeated: bool,
+    /// A worker has pulled it.
+    delivered: bool,
+    stored_at: Time,
+    /// It is not delivered before this.
+    redeliver_at: Time,
+}
+
+/// A report on its stream.
+#[derive(Clone, Copy, Debug)]
+struct ResultMessage {
+    number: u32,
+    report: Report,
+    redeliver_at: Time,
+}
+
+/// An execution of a tool: what really happened, which no process of the protocol knows.
+#[derive(Clone, Copy, Debug)]
+struct Execution {
+    job: JobRef,
+    worker: Process,
+    /// The tool has had its effect.
+    effect: bool,
+    /// Its worker stopped it before its end.
+    stopped: bool,
+    reported: Option<Outcome>,
+}
+
+/// A running history.
+pub(crate) struct World<'a> {
+    setup: Setup,
+    mutation: Option<Mutation>,
+    given: &'a Given,
+    now: Time,
+    // Postgres.
+    calls: Vec<CallRow>,
+    attempts: Vec<AttemptRow>,
+    /// Results that came too late: the attempt and the worker.
+    late: Vec<(JobRef, Process)>,
+    registered: Vec<WorkerRow>,
+    /// By tool.
+    health: Vec<ToolHealth>,
+    tasks: Vec<TaskRow>,
+    inbox: Vec<InboxRow>,
+    messages: Vec<StoredMessage>,
+    /// The requests to models without their messages, as JSON.
+    requests: Vec<(CallId, String)>,
+    /// Steps, each with its task.
+    recorded_steps: Vec<(usize, TaskStep)>,
+    // NATS.
+    jobs: Vec<JobMessage>,
+    results: Vec<ResultMessage>,
+    /// Everything that was ever sent, to appear again.
+    old_jobs: Vec<(JobRef, ToolSet)>,
+    old_reports: Vec<Report>,
+    old_requests: Vec<Request>,
+    nats_up: bool,
+    postgres_up: bool,
+    /// Counts the outages of both.
+    outages: u32,
+    // Processes.
+    dispatchers: Vec<Dispatcher>,
+    workers: Vec<Worker>,
+    /// A decision that was made without a lock; used by one mutation only.
+    unlocked: Option<Decision>,
+    /// The last number given to a process, a message, a claim, a call of a task, or an item of an inbox.
+    numbers: u32,
+    // What really happened, and what was acknowledged: the invariants compare the tables with this.
+    executions: Vec<Execution>,
+    acknowledged_calls: u64,
+    acknowledged_tasks: u64,
+    /// Calls whose cancel was acknowledged.
+    cancelled: Vec<CallId>,
+    /// Claims that were given up.
+    given_up: Vec<GrantRef>,
+    /// Worker processes that were killed, paused or cut off.
+    disturbed: Vec<Process>,
+    /// The faults are over, and everything must end.
+    draining: bool,
+    violation: Option<Violation>,
+    pub(crate) log_lines: Option<Vec<String>>,
+    steps: u64,
+}
+
+/// How the calls and tasks of a history ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Calls by state, in the order of [`CallState::ALL`].
+    pub(crate) calls: [u64; CallState::ALL.len()],
+    /// Tasks by state, in the order of [`TaskState::ALL`].
+    pub(crate) tasks: [u64; TaskState::ALL.len()],
+    pub(crate) attempts: u64,
+    pub(crate) steps: u64,
+}
+
+impl<'a> World<'a> {
+    pub(crate) fn new(setup: Setup, mutation: Option<Mutation>, given: &'a Given) -> Self {
+        redial_engine::mutation::activate(mutation.and_then(Mutation::of_engine));
+        let now = Time::default();
+        let fresh = |tool| ToolHealth { tokens: setup.tokens(), ..health::fresh(tool, &RetryBudget::default(), now) };
+        let mut world = Self {
+            setup,
+            mutation,
+            given,
+            now,
+            calls: (0..setup.calls).map(|call| CallRow::of_client_call(&setup, call)).collect(),
+            attempts: Vec::new(),
+            late: Vec::new(),
+            registered: Vec::new(),
+            health: TOOLS.map(fresh).into(),
+            tasks: vec![TaskRow::default(); usize::from(setup.tasks)],
+            inbox: Vec::new(),
+            messages: Vec::new(),
+            requests: Vec::new(),
+            recorded_steps: Vec::new(),
+            jobs: Vec::new(),
+            results: Vec::new(),
+            old_jobs: Vec::new(),
+            old_reports: Vec::new(),
+            old_requests: Vec::new(),
+            nats_up: true,
+            postgres_up: true,
+            outages: 0,
+            dispatchers: Vec::new(),
+            workers: Vec::new(),
+            unlocked: None,
+            numbers: 100,
+            executions: Vec::new(),
+            acknowledged_calls: 0,
+            acknowledged_tasks: 0,
+            cancelled: Vec::new(),
+            given_up: Vec::new(),
+            disturbed: Vec::new(),
+            draining: false,
+            violation: None,
+            log_lines: None,
+            steps: 0,
+        };
+        for _ in 0..setup.workers {
+            let worker = world.new_worker();
+            world.workers.push(worker);
+        }
+        world.record_heartbeats();
+        for d in 0..usize::from(setup.dispatchers) {
+            let dispatcher = world.new_dispatcher();
+            world.dispatchers.push(dispatcher);
+            world.look_at_workers(d);
+            world.look_at_stream(d);
+        }
+        world
+    }
+
+    /// Plays a plan to its end, and returns how its calls and tasks ended or the first violation.
+    pub(crate) fn run(&mut self, plan: &Plan) -> Result<Ended, Violation> {
+        for one in &plan.moves {
+            self.play(*one);
+            if self.violation.is_some() {
+                break;
+            }
+        }
+        if self.violation.is_none() {
+            self.drain();
+        }
+        if self.violation.is_none() {
+            self.check();
+        }
+        self.violation.take().map_or_else(|| Ok(self.ended()), Err)
+    }
+
+    fn ended(&self) -> Ended {
+        let mut ended = Ended { attempts: self.attempts.len() as u64, steps: self.steps, ..Ended::default() };
+        for row in self.calls.iter().filter(|row| row.exists) {
+            ended.calls[CallState::ALL.iter().position(|state| *state == row.record.state).unwrap_or(0)] += 1;
+        }
+        for row in self.tasks.iter().filter(|row| row.exists) {
+            ended.tasks[TaskState::ALL.iter().position(|state| *state == row.state).unwrap_or(0)] += 1;
+        }
+        ended
+    }
+
+    // ---- What all parts need ----
+
+    fn new_number(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// A number that follows from the history so far; 0, the simplest choice, where nothing goes wrong.
+    fn chance(&self) -> u32 {
+        if self.setup.calm || self.draining { 0 } else { mix(self.setup.seed ^ self.steps) as u32 }
+    }
+
+    fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    fn report_violation(&mut self, invariant: Invariant, found: impl FnOnce() -> String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { invariant, found: found() });
+        }
+    }
+
+    fn log(&mut self, what: impl FnOnce() -> String) {
+        self.steps += 1;
+        if let Some(log) = &mut self.log_lines {
+            let ms = self.now.timestamp_millis();
+            log.push(format!("{:>5}.{:03}  {}", ms / 1000, ms % 1000, what()));
+        }
+    }
+
+    fn call(&self, id: CallId) -> &CallRow {
+        &self.calls[self.index(id)]
+    }
+
+    fn call_mut(&mut self, id: CallId) -> &mut CallRow {
+        let index = self.index(id);
+        &mut self.calls[index]
+    }
+
+    #[expect(clippy::expect_used, reason = "no call is ever removed")]
+    fn index(&self, id: CallId) -> usize {
+        self.calls.iter().position(|row| row.record.id == id).expect("only calls on record are named")
+    }
+
+    /// Time since the history began, as the engine's outage detector and windows take it.
+    fn uptime(&self) -> std::time::Duration {
+        (self.now - Time::default()).to_std().unwrap_or_default()
+    }
+}
+
+/// A job in a log line: its call and attempt.
+fn named(job: JobRef) -> String {
+    format!("{}.{}", job.call.0.as_u128(), job.attempt)
+}
+
+/// A reported failure as the engine takes it; `None` for a success.
+fn failure(outcome: Outcome) -> Option<Failure> {
+    let failure = Failure::new(outcome.class?, "it failed");
+    let failure = if outcome.effect_possible { failure } else { failure.without_effect() };
+    let after = outcome.class == Some(ErrorClass::RateLimited) && outcome.pauses;
+    Some(if after { failure.retry_after_ms(20_000) } else { failure })
+}

@@ -1,14 +1,26 @@
-//! A dispatcher process and its unfinished operations.
+//! A dispatcher process: its transactions, the effects that follow them, and its sweeps.
 
-use redial_engine::outage::OutageDetector;
+use chrono::TimeDelta;
+use redial_engine::{
+    Time,
+    call::{CallEvent, effects, plan},
+    outage::{Observation, OutageDetector},
+    sweep::{Conditions, plan_due},
+};
+use redial_proto::{JobRef, RetryPolicy, subjects};
+use redial_records::{Backlog, CallFacts, CallRecord, Change, Effect, OutgoingJob, Transition};
 
 use super::{
-    clock::{LEASE, LONGEST_RECONNECT, Ms, duration},
+    JobMessage, LEASE, Process, ToolSet, World,
     feeder::Feeder,
-    ids::{CallNo, Process},
-    messages::{Release, ResultMessage},
+    named,
+    operations::{Operation, OperationKind},
     tables::CallRow,
 };
+use crate::Mutation;
+
+/// The longest time that a process takes to reconnect.
+const LONGEST_RECONNECT: TimeDelta = TimeDelta::seconds(3);
 
 /// A process; another one replaces it when it dies.
 #[derive(Debug)]
@@ -16,69 +28,238 @@ pub(super) struct Dispatcher {
     pub(super) process: Process,
     pub(super) detector: OutageDetector,
     /// The number of the last outage that it noticed.
-    pub(super) outage: u32,
-    /// The job stream that it saw last; a wipe creates a new one.
-    pub(super) stream: Option<u32>,
+    outage: u32,
     /// Its last check of the streams failed.
-    pub(super) check_failed: bool,
-    /// When a check of the streams last succeeded.
-    pub(super) checked_at: Option<Ms>,
+    check_failed: bool,
     pub(super) feeder: Feeder,
     pub(super) operations: Vec<Operation>,
 }
 
-/// An operation that takes more than one transaction.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Operation {
-    pub(super) kind: OperationKind,
-    /// The call as the operation last read it.
-    pub(super) seen: Option<CallRow>,
-    /// The claim of a release has been given up.
-    pub(super) given_up: bool,
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommitOutcome {
+    /// It is committed, and the dispatcher carries out its effects.
+    Committed,
+    /// It is rolled back, and the dispatcher knows that.
+    RolledBack,
+    /// It is committed, but the dispatcher gets an error.
+    Unknown,
+    /// The dispatcher dies before the commit.
+    DieBefore,
+    /// The dispatcher dies right after the commit.
+    DieAfter,
 }
 
-/// Why an operation reads and changes a call.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OperationKind {
-    Ingest(ResultMessage),
-    Release(Release),
-    Cancel(Cancel),
+impl CommitOutcome {
+    /// Nineteen of twenty transactions are committed without an error.
+    pub(super) const fn of(pick: u32) -> Self {
+        match pick >> 24 {
+            243..=246 => Self::RolledBack,
+            247..=250 => Self::Unknown,
+            251 | 252 => Self::DieBefore,
+            253..=255 => Self::DieAfter,
+            _ => Self::Committed,
+        }
+    }
+
+    pub(super) const fn is_committed(self) -> bool {
+        matches!(self, Self::Committed | Self::Unknown | Self::DieAfter)
+    }
 }
 
-/// A call is to be cancelled: for a client that waits for the acknowledgement, or for its task.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cancel {
-    pub(super) call: CallNo,
-    pub(super) for_client: bool,
-}
+impl World<'_> {
+    pub(super) fn new_dispatcher(&mut self) -> Dispatcher {
+        let std = |delta: TimeDelta| delta.to_std().unwrap_or_default();
+        let detector = OutageDetector::new(std(LEASE), std(LONGEST_RECONNECT), self.uptime());
+        let (process, outage, feeder) = (self.new_number() as Process, self.outages, Feeder::new(self.setup.window()));
+        Dispatcher { process, detector, outage, check_failed: false, feeder, operations: Vec::new() }
+    }
 
-impl OperationKind {
-    pub(super) const fn call(&self) -> CallNo {
-        match self {
-            Self::Ingest(message) => message.report.job.call,
-            Self::Release(release) => release.grant.job.call,
-            Self::Cancel(cancel) => cancel.call,
+    pub(super) fn kill_dispatcher(&mut self, d: usize) {
+        self.log(|| format!("dispatcher {d} dies, another one starts"));
+        self.dispatchers[d] = self.new_dispatcher();
+        if self.postgres_up {
+            self.look_at_workers(d);
+        }
+    }
+
+    /// Runs one transaction. `None` if the dispatcher does not learn that it was committed; then it may have died.
+    pub(super) fn transaction<T>(
+        &mut self,
+        d: usize,
+        commit: CommitOutcome,
+        body: impl FnOnce(&mut Self) -> T,
+    ) -> Option<T> {
+        let commit = if self.postgres_up { commit } else { CommitOutcome::RolledBack };
+        if commit != CommitOutcome::Committed {
+            self.log(|| format!("    the transaction of dispatcher {d}: {commit:?}"));
+        }
+        let items = self.inbox.len();
+        let done = commit.is_committed().then(|| body(self));
+        if commit == CommitOutcome::DieAfter && self.has(Mutation::InboxOutsideTransaction) {
+            self.inbox.truncate(items);
+        }
+        if matches!(commit, CommitOutcome::DieBefore | CommitOutcome::DieAfter) {
+            self.kill_dispatcher(d);
+        }
+        done.filter(|_| commit == CommitOutcome::Committed)
+    }
+
+    // ---- Transitions and effects ----
+
+    /// The transition that the engine plans for an event; `None` if the event changes nothing.
+    pub(super) fn plan(&self, row: &CallRow, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
+        let record = CallRecord { read_at: self.now, ..row.record.clone() };
+        plan(&record, &RetryPolicy::default(), event, self.now, random)
+    }
+
+    /// Carries out all effects of a committed transition.
+    pub(super) fn carry_out_all(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
+        self.log(|| log_line(transition, facts));
+        if let Some(attempt) = transition.ended_attempt() {
+            let class = attempt.result.as_ref().err().map(|failure| failure.class);
+            let tool = self.call(transition.call).tool();
+            self.dispatchers[d].feeder.count(tool, class, self.now);
+        }
+        for effect in effects(transition, facts) {
+            self.carry_out(d, effect);
+        }
+    }
+
+    pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
+        match effect {
+            Effect::PublishJob(OutgoingJob { job, publish_no, consumer, .. }) => {
+                let job = JobRef { call: job.call, attempt: job.attempt };
+                self.publish(d, job, publish_no, consumer.parse().unwrap_or(0));
+            }
+            Effect::WakeFeeder { part, .. } if part.backlog == Backlog::Job => {
+                self.dispatchers[d].feeder.windows.waits(&part.tool, &part.tenant);
+            }
+            Effect::StopWorker { worker, attempt: job } => {
+                let of = worker.as_str().parse().ok().and_then(|process| self.worker_of(process));
+                let lost = self.chance() & 7 == 7;
+                let reached = |w: &usize| self.nats_up && !self.workers[*w].cut && !self.workers[*w].paused && !lost;
+                if let Some(w) = of.filter(reached) {
+                    self.cancel_tool(w, JobRef { call: job.call, attempt: job.attempt });
+                }
+            }
+            Effect::CancelCall(call) => {
+                let kind = OperationKind::Cancel { call, for_client: false };
+                self.dispatchers[d].operations.push(Operation::new(kind));
+            }
+            // The model finds tasks and due calls by polling the tables, and no client waits for an event.
+            Effect::NotifySubmitter(_)
+            | Effect::NotifyWatchers { .. }
+            | Effect::WakeTask(_)
+            | Effect::WakeSweeper
+            | Effect::WakeFeeder { .. } => {}
+        }
+    }
+
+    /// Publishes a job after the commit. A call whose job cannot be published goes back to the backlog.
+    pub(super) fn publish(&mut self, d: usize, job: JobRef, publish_no: u32, consumer: ToolSet) {
+        let tool = self.call(job.call).record.tool.clone();
+        let feeder = &mut self.dispatchers[d].feeder;
+        feeder.windows.arrived(&consumer.to_string(), &tool);
+        feeder.published = true;
+        if self.nats_up {
+            self.old_jobs.push((job, consumer));
+            self.store_job(job, consumer, false);
+            return self.check_publication(d, consumer, job);
+        }
+        let up = self.postgres_up;
+        let row = self.call_mut(job.call);
+        if up && row.is_ready() && row.record.backlog.is_none() && row.record.publish_no == publish_no {
+            row.put_back(Some(Backlog::Job));
+        }
+    }
+
+    pub(super) fn store_job(&mut self, job: JobRef, consumer: ToolSet, repeated: bool) {
+        let (stored_at, redeliver_at) = (self.now, self.now);
+        self.jobs.push(JobMessage { job, consumer, repeated, delivered: false, stored_at, redeliver_at });
+    }
+
+    /// The stream drops jobs that nobody took.
+    pub(super) fn drop_old_jobs(&mut self) {
+        let oldest = self.now - subjects::MAX_JOB_AGE;
+        self.jobs.retain(|message| message.stored_at > oldest);
+    }
+
+    // ---- Sweeps ----
+
+    /// Sweeps the due calls in one transaction, then carries out the effects.
+    pub(super) fn sweep(&mut self, d: usize, pick: u32, commit: CommitOutcome) {
+        self.observe_sweep(d);
+        let is_due = |row: &CallRow, now: Time| row.is_open() && row.wake_at <= now;
+        if self.has(Mutation::SweeperOff) || !self.postgres_up || !self.calls.iter().any(|row| is_due(row, self.now)) {
+            return;
+        }
+        self.log(|| format!("dispatcher {d} sweeps"));
+        let grace = self.dispatchers[d].detector.grace(self.uptime());
+        let written = self.transaction(d, commit, |world| {
+            let due: Vec<CallRecord> =
+                world.calls.iter().filter(|row| is_due(row, world.now)).map(|row| world.due_record(row)).collect();
+            let feeder = &world.dispatchers[d].feeder;
+            let conditions = Conditions {
+                tools: &world.given.tools,
+                grace,
+                lease: LEASE.to_std().unwrap_or_default(),
+                job: &|call| feeder.job_state(call),
+                waiting: &|call| feeder.waiting(call),
+            };
+            let planned = plan_due(&due, &conditions, || f64::from(pick >> 3 & 15) / 16.0);
+            let written = planned.into_iter().filter_map(|one| world.apply(&one).map(|facts| (one, facts)));
+            written.collect::<Vec<_>>()
+        });
+        for (transition, facts) in written.unwrap_or_default() {
+            self.carry_out_all(d, &transition, &facts);
+        }
+    }
+
+    /// Tells the outage detector of a sweep. The dispatcher checked the streams and swept every second until now,
+    /// unless a server was down: then its connection broke in between.
+    fn observe_sweep(&mut self, d: usize) {
+        let (outages, now, up) = (self.outages, self.uptime(), self.nats_up && self.postgres_up);
+        let dispatcher = &mut self.dispatchers[d];
+        let connected = up && dispatcher.outage == outages;
+        dispatcher.outage = outages;
+        dispatcher.detector.observe(Observation::SweepEnded { failed: false }, now);
+        if !dispatcher.check_failed {
+            dispatcher.detector.observe(Observation::CheckEnded { began: now, failed: false }, now);
+        }
+        dispatcher.detector.observe(Observation::SweepBegan { connected }, now);
+    }
+
+    /// A due call, with what is known of its worker.
+    fn due_record(&self, row: &CallRow) -> CallRecord {
+        let process = row.record.worker.as_ref().and_then(|worker| worker.as_str().parse().ok());
+        let worker = self.registered.iter().find(|worker| Some(worker.process) == process);
+        let worker_heard_after = worker.and_then(|worker| worker.heard_after);
+        CallRecord { worker_heard_after, read_at: self.now, ..row.record.clone() }
+    }
+
+    /// Checks the streams, and learns for which consumers jobs wait although none of their workers asks for one.
+    pub(super) fn check_streams(&mut self, d: usize) {
+        let (now, failed) = (self.uptime(), !self.nats_up || !self.postgres_up);
+        let asks = |set| self.workers.iter().any(|worker| worker.tools == set && worker.free_permits() > 0);
+        let pending = self.jobs.iter().filter(|message| !message.delivered && !asks(message.consumer));
+        let queued = pending.map(|message| message.consumer).collect();
+        let dispatcher = &mut self.dispatchers[d];
+        dispatcher.check_failed = failed;
+        dispatcher.detector.observe(Observation::CheckEnded { began: now, failed }, now);
+        if !failed {
+            dispatcher.feeder.queued = queued;
         }
     }
 }
 
-impl Dispatcher {
-    /// `window`: how many jobs of a tool it lets wait for a consumer.
-    pub(super) fn new(process: Process, now: Ms, window: u64) -> Self {
-        let detector = OutageDetector::new(duration(LEASE), duration(LONGEST_RECONNECT), duration(now));
-        Self {
-            process,
-            detector,
-            outage: 0,
-            stream: None,
-            check_failed: false,
-            checked_at: None,
-            feeder: Feeder::new(window),
-            operations: Vec::new(),
-        }
-    }
-
-    pub(super) fn begin(&mut self, kind: OperationKind) {
-        self.operations.push(Operation { kind, seen: None, given_up: false });
-    }
+fn log_line(transition: &Transition, facts: &CallFacts) -> String {
+    let why = match &transition.change {
+        Change::End { failure: Some(failure), .. } => format!(" ({})", failure.class),
+        Change::Wait { backlog, .. } => format!(" and waits ({backlog:?})"),
+        Change::Extend { .. } => " and gets more time".to_owned(),
+        _ => String::new(),
+    };
+    let attempt = named(JobRef { call: transition.call, attempt: facts.attempt });
+    format!("    attempt {attempt}: the call is {}{why}", transition.state())
 }

@@ -1,11 +1,9 @@
-//! Agents, tools, failures, replies of models and outputs of tools.
+//! Agents, tools, replies of models and outputs of tools.
 
 use std::sync::Arc;
 
 use redial_engine::tools::{RegisteredTool, Tools};
-use redial_proto::{
-    AgentSpec, Budgets, ErrorClass, Failure, Finish, FunctionSpec, ReplyCall, ToolSpec, TurnReply, TurnUsage, turn,
-};
+use redial_proto::{AgentSpec, Budgets, Finish, FunctionSpec, ReplyCall, ToolSpec, TurnReply, TurnUsage, turn};
 use serde_json::json;
 
 use crate::random::Random;
@@ -51,12 +49,6 @@ fn parameters() -> serde_json::Value {
     json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 }
 
-/// The failures of a class: without and with a possible effect.
-pub(super) fn failures(class: ErrorClass) -> [Failure; 2] {
-    let failure = Failure::new(class, "it failed");
-    [failure.clone().without_effect(), failure]
-}
-
 /// What a model replies in a turn, as JSON: always the same for the same seed.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
@@ -98,7 +90,7 @@ fn read_result(seq: u32, offset: u32) -> ReplyCall {
 }
 
 /// The output of a tool's call, as JSON: of one call in four it is too long to be shown whole to a model.
-pub(super) fn output(call: u8) -> String {
+pub(super) fn output(call: u128) -> String {
     let text = if call % 4 == 3 { "x".repeat(400) } else { String::new() };
     format!("{{\"n\":{call},\"text\":\"{text}\"}}")
 }

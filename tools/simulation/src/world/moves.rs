@@ -1,248 +1,431 @@
-//! Plays the moves of a plan.
+//! Plays the moves of a plan, and what is possible without time passing. The end of a history: the faults are over, and
+//! everything must end by itself.
 
+use chrono::TimeDelta;
+use redial_engine::Time;
+use redial_proto::ErrorClass;
 use redial_records::InboxItem;
 
 use super::{
-    dispatcher::{Cancel, OperationKind},
-    ids::{CallNo, TENANT, TOOLS, consumer_name},
-    messages::Job,
-    state::World,
-    transaction::CommitOutcome,
+    ACK_WAIT, ALL_TOOLS, TENANT, World, call_id,
+    dispatcher::CommitOutcome,
+    named,
+    operations::{Operation, OperationKind},
+    worker::{Held, Outcome, Worker},
 };
 use crate::{
-    Mutation,
+    Invariant, Mutation,
     plan::{Move, MoveKind},
 };
 
-/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease, or than a consumer is kept.
+/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease, or than a worker counts as live.
 const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 130_000, 17_000, 40_000];
+/// Everything must end within this: some waits take five minutes, and several calls run one after another.
+const DRAIN_LIMIT: TimeDelta = TimeDelta::seconds(6_000);
+/// A worker that is cut off is reconnected after this: long enough that others must take over its attempts.
+const HEAL_WORKERS_AFTER: TimeDelta = TimeDelta::seconds(60);
+/// The most events at one moment; above what even the backlog of the longest outage needs.
+const MAX_STEPS: u32 = 200_000;
 
-impl World {
+impl World<'_> {
     pub(super) fn play(&mut self, one: Move) {
-        self.now += 1;
-        let pick = one.pick;
+        self.now += TimeDelta::milliseconds(1);
+        let (pick, nth) = (one.pick, |many: usize| (one.pick & 0xff) as usize % many.max(1));
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let w = (pick >> 16) as usize % self.workers.len();
         match one.kind {
             MoveKind::Event => drop(self.next_event(pick)),
-            MoveKind::Tick => self.tick(pick),
-            MoveKind::Submit => self.submit(pick),
-            MoveKind::CancelCall => self.cancel_call(d, pick),
-            MoveKind::CancelTask => self.cancel_task(d, pick),
+            MoveKind::Tick => {
+                let span = TimeDelta::milliseconds(SPANS[(pick & 7) as usize]);
+                self.log(|| format!("{} ms pass", span.num_milliseconds()));
+                self.advance_to(self.now + span);
+            }
+            MoveKind::Submit => {
+                let (calls, tasks) = (usize::from(self.setup.calls), usize::from(self.setup.tasks));
+                match nth(calls + tasks) {
+                    n if n < calls => self.submit_call(d, n, CommitOutcome::of(pick)),
+                    n => self.submit_task(d, n - calls, CommitOutcome::of(pick)),
+                }
+            }
+            MoveKind::CancelCall => self.cancel_call(d, nth(self.calls.len())),
+            MoveKind::CancelTask => self.cancel_task(d, nth(self.tasks.len()), CommitOutcome::of(pick)),
             MoveKind::Sweep => self.sweep(d, pick, CommitOutcome::of(pick)),
             MoveKind::Feed => self.feed(d, pick, CommitOutcome::of(pick)),
-            MoveKind::CheckStreams => self.check_streams(d, CommitOutcome::of(pick)),
+            MoveKind::CheckStreams => self.check_streams(d),
             MoveKind::KillDispatcher => self.kill_dispatcher(d),
-            MoveKind::LoseControlMessage | MoveKind::DuplicateControlMessage => {
-                self.disturb_control_messages(one.kind, pick);
+            MoveKind::RepeatRequest => {
+                if let Some(request) = self.old_requests.get(nth(self.old_requests.len())).filter(|_| self.nats_up) {
+                    let request = request.clone();
+                    self.log(|| format!("{request:?} arrives, late or again"));
+                    self.serve(request, pick);
+                }
             }
             MoveKind::LoseJob | MoveKind::RepeatJob | MoveKind::RepeatReport | MoveKind::Wipe => {
-                self.disturb_streams(one.kind, pick);
+                self.disturb_streams(one.kind, nth);
             }
-            MoveKind::ToggleNats => self.toggle_nats(),
-            MoveKind::TogglePostgres => self.toggle_postgres(),
-            _ => self.disturb_worker(one.kind, w, pick),
+            MoveKind::ToggleNats => self.toggle("NATS", |world| &mut world.nats_up),
+            MoveKind::TogglePostgres => self.toggle("Postgres", |world| &mut world.postgres_up),
+            MoveKind::KillWorker | MoveKind::PauseWorker | MoveKind::CutWorker | MoveKind::StopWorker => {
+                self.disturb_worker(one.kind, w, pick);
+            }
         }
         self.check_ready();
-        if self.has(Mutation::CommitNotDurable) && one.kind == MoveKind::Tick {
-            self.durable.clone_from(&self.tables);
-        }
-    }
-
-    fn tick(&mut self, pick: u32) {
-        let span = SPANS[(pick & 7) as usize];
-        self.log(|| format!("{span} ms pass"));
-        self.advance_to(self.now + span);
     }
 
     // ---- Clients ----
 
-    /// A client submits a call or a task, or submits it again if it was not acknowledged. The key makes it one call.
-    fn submit(&mut self, pick: u32) {
-        let (calls, tasks) = (u32::from(self.setup.calls), u32::from(self.setup.tasks));
-        let n = (pick & 0xff) % (calls + tasks);
-        let d = (pick >> 16) as usize % self.dispatchers.len();
-        if n < calls {
-            self.submit_call(d, n as CallNo, CommitOutcome::of(pick));
-        } else {
-            self.submit_task(d, (n - calls) as u8, CommitOutcome::of(pick));
-        }
-    }
-
-    pub(super) fn submit_call(&mut self, d: usize, call: CallNo, commit: CommitOutcome) {
-        if self.ledger.calls >> call & 1 == 1 || !self.nats_up {
+    /// A client submits a call, again if it was not acknowledged. The key makes it one call.
+    fn submit_call(&mut self, d: usize, n: usize, commit: CommitOutcome) {
+        if self.acknowledged_calls >> n & 1 == 1 || !self.nats_up {
             return;
         }
-        let row = self.row(call);
-        self.log(|| format!("a client submits call {call} ({}, at most {} attempts)", row.effect, row.max_attempts));
-        let consumer = self.admit(d, row.tool);
+        let (call, tool) = (call_id(n as u128), self.calls[n].record.tool.clone());
+        let (effect, most) = (self.calls[n].record.effect, self.calls[n].max_attempts());
+        self.log(|| format!("a client submits call {n} ({effect}, at most {most} attempts)"));
+        let consumer = self.admit(d, &tool);
         let written = self.transaction(d, commit, |world| world.insert(call, consumer));
-        if let Some(consumer) = consumer.filter(|_| written != Some(true)) {
-            let tool = TOOLS[usize::from(row.tool)];
-            self.dispatchers[d].feeder.windows.arrived(&consumer_name(consumer), tool);
-        }
-        if let Some(new) = written {
-            match consumer.filter(|_| new) {
-                Some(consumer) => self.publish(d, Job { call, attempt: 1 }, 1, consumer),
-                None => self.dispatchers[d].feeder.windows.waits(TOOLS[usize::from(row.tool)], TENANT),
+        match (consumer, written) {
+            (Some(consumer), Some(true)) => {
+                self.publish(d, redial_proto::JobRef { call, attempt: 1 }, 1, consumer);
             }
-            self.ledger.calls |= 1 << call;
-        } else if self.has(Mutation::ReplyBeforeCommit) {
-            self.ledger.calls |= 1 << call;
+            (Some(consumer), _) => self.dispatchers[d].feeder.windows.arrived(&consumer.to_string(), &tool),
+            (None, _) => self.dispatchers[d].feeder.windows.waits(&tool, TENANT),
+        }
+        if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
+            self.acknowledged_calls |= 1 << n;
         }
     }
 
-    pub(super) fn submit_task(&mut self, d: usize, task: u8, commit: CommitOutcome) {
-        if self.ledger.tasks >> task & 1 == 1 || !self.nats_up {
+    fn submit_task(&mut self, d: usize, task: usize, commit: CommitOutcome) {
+        if self.acknowledged_tasks >> task & 1 == 1 || !self.nats_up {
             return;
         }
         self.log(|| format!("a client submits task {task}"));
         let written = self.transaction(d, commit, |world| {
             let now = world.now;
-            let row = &mut world.tables.tasks[usize::from(task)];
+            let row = &mut world.tasks[task];
             if !row.exists {
-                (row.exists, row.progress, row.submitted_at, row.wake_at) = (true, None, now, Some(now + 1_000));
-                world.tables.add_to_inbox(task, InboxItem::Start);
+                (row.exists, row.submitted_at, row.wake_at) = (true, now, Some(now + TimeDelta::seconds(1)));
+                world.add_to_inbox(task, InboxItem::Start);
             }
         });
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
-            self.ledger.tasks |= 1 << task;
+            self.acknowledged_tasks |= 1 << task;
         }
     }
 
-    fn cancel_call(&mut self, d: usize, pick: u32) {
-        let call = (pick & 0xff) as usize % self.tables.calls.len();
-        if self.tables.calls[call].is_open() && self.nats_up {
+    fn cancel_call(&mut self, d: usize, n: usize) {
+        if self.calls[n].is_open() && self.nats_up {
+            let call = self.calls[n].record.id;
             self.log(|| format!("a client cancels call {call}"));
-            self.dispatchers[d].begin(OperationKind::Cancel(Cancel { call: call as CallNo, for_client: true }));
+            let kind = OperationKind::Cancel { call, for_client: true };
+            self.dispatchers[d].operations.push(Operation::new(kind));
         }
     }
 
-    fn cancel_task(&mut self, d: usize, pick: u32) {
-        let tasks = self.tables.tasks.len();
-        if tasks == 0 || !self.nats_up {
-            return;
-        }
-        let task = (pick & 0xff) as usize % tasks;
-        let row = &self.tables.tasks[task];
-        if row.exists && !row.state.is_terminal() {
+    fn cancel_task(&mut self, d: usize, task: usize, commit: CommitOutcome) {
+        let is_open = self.tasks.get(task).is_some_and(|row| row.exists && !row.state.is_terminal());
+        if is_open && self.nats_up {
             self.log(|| format!("a client cancels task {task}"));
-            self.transaction(d, CommitOutcome::of(pick), |world| {
-                world.tables.add_to_inbox(task as u8, InboxItem::Cancel);
-            });
+            self.transaction(d, commit, |world| world.add_to_inbox(task, InboxItem::Cancel));
         }
     }
 
-    // ---- Faults of servers and the network ----
+    // ---- Faults ----
 
-    fn disturb_control_messages(&mut self, kind: MoveKind, pick: u32) {
-        if self.control_messages.is_empty() {
-            return;
-        }
-        let at = (pick & 0xffff) as usize % self.control_messages.len();
-        let message = self.control_messages[at];
-        self.log(|| {
-            format!("{message} {}", if kind == MoveKind::LoseControlMessage { "is lost" } else { "is duplicated" })
-        });
-        if kind == MoveKind::LoseControlMessage {
-            self.control_messages.remove(at);
-        } else if self.can_deliver(&message) && self.nats_up {
-            self.deliver(message, pick);
-        }
-    }
-
-    fn disturb_streams(&mut self, kind: MoveKind, pick: u32) {
-        let nth = |many: usize| (pick & 0xffff) as usize % many;
+    fn disturb_streams(&mut self, kind: MoveKind, nth: impl Fn(usize) -> usize) {
         match kind {
             MoveKind::LoseJob if !self.jobs.is_empty() => {
                 let lost = self.jobs.remove(nth(self.jobs.len()));
-                self.log(|| format!("the job for attempt {} of call {} is lost", lost.job.attempt, lost.job.call));
+                self.log(|| format!("the job for attempt {} is lost", named(lost.job)));
             }
             MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
                 let (job, consumer) = self.old_jobs[nth(self.old_jobs.len())];
-                self.log(|| format!("the job for attempt {} of call {} appears again", job.attempt, job.call));
+                self.log(|| format!("the job for attempt {} appears again", named(job)));
                 self.store_job(job, consumer, true);
             }
             MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];
-                let job = report.job;
-                self.log(|| format!("the report on attempt {} of call {} appears again", job.attempt, job.call));
+                self.log(|| format!("{report:?} appears again"));
                 self.store_report(report);
             }
             MoveKind::Wipe => {
                 self.log(|| "the store of NATS is wiped".to_owned());
                 self.jobs.clear();
                 self.results.clear();
-                self.seen.clear();
-                self.stream += 1;
             }
             _ => {}
         }
     }
 
-    fn toggle_nats(&mut self) {
-        self.nats_up = !self.nats_up;
+    fn toggle(&mut self, name: &str, server: fn(&mut Self) -> &mut bool) {
+        let up = !*server(self);
+        *server(self) = up;
         self.outages += 1;
-        self.control_messages.clear();
-        // A restarted server has no list of message ids.
-        self.seen.clear();
-        let up = self.nats_up;
-        self.log(|| format!("NATS is {}", if up { "up" } else { "down" }));
+        self.log(|| format!("{name} is {}", if up { "up" } else { "down" }));
     }
-
-    fn toggle_postgres(&mut self) {
-        self.postgres_up = !self.postgres_up;
-        self.outages += 1;
-        let up = self.postgres_up;
-        self.log(|| format!("Postgres is {}", if up { "up" } else { "down" }));
-        if self.has(Mutation::CommitNotDurable) && !up && self.durable.calls.len() == self.tables.calls.len() {
-            self.tables.clone_from(&self.durable);
-        }
-    }
-
-    // ---- Faults of workers ----
 
     fn disturb_worker(&mut self, kind: MoveKind, w: usize, pick: u32) {
-        let process = usize::from(self.workers[w].process);
+        self.log(|| format!("worker {w}: {kind:?}"));
+        if kind != MoveKind::StopWorker {
+            self.disturbed.push(self.workers[w].process);
+        }
+        let paused = self.workers[w].paused;
         match kind {
-            MoveKind::KillWorker => {
-                self.log(|| format!("worker {w} is killed, another one starts"));
-                self.ledger.disturbed[process] = true;
-                self.replace_worker(w);
-            }
-            MoveKind::PauseWorker if self.workers[w].paused => self.resume(w),
+            MoveKind::KillWorker => self.workers[w] = self.new_worker(),
             MoveKind::PauseWorker => {
-                self.log(|| format!("worker {w} is paused"));
-                self.ledger.disturbed[process] = true;
-                self.workers[w].paused = true;
+                self.workers[w].paused = !paused;
+                if paused {
+                    // It first stops the tools whose lease has ended.
+                    self.expire(w);
+                }
             }
-            _ if self.workers[w].paused => {}
-            MoveKind::CutWorker => {
-                let cut = !self.workers[w].cut;
-                self.log(|| format!("worker {w} is {}", if cut { "cut off" } else { "reconnected" }));
-                self.ledger.disturbed[process] = true;
-                self.workers[w].cut = cut;
-            }
-            MoveKind::StopWorker => {
-                self.log(|| format!("worker {w} is asked to stop"));
+            MoveKind::CutWorker if !paused => self.workers[w].cut ^= true,
+            MoveKind::StopWorker if !paused => {
                 self.shut_down(w, pick & 1 == 1);
                 self.replace_if_stopped(w);
             }
-            MoveKind::GiveUpClaim => self.give_up_claim(w),
-            MoveKind::ResendReport => {
-                if let Some(n) = self.workers[w].held.iter().position(|held| held.reported) {
-                    self.log(|| format!("worker {w} sends a report again"));
-                    self.send_report(w, n);
-                }
-            }
             _ => {}
         }
     }
 
-    /// A paused process resumes: it first stops the tools whose lease has ended.
-    pub(super) fn resume(&mut self, w: usize) {
-        self.log(|| format!("worker {w} is resumed"));
-        self.workers[w].paused = false;
-        self.expire(w);
+    // ---- Events ----
+
+    /// Runs one of the possible events; false if there is none.
+    fn next_event(&mut self, pick: u32) -> bool {
+        let operations =
+            if self.postgres_up { self.dispatchers.iter().map(|one| one.operations.len()).sum() } else { 0 };
+        let workers = (0..self.workers.len()).filter(|w| self.can_pull(*w)).count();
+        let tasks = (0..self.tasks.len()).filter(|task| self.is_task_due(*task)).count();
+        let counts = [
+            operations,
+            self.results_to_take().count(),
+            self.running().count(),
+            workers,
+            tasks,
+            self.answerable().count(),
+        ];
+        let all: usize = counts.iter().sum();
+        if all == 0 {
+            return false;
+        }
+        let (mut n, mut kind) = ((pick & 0xffff) as usize % all, 0);
+        while n >= counts[kind] {
+            n -= counts[kind];
+            kind += 1;
+        }
+        match kind {
+            0 => self.next_operation(n, CommitOutcome::of(pick)),
+            1 => self.take_result(n, pick),
+            2 => self.run_tool(n, pick >> 16),
+            3 => {
+                if let Some(w) = (0..self.workers.len()).filter(|w| self.can_pull(*w)).nth(n) {
+                    self.pull(w, pick);
+                }
+            }
+            4 => {
+                if let Some(task) = (0..self.tasks.len()).filter(|task| self.is_task_due(*task)).nth(n) {
+                    self.advance_task(task, pick);
+                }
+            }
+            _ => {
+                let found = self.answerable().nth(n);
+                if let Some(call) = found {
+                    self.answer(call, pick);
+                }
+            }
+        }
+        true
+    }
+
+    fn next_operation(&mut self, mut n: usize, commit: CommitOutcome) {
+        for d in 0..self.dispatchers.len() {
+            let operations = self.dispatchers[d].operations.len();
+            if n < operations {
+                return self.step(d, n, commit);
+            }
+            n -= operations;
+        }
+    }
+
+    fn results_to_take(&self) -> impl Iterator<Item = usize> {
+        let due = |n: &usize| self.nats_up && self.results[*n].redeliver_at <= self.now;
+        (0..self.results.len()).filter(due)
+    }
+
+    /// A dispatcher takes a report from the stream.
+    fn take_result(&mut self, n: usize, pick: u32) {
+        let d = (pick >> 16) as usize % self.dispatchers.len();
+        let Some(n) = self.results_to_take().nth(n) else { return };
+        self.results[n].redeliver_at = self.now + ACK_WAIT;
+        let message = self.results[n];
+        self.log(|| format!("dispatcher {d} takes {:?}", message.report));
+        self.dispatchers[d].operations.push(Operation::new(OperationKind::Ingest(message)));
+    }
+
+    /// Attempts whose tool can go on. The tool of a paused process can have its effect, but not report its end. After the
+    /// faults, the tool of a worker that is cut off hangs, so that others take over.
+    fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {
+        let workers = self.workers.iter().enumerate().filter(|(_, worker)| !self.draining || !worker.cut);
+        let held = workers.flat_map(|(w, worker)| worker.held.iter().enumerate().map(move |(n, held)| (w, n, held)));
+        held.filter(|(.., held)| !held.reported)
+    }
+
+    /// A tool has its effect, or ends, or both.
+    fn run_tool(&mut self, n: usize, pick: u32) {
+        let Some((w, at, held)) = self.running().nth(n) else { return };
+        let (job, execution) = (held.job(), held.execution);
+        let done = self.executions[execution].effect;
+        let outcome = self.outcome(pick, done);
+        let has_effect = pick & 3 == 3 || outcome.class.is_none();
+        if has_effect && !done {
+            self.executions[execution].effect = true;
+            self.log(|| format!("the tool of attempt {} has its effect", named(job)));
+            let times = self.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
+            if times > 1 && self.call(job.call).record.effect == redial_proto::ToolEffect::Unsafe {
+                let found = || format!("the unsafe tool of attempt {} had its effect before", named(job));
+                self.report_violation(Invariant::UnsafeOnce, found);
+            }
+            if pick & 3 == 3 {
+                return;
+            }
+        }
+        if self.workers[w].paused {
+            return;
+        }
+        self.log(|| format!("worker {w}: attempt {} ends, {:?}", named(job), outcome.class));
+        self.report(w, at, outcome);
+        self.replace_if_stopped(w);
+    }
+
+    /// How an attempt ends: three of five succeed, and most others can be retried. Workers report `lost` only of a tool
+    /// that they stopped.
+    fn outcome(&self, pick: u32, effect: bool) -> Outcome {
+        const OFTEN: [ErrorClass; 4] =
+            [ErrorClass::Unavailable, ErrorClass::Timeout, ErrorClass::RateLimited, ErrorClass::Internal];
+        let number = (pick >> 2 & 63) as usize;
+        let any = ErrorClass::ALL[(number + self.steps as usize) % ErrorClass::ALL.len()];
+        let class = match number {
+            0..38 => None,
+            _ if number.is_multiple_of(4) => Some(if any == ErrorClass::Lost { ErrorClass::Auth } else { any }),
+            _ => Some(OFTEN[number / 4 % OFTEN.len()]),
+        };
+        Outcome { class, effect_possible: effect || pick & 3 != 1, pauses: pick & 4 == 4 }
+    }
+
+    /// Lets time pass, and runs the timers of workers when they are due.
+    fn advance_to(&mut self, until: Time) {
+        loop {
+            // A calm network delivers at once, and no transaction fails.
+            for _ in 0..1000 {
+                let prompt = self.setup.calm || self.draining;
+                if !prompt || !self.postgres_up || self.dispatchers.iter().all(|one| one.operations.is_empty()) {
+                    break;
+                }
+                self.next_operation(0, CommitOutcome::Committed);
+            }
+            let due = self.workers.iter().filter_map(Worker::next_due_at).min();
+            let Some(due) = due.filter(|due| *due <= until && self.violation.is_none()) else { break };
+            self.now = self.now.max(due);
+            for w in 0..self.workers.len() {
+                if self.workers[w].next_due_at().is_some_and(|due| due <= self.now) {
+                    self.run_timers(w);
+                }
+            }
+        }
+        self.now = self.now.max(until);
+        self.drop_old_jobs();
+        self.record_heartbeats();
+        for w in 0..self.workers.len() {
+            self.replace_if_stopped(w);
+        }
+    }
+
+    // ---- The end ----
+
+    /// Repairs everything, submits again what was not acknowledged, and plays until all has ended.
+    pub(super) fn drain(&mut self) {
+        self.heal();
+        let began = self.now;
+        loop {
+            self.settle();
+            let calls_ended = self.calls.iter().all(|row| !row.is_open());
+            if (calls_ended && self.tasks.iter().all(|row| !row.exists || row.state.is_terminal()))
+                || self.violation.is_some()
+            {
+                return;
+            }
+            if self.now >= began + DRAIN_LIMIT {
+                return self.report_unfinished();
+            }
+            if self.now >= began + HEAL_WORKERS_AFTER {
+                self.workers.iter_mut().for_each(|worker| worker.cut = false);
+            }
+            let (soonest, latest) = (self.now + TimeDelta::milliseconds(1), self.now + TimeDelta::seconds(10));
+            self.advance_to(self.next_due().clamp(soonest, latest));
+            for d in 0..self.dispatchers.len() {
+                self.check_streams(d);
+                self.sweep(d, 0, CommitOutcome::Committed);
+                self.feed(d, 0, CommitOutcome::Committed);
+            }
+            self.check_ready();
+        }
+    }
+
+    fn heal(&mut self) {
+        self.log(|| "the faults are over".to_owned());
+        self.draining = true;
+        if !self.nats_up || !self.postgres_up {
+            self.outages += 1;
+        }
+        (self.nats_up, self.postgres_up) = (true, true);
+        for w in 0..self.workers.len() {
+            if std::mem::take(&mut self.workers[w].paused) {
+                self.expire(w);
+            }
+        }
+        // If no worker has some tool, one more starts that has all.
+        let had = self.workers.iter().filter(|worker| !worker.stopping).fold(0, |had, worker| had | worker.tools);
+        if had != ALL_TOOLS {
+            let mut worker = self.new_worker();
+            worker.tools = ALL_TOOLS;
+            self.workers.push(worker);
+        }
+        self.record_heartbeats();
+        for n in 0..usize::from(self.setup.calls) {
+            self.submit_call(0, n, CommitOutcome::Committed);
+        }
+        for task in 0..usize::from(self.setup.tasks) {
+            self.submit_task(0, task, CommitOutcome::Committed);
+        }
+    }
+
+    /// Runs events until none is possible without time passing.
+    fn settle(&mut self) {
+        for _ in 0..MAX_STEPS {
+            if self.violation.is_some() || !self.next_event(0) {
+                return;
+            }
+        }
+        self.report_violation(Invariant::EveryCallEnds, || "the events of one moment never end".to_owned());
+    }
+
+    fn next_due(&self) -> Time {
+        let calls = self.calls.iter().filter(|row| row.is_open()).map(|row| row.wake_at);
+        let tasks = self.tasks.iter().filter_map(|row| row.wake_at);
+        let messages = self.jobs.iter().map(|message| message.redeliver_at);
+        let due = calls.chain(tasks).chain(messages).filter(|at| *at > self.now).min();
+        due.unwrap_or(self.now + TimeDelta::seconds(1))
+    }
+
+    fn report_unfinished(&mut self) {
+        let open = self.calls.iter().find(|row| row.is_open()).cloned();
+        if let Some(row) = open {
+            let waits = row.record.backlog.is_some();
+            let invariant = if waits { Invariant::WaitsWithReason } else { Invariant::EveryCallEnds };
+            self.report_violation(invariant, || format!("call {} is still {}", row.record.id, row.record.state));
+        } else {
+            self.report_violation(Invariant::EveryTaskEnds, || "a task never ends".to_owned());
+        }
     }
 }

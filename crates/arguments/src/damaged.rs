@@ -1,0 +1,180 @@
+//! Damaged arguments, schemas and names: what a model wrote is resolved or refused, without a panic and in bounded time.
+
+#[path = "../../../tests/shared/damaged.rs"]
+mod strategy;
+#[path = "../tests/corpus/texts.rs"]
+mod texts;
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use redial_proto::{Help, Language};
+use serde_json::{Value, json};
+
+use self::strategy::{assert_linear, damaged};
+use crate::{Repairs, Schema, tool_name_in};
+
+/// The texts of the corpus.
+fn arguments() -> Vec<&'static str> {
+    texts::RUN.iter().chain(texts::FEEDBACK).map(|(text, _)| *text).collect()
+}
+
+const NAMES: [&str; 7] =
+    ["get_weather", "Get_Weather", "get wether", "订 机 票", "GETTIME", "functions.get_weather", "poll-job:0"];
+
+/// Schemas of tools, and some that would take for ever.
+fn hostile_schemas() -> Vec<String> {
+    let twice = json!({"properties": {"a": {"$ref": "#"}}});
+    let filter = |op: &str| json!({"properties": {"op": {"const": op}, "of": {"items": {"$ref": "#/$defs/F"}}}, "required": ["op"]});
+    let level =
+        |n: usize| json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}, {"$ref": format!("#/$defs/d{}", n + 1)}]});
+    let mut levels: serde_json::Map<String, Value> = (0..34).map(|n| (format!("d{n}"), level(n))).collect();
+    levels.insert("d34".to_owned(), json!({"type": "object"}));
+    let schemas = [
+        json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}, "op": {"enum": ["and", "or"]}},
+            "required": ["n"], "additionalProperties": false}),
+        json!({"allOf": [twice, twice], "properties": {"n": {"type": "integer"}}}),
+        json!({"$dynamicAnchor": "x", "anyOf": [{"properties": {"a": {"$dynamicRef": "#x"}}}, {"items": {"$dynamicRef": "#x"}}]}),
+        json!({"properties": {"a": {"$ref": "#/$defs/F"}}, "$defs": {"F": {"oneOf": [filter("and"), filter("or"), {"type": "integer"}]}}}),
+        json!({"$ref": "#/$defs/d0", "$defs": levels}),
+        json!({"properties": {"n": {"pattern": "^(a{1,50}){1,50}$"}}, "patternProperties": {"^a": {"not": {"uniqueItems": true}}},
+            "propertyNames": {"maxLength": 5}, "unevaluatedProperties": false, "dependentSchemas": {"a": {"minProperties": 2}}}),
+        json!({"if": {"required": ["a"]}, "then": {"properties": {"a": {"contains": {"$ref": "#"}}}}, "else": {"$ref": "#/$defs/x"},
+            "$defs": {"x": {"prefixItems": [true], "items": false, "unevaluatedItems": {"$ref": "#"}}}}),
+    ];
+    schemas.iter().map(Value::to_string).collect()
+}
+
+static SCHEMAS: LazyLock<Vec<Schema>> = LazyLock::new(schemas);
+
+/// True if the arguments are resolved against one of the schemas.
+fn resolve(bytes: &[u8], nth: usize) -> bool {
+    let raw = String::from_utf8_lossy(bytes);
+    let language = if nth.is_multiple_of(2) { Language::En } else { Language::Zh };
+    let schema = &SCHEMAS[nth % SCHEMAS.len()];
+    if let Ok(unchanged) = schema.resolve_in(&raw, Repairs::Off, language) {
+        assert_eq!(unchanged.arguments, raw, "changed although repairs are off");
+    }
+    let resolved = match schema.resolve_in(&raw, Repairs::On, language) {
+        Ok(resolved) => resolved,
+        Err(refusal) => {
+            let Help { sent, example, .. } = *refusal.help;
+            assert!(sent.is_none_or(|sent| sent.chars().count() < 600), "a long quotation");
+            let example = example.map(|example| example.to_string());
+            assert!(example.is_none_or(|example| schema.check(&example).is_ok()), "an example that is not valid");
+            return false;
+        }
+    };
+    let checked = schema.check(&resolved.arguments);
+    assert!(checked.is_ok(), "repaired into what breaks the schema: {}", resolved.arguments);
+    assert_eq!(resolved.arguments == raw, resolved.repairs.is_empty(), "a repair that is not recorded");
+    true
+}
+
+/// The schema of the damaged texts, one of many kinds of values, and one that allows everything.
+fn schemas() -> Vec<Schema> {
+    let weather = json!({
+        "type": "object",
+        "properties": {
+            "location": {"type": "string"}, "days": {"type": "integer"}, "hourly": {"type": "boolean"},
+            "units": {"enum": ["metric", "imperial"]}, "tags": {"type": "array", "items": {"type": "string"}},
+            "factor": {"type": "number"}, "note": {"type": ["string", "null"]},
+        },
+        "required": ["location"],
+    });
+    let order = json!({
+        "type": "object",
+        "properties": {
+            "date": {"type": "string", "format": "date"}, "code": {"type": "string", "pattern": "^[A-Z]{3}$"},
+            "lines": {"type": "array", "maxItems": 5, "items": {
+                "type": "object", "properties": {"itemId": {"type": "integer"}, "count": {"type": "integer", "minimum": 1}},
+                "required": ["itemId"], "additionalProperties": false}},
+            "to": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"city": {"type": "string"}}}]},
+        },
+        "additionalProperties": false,
+    });
+    let compile = |schema: Value| Schema::compile(&schema).unwrap();
+    [weather, order, json!({"type": "object"})].map(compile).into()
+}
+
+/// Any schema is compiled or refused, and checks deep arguments in bounded steps.
+fn schema(bytes: &[u8]) -> bool {
+    let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let schema = match Schema::compile(&schema) {
+        Ok(schema) => schema,
+        Err(error) => {
+            assert!(!error.message.is_empty(), "an error without a message");
+            return false;
+        }
+    };
+    for levels in [0, 3, 60] {
+        let inner = json!({"n": "wrong", "op": "and", "of": [1, {"n": 1}]});
+        let deep = (0..levels).fold(inner, |inner, _| json!({"a": inner}));
+        let raw = deep.to_string();
+        if schema.resolve(&raw, Repairs::On).is_ok_and(|done| done.repairs.is_empty()) {
+            assert_eq!(schema.check(&raw), Ok(()));
+        }
+    }
+    true
+}
+
+fn name(bytes: &[u8]) -> bool {
+    const OFFERED: [&str; 6] = ["get_weather", "book_flight", "订机票", "GetTime", "get-time", "poll_job"];
+    let sent = String::from_utf8_lossy(bytes);
+    match tool_name_in(&sent, OFFERED, Language::Zh) {
+        Ok((found, _)) => {
+            assert!(OFFERED.contains(&found), "a tool that was not offered");
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+proptest! {
+    #[test]
+    fn damaged_arguments_are_resolved_or_refused(bytes in damaged(arguments()), nth in 0..6_usize) {
+        resolve(&bytes, nth);
+    }
+
+    #[test]
+    fn damaged_schemas_are_compiled_or_refused(bytes in damaged(hostile_schemas())) {
+        schema(&bytes);
+    }
+
+    #[test]
+    fn damaged_names_are_found_or_refused(bytes in damaged(NAMES)) {
+        name(&bytes);
+    }
+}
+
+#[test]
+fn long_texts_take_no_more_than_linear_time() {
+    for nth in 0..SCHEMAS.len() {
+        assert_linear(|bytes| resolve(bytes, nth));
+    }
+    assert_linear(schema);
+    assert_linear(name);
+}
+
+/// Damage to documents that are refused anyway would test only the first line of a decoder.
+#[test]
+fn the_first_document_of_every_corpus_is_good() {
+    assert!((0..SCHEMAS.len()).any(|nth| resolve(arguments()[0].as_bytes(), nth)));
+    assert!(schema(hostile_schemas()[0].as_bytes()) && name(NAMES[0].as_bytes()));
+}
+
+/// Inputs that once failed: texts that fit a schema as they stand, because it allows more properties than it names, and do
+/// not once a property is taken for the one that was meant.
+#[test]
+fn inputs_that_once_failed_pass() {
+    let found = [
+        r#"{"location":"Paris","dayS":""}"#,
+        r#"{"location":"Paris","tagS":"['a']"}"#,
+        r#"{"location":"Pari{{arguments.a}}s{1e999"," days":"007"}"#,
+    ];
+    for input in found {
+        for nth in 0..6 {
+            resolve(input.as_bytes(), nth);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Guarded changes of calls: whether one happens is the engine's word, and the guard of its transition.
+
+use redial_engine::{
+    call::{grants, renews},
+    publish::FIRST_CHECK_MS,
+};
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, GrantRef, JobRef};
+use redial_records::{self as records, Backlog, CallFacts, Change, Guard, InboxItem, Transition};
+
+use super::{
+    LEASE, Process, ToolSet, World, named,
+    tables::{AttemptRow, CallRow, InboxRow},
+    task_no, worker_id,
+};
+use crate::{Invariant, Mutation};
+
+impl World<'_> {
+    /// Writes a call unless it is on record already. Without a consumer it waits in the backlog.
+    pub(super) fn insert(&mut self, call: CallId, consumer: Option<ToolSet>) -> bool {
+        let now = self.now;
+        let row = self.call_mut(call);
+        if row.exists {
+            return false;
+        }
+        let published = consumer.is_some();
+        let ms = |ms: u64| chrono::TimeDelta::milliseconds(ms.cast_signed());
+        row.exists = true;
+        (row.submitted_at, row.backlog_at) = (now, now);
+        row.record.deadline_at = now + ms(row.deadline_ms);
+        row.wake_at = now + ms(if published { row.deadline_ms.min(FIRST_CHECK_MS) } else { row.deadline_ms });
+        row.record.publish_no = u32::from(published);
+        row.record.published_at = published.then_some(now);
+        row.record.consumer = consumer.map(|set| set.to_string());
+        row.record.backlog = (!published).then_some(Backlog::Job);
+        true
+    }
+
+    /// Grants an attempt, or renews the lease of one that this claim was granted before: the only place that allows an
+    /// execution.
+    pub(super) fn claim(&mut self, worker: Process, claim: ClaimId, job: JobRef) -> bool {
+        let row = self.call(job.call).clone();
+        let mut record = row.record.clone();
+        if record.state == CallState::Ready && self.has(Mutation::ReleaseWithoutGivingUp) {
+            record.claim = None;
+        }
+        let pending = records::Claim { job, claim, worker: worker_id(worker), tool: record.tool.clone() };
+        let granted = grants(&record, &pending, self.now);
+        let granted_before = granted && record.state == CallState::Running;
+        let granted = match self.mutation {
+            Some(Mutation::ClaimWithoutCompare) => !record.state.is_terminal(),
+            Some(Mutation::CancelNotCheckedAtClaim) if record.state == CallState::Cancelled => {
+                record.attempt + 1 == job.attempt
+            }
+            _ => granted,
+        };
+        if !row.exists || !granted {
+            return false;
+        }
+        let until = self.now + LEASE;
+        if granted_before {
+            self.call_mut(job.call).record.lease_until = Some(until);
+            return true;
+        }
+        self.check_grant(&row, job);
+        let now = self.now;
+        let row = self.call_mut(job.call);
+        row.wake_at = row.wake_at.min(until);
+        row.record.state = CallState::Running;
+        row.record.attempt = job.attempt;
+        (row.record.claim, row.record.worker) = (Some(claim), Some(worker_id(worker)));
+        (row.record.started_at, row.record.lease_until) = (Some(now), Some(until));
+        row.record.backlog = None;
+        true
+    }
+
+    fn check_grant(&mut self, row: &CallRow, job: JobRef) {
+        let (state, most) = (row.record.state, row.max_attempts());
+        if self.cancelled.contains(&job.call) {
+            self.report_violation(Invariant::NothingAfterCancel, || format!("attempt {} is granted", named(job)));
+        }
+        if state.is_terminal() {
+            let found = || format!("attempt {} is granted, and the call is {state}", named(job));
+            self.report_violation(Invariant::EndedStaysEnded, found);
+        }
+        if job.attempt > most {
+            self.report_violation(Invariant::AttemptsWithinMax, || format!("attempt {} of {most}", named(job)));
+        }
+    }
+
+    /// Extends the lease of an attempt that the worker still holds; true if its user asked to stop it.
+    pub(super) fn renew(&mut self, worker: Process, job: JobRef) -> Option<bool> {
+        let until = self.now + LEASE;
+        let row = self.call_mut(job.call);
+        if !renews(&row.record, &worker_id(worker), job.attempt) {
+            return None;
+        }
+        row.record.lease_until = Some(until);
+        Some(row.record.cancel_requested)
+    }
+
+    /// Keeps a claim that its worker no longer waits for from being granted. A call remembers only the last such claim,
+    /// and only while it is `ready`.
+    pub(super) fn give_up(&mut self, grant: GrantRef) {
+        if !self.given_up.contains(&grant) {
+            self.given_up.push(grant);
+        }
+        let row = self.call_mut(grant.call);
+        if row.is_ready() && row.record.attempt + 1 == grant.attempt {
+            row.record.claim = Some(grant.claim);
+        }
+    }
+
+    /// Changes a call and records the attempt that this ends, if the call still meets the guard.
+    pub(super) fn apply(&mut self, transition: &Transition) -> Option<CallFacts> {
+        let (now, call) = (self.now, transition.call);
+        let before = self.call(call).clone();
+        if !before.exists || !meets(&before, &transition.guard) {
+            return None;
+        }
+        if before.record.state.is_terminal() {
+            let found = || format!("{call} was {} and becomes {}", before.record.state, transition.state());
+            self.report_violation(Invariant::EndedStaysEnded, found);
+        }
+        let row = self.call_mut(call);
+        (row.record.state, row.record.attempt, row.class) = (transition.state(), transition.attempt(), None);
+        match &transition.change {
+            Change::Wait { backlog, check_at, .. } => {
+                let at = if backlog.is_retry() { now } else { row.submitted_at };
+                (row.wake_at, row.record.backlog, row.backlog_at) = (*check_at, Some(*backlog), at);
+            }
+            Change::Extend { deadline_at } => (row.record.deadline_at, row.wake_at) = (*deadline_at, *deadline_at),
+            Change::Postpone { wake_at } => row.wake_at = *wake_at,
+            Change::RequestCancel => row.record.cancel_requested = true,
+            Change::Retry { due_at, .. } => row.wake_at = *due_at,
+            Change::Answer { attempt, .. } => {
+                row.class = attempt.result.as_ref().err().map(|failure| failure.class);
+            }
+            Change::End { failure, .. } => {
+                (row.class, row.record.backlog) = (failure.as_ref().map(|failure| failure.class), None);
+            }
+        }
+        if row.record.state != CallState::Running {
+            row.record.lease_until = None;
+        }
+        let facts = row.facts(now);
+        self.record_attempt(transition, &before);
+        self.notify_task(call, &transition.change);
+        Some(facts)
+    }
+
+    /// A call of a task that ended or will be retried adds an item to the inbox of its task.
+    fn notify_task(&mut self, call: CallId, change: &Change) {
+        let row = self.call(call);
+        let Some(of) = row.task else { return };
+        let item = match change {
+            Change::Answer { .. } | Change::End { .. } => InboxItem::Ended(self.ended_call(row, of)),
+            Change::Retry { due_at, .. } => InboxItem::Retrying {
+                call,
+                turn: of.turn,
+                call_index: of.call_index,
+                tool: String::new(),
+                attempt: row.record.attempt,
+                class: ErrorClass::Unavailable,
+                message: String::new(),
+                next_at: *due_at,
+            },
+            _ => return,
+        };
+        self.add_to_inbox(task_no(of.task), item);
+    }
+
+    pub(super) fn add_to_inbox(&mut self, task: usize, item: InboxItem) {
+        let id = self.new_number();
+        self.inbox.push(InboxRow { id, task, item });
+    }
+
+    fn record_attempt(&mut self, transition: &Transition, before: &CallRow) {
+        let Some(attempt) = transition.ended_attempt() else { return };
+        let class = attempt.result.as_ref().err().map(|failure| failure.class);
+        let job = JobRef { call: transition.call, attempt: transition.attempt() };
+        if self.attempts.iter().any(|row| row.job == job) {
+            return self.report_violation(Invariant::OneOutcome, || format!("attempt {} ends twice", named(job)));
+        }
+        let worker = before.record.worker.as_ref().and_then(|worker| worker.as_str().parse().ok()).unwrap_or(0);
+        let started_at = before.record.started_at.unwrap_or_default();
+        self.attempts.push(AttemptRow { job, worker, started_at, ended_at: self.now, class });
+    }
+}
+
+fn meets(row: &CallRow, guard: &Guard) -> bool {
+    let record = &row.record;
+    record.state == guard.state
+        && record.attempt == guard.attempt
+        && guard.worker.as_ref().is_none_or(|worker| record.worker.as_ref() == Some(worker))
+        && guard.claim.is_none_or(|claim| record.claim == Some(claim))
+        && guard.cancel_requested.is_none_or(|cancel| record.cancel_requested == cancel)
+}

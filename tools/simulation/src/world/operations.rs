@@ -1,0 +1,211 @@
+//! Operations of a dispatcher that read a call first and change it later: results, releases, cancels. Anything can
+//! happen in between, so an operation whose guard did not hold is planned again.
+
+use redial_engine::call::{CallEvent, succeeded};
+use redial_proto::{CallId, CallState, GrantRef, JobRef};
+use redial_records::Transition;
+
+use super::{
+    Process, ResultMessage, World, dispatcher::CommitOutcome, failure, named, tables::CallRow, worker::Report,
+    worker_id,
+};
+use crate::{Invariant, Mutation};
+
+/// An operation that takes more than one transaction.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    kind: OperationKind,
+    /// The call as the operation last read it.
+    seen: Option<CallRow>,
+}
+
+/// Why an operation reads and changes a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OperationKind {
+    Ingest(ResultMessage),
+    /// A worker gives an attempt back that it was granted, or asked for.
+    Release {
+        worker: Process,
+        grant: GrantRef,
+    },
+    /// For a client that waits for the acknowledgement, or for the call's task.
+    Cancel {
+        call: CallId,
+        for_client: bool,
+    },
+}
+
+impl Operation {
+    pub(super) const fn new(kind: OperationKind) -> Self {
+        Self { kind, seen: None }
+    }
+}
+
+impl World<'_> {
+    /// Runs one step of an operation of a dispatcher.
+    pub(super) fn step(&mut self, d: usize, n: usize, commit: CommitOutcome) {
+        // In no particular order, and after an outage the list is long.
+        let operation = self.dispatchers[d].operations.swap_remove(n);
+        let process = self.dispatchers[d].process;
+        if let Some(operation) = self.stepped(d, operation, commit)
+            && self.dispatchers[d].process == process
+        {
+            self.dispatchers[d].operations.push(operation);
+        }
+    }
+
+    /// The operation after a step; `None` if it is finished or given up.
+    fn stepped(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Option<Operation> {
+        let Operation { kind, seen } = operation;
+        if let OperationKind::Ingest(message) = kind
+            && self.has(Mutation::AckBeforeCommit)
+        {
+            self.acknowledge(&message);
+        }
+        let transition = match (&seen, kind) {
+            (None, OperationKind::Ingest(message)) if message.report.outcome.class.is_none() => {
+                Some(succeeded(message.report.grant, &worker_id(message.report.worker), 1, String::new()))
+            }
+            (None, _) => {
+                let seen = self.transaction(d, commit, |world| world.read(kind));
+                return Some(Operation { kind, seen });
+            }
+            (Some(row), _) => self.planned(kind, row),
+        };
+        let Some(transition) = transition else {
+            let recorded = match kind {
+                OperationKind::Ingest(message) => {
+                    self.transaction(d, commit, |world| world.record_late(&message.report)).is_some()
+                }
+                _ => true,
+            };
+            if recorded {
+                self.finished(kind);
+            }
+            return (!recorded).then_some(Operation { kind, seen });
+        };
+        match self.transaction(d, commit, |world| world.apply(&transition)) {
+            Some(Some(facts)) => {
+                self.carry_out_all(d, &transition, &facts);
+                if let OperationKind::Cancel { call, for_client: true } = kind {
+                    self.log(|| "    the cancel is acknowledged".to_owned());
+                    self.cancelled.push(call);
+                }
+                self.finished(kind);
+                None
+            }
+            Some(None) => match kind {
+                OperationKind::Release { .. } if self.has(Mutation::ReleaseNotPlannedAgain) => {
+                    self.finished(kind);
+                    None
+                }
+                OperationKind::Ingest(_) => Some(Operation { kind, seen: Some(self.read(kind)) }),
+                _ => Some(Operation { kind, seen: None }),
+            },
+            // It is unknown whether the transaction was committed: a report is taken up again, the others are sent again.
+            None if self.has(Mutation::AckBeforeCommit) => None,
+            None => matches!(kind, OperationKind::Ingest(_)).then_some(Operation { kind, seen: None }),
+        }
+    }
+
+    /// Reads the call; keeps the claim of a release from being granted.
+    fn read(&mut self, kind: OperationKind) -> CallRow {
+        let call = match kind {
+            OperationKind::Ingest(message) => message.report.grant.call,
+            OperationKind::Cancel { call, .. } => call,
+            OperationKind::Release { grant, .. } => {
+                if !self.has(Mutation::ReleaseWithoutGivingUp) {
+                    self.give_up(grant);
+                }
+                grant.call
+            }
+        };
+        self.call(call).clone()
+    }
+
+    /// The transition that an operation causes; `None` if it changes nothing, or came too late.
+    fn planned(&self, kind: OperationKind, row: &CallRow) -> Option<Transition> {
+        let holds = |worker: Process, grant: GrantRef, any_claim: bool| {
+            let same_claim = any_claim || row.record.claim == Some(grant.claim);
+            row.record.attempt == grant.attempt && row.record.worker == Some(worker_id(worker)) && same_claim
+        };
+        match kind {
+            OperationKind::Ingest(ResultMessage { report: Report { grant, worker, outcome }, number, .. }) => {
+                let unfenced = self.has(Mutation::NoFenceAtIngest) && row.record.state == CallState::Running;
+                if !holds(worker, grant, false) && !unfenced {
+                    return None;
+                }
+                let failure = failure(outcome);
+                let event = match &failure {
+                    Some(failure) => CallEvent::Failed { duration_ms: 1, failure },
+                    None => CallEvent::Succeeded { duration_ms: 1, output: "" },
+                };
+                let mut transition = self.plan(row, &event, f64::from(number % 8) / 8.0)?;
+                if self.has(Mutation::CancelNotGuardedAtIngest) {
+                    transition.guard.cancel_requested = None;
+                }
+                Some(transition)
+            }
+            OperationKind::Release { worker, grant } => {
+                let any_claim = self.has(Mutation::ReleaseWithoutClaim);
+                let mut transition =
+                    self.plan(row, &CallEvent::Released, 0.0).filter(|_| holds(worker, grant, any_claim))?;
+                if any_claim {
+                    transition.guard.claim = None;
+                }
+                Some(transition)
+            }
+            OperationKind::Cancel { .. } => self.plan(row, &CallEvent::Cancel, 0.0),
+        }
+    }
+
+    /// Records a late result once, without changing the call.
+    fn record_late(&mut self, report: &Report) {
+        self.log(|| "    the result came too late".to_owned());
+        if !self.is_on_record(report) {
+            self.late.push((job_of(report), report.worker));
+        }
+    }
+
+    fn is_on_record(&self, report: &Report) -> bool {
+        let (job, worker) = (job_of(report), report.worker);
+        self.attempts.iter().any(|row| row.job == job && row.worker == worker) || self.late.contains(&(job, worker))
+    }
+
+    /// Tells whoever waits for the end of an operation.
+    fn finished(&mut self, kind: OperationKind) {
+        match kind {
+            OperationKind::Ingest(message) => self.acknowledge(&message),
+            OperationKind::Release { worker, grant } => {
+                let record = &self.call(grant.call).record;
+                if record.state == CallState::Running && record.grant() == Some(grant) {
+                    let found = || format!("attempt {} of {} was not given back", grant.attempt, grant.call);
+                    self.report_violation(Invariant::AcknowledgedReportIsKept, found);
+                }
+                self.released(worker, grant);
+            }
+            OperationKind::Cancel { .. } => {}
+        }
+    }
+
+    fn acknowledge(&mut self, message: &ResultMessage) {
+        let ResultMessage { number, report, .. } = *message;
+        let job = job_of(&report);
+        // With this mutation, a later invariant must detect the loss.
+        if !self.is_on_record(&report) && !self.has(Mutation::AckBeforeCommit) {
+            let found = || format!("the report on attempt {} is not on record", named(job));
+            self.report_violation(Invariant::AcknowledgedReportIsKept, found);
+        }
+        if !self.nats_up {
+            return;
+        }
+        self.results.retain(|message| message.number != number);
+        if let Some(w) = self.worker_of(report.worker).filter(|w| !self.workers[*w].cut) {
+            self.forget(w, job, true);
+        }
+    }
+}
+
+const fn job_of(report: &Report) -> JobRef {
+    JobRef { call: report.grant.call, attempt: report.grant.attempt }
+}
