@@ -14,7 +14,7 @@ SELECT
     CASE WHEN k.is_turn THEN 'read' ELSE (ARRAY['read', 'idempotent', 'keyed', 'unsafe'])[1 + n % 4] END,
     CASE WHEN n / 50 % 1000 = 999 THEN 'tenant_small' WHEN n / 50 % 8 < 5 THEN 'default' WHEN n / 50 % 8 < 7 THEN 'tenant_0'
         ELSE 'tenant_1' END,
-    CASE WHEN n % 10 = 0 THEN 'key ' || n END, 'conversation ' || n / 10,
+    CASE WHEN n % 10 = 0 THEN 'key_' || n END, 'conversation_' || n / 10,
     json_build_object('city', (ARRAY['Paris', 'Oslo', 'Lima', '北京'])[1 + n % 4], 'n', n, 'text', repeat('x', 100)),
     30000, false, t.at, CASE WHEN NOT k.of_task THEN 'user_' || n % 50 END, t.at + interval '1 day', t.at, gen_random_uuid(),
     'worker-' || n / 50000 || '-' || n % 8, t.at + interval '5 ms', t.at + interval '15 s',

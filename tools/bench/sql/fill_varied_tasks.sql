@@ -6,7 +6,7 @@ INSERT INTO tasks (
 SELECT
     (lpad(to_hex(floor(extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '70008' || substr(md5(n::text), 1, 15))::uuid,
     CASE WHEN n % 1000 = 999 THEN 'tenant_small' WHEN n % 8 < 5 THEN 'default' WHEN n % 8 < 7 THEN 'tenant_0' ELSE 'tenant_1' END,
-    'conversation ' || n * 5, CASE WHEN n % 2000 = 8 THEN 'agent_rare' ELSE 'agent_' || n % 7 END,
+    'conversation_' || n * 5, CASE WHEN n % 2000 = 8 THEN 'agent_rare' ELSE 'agent_' || n % 7 END,
     CASE WHEN n % 10 = 0 THEN 'large' ELSE 'small' END, 'en', '{"model": "small"}', 'What is the weather in town ' || n || '?', k.state, 3, t.at,
     'user_' || n % 50, t.at, CASE WHEN k.state <> 'running' THEN t.at + interval '1 min' END,
     CASE k.state WHEN 'succeeded' THEN 'answered' WHEN 'failed' THEN

@@ -9,8 +9,7 @@ use redial_servers::Supervised;
 
 use crate::{
     database::Database,
-    environment::Environment,
-    fleet::{Fleet, Program},
+    fleet::{Environment, Fleet},
     load::{Load, WORKER},
     servers::Servers,
 };
@@ -37,8 +36,8 @@ impl Before {
 
     /// One dispatcher and one worker.
     pub(crate) async fn fleet(&self) -> anyhow::Result<Fleet> {
-        let mut fleet = Fleet::start_in(self.environment.clone(), 1).await?;
-        fleet.add_workers(1, Program::Redial, &WORKER).await?;
+        let mut fleet = Fleet::start(self.environment.clone(), 1).await?;
+        fleet.add_workers(1, &WORKER).await?;
         Ok(fleet)
     }
 

@@ -1,61 +1,76 @@
 //! Dispatchers and workers as processes of their own.
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use anyhow::Context as _;
 use redial_servers::{Process, Signal};
-
-use crate::{database::Database, environment::Environment, servers::Servers};
+use uuid::Uuid;
 
 /// How long a process may take to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The program of a process.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Program {
-    /// `redial`.
-    Redial,
-    /// This program.
-    Own,
+/// What processes run on, and the program `redial` that they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// Their working folder, for logs.
+    pub(crate) folder: PathBuf,
+    pub(crate) nats_url: String,
+    pub(crate) database_url: String,
+    pub(crate) redial: PathBuf,
+}
+
+impl Environment {
+    /// Creates Redial's tables with its program.
+    pub(crate) async fn migrate(&self) -> anyhow::Result<()> {
+        let log = self.folder.join("migrate.log");
+        let status = self.spawn(&["migrate"], &log)?.ended().await;
+        anyhow::ensure!(status.success(), "migrate ended with {status}:\n{}", fs::read_to_string(log)?);
+        Ok(())
+    }
+
+    /// Starts a process. Its settings come only from here: the folder has no settings file, and Redial's variables are
+    /// not passed on.
+    pub(crate) fn spawn(&self, args: &[&str], log: &Path) -> anyhow::Result<Process> {
+        let file = File::create(log)?;
+        let mut command = Process::command(&self.redial)?;
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("REDIAL_")) {
+            command.env_remove(name);
+        }
+        command.args(args).current_dir(&self.folder);
+        command.env("REDIAL_NATS_URL", &self.nats_url).env("REDIAL_DATABASE_URL", &self.database_url);
+        command.env("REDIAL_LOG", "info").env("REDIAL_LOG_FORMAT", "text");
+        command.stdout(file.try_clone()?).stderr(file);
+        Ok(Process::spawn(command)?)
+    }
 }
 
 /// Running processes; [`Fleet::stop`] ends them in order, a drop kills them.
 pub(crate) struct Fleet {
     environment: Environment,
-    pub(crate) dispatchers: Vec<Process>,
     pub(crate) workers: Vec<Process>,
-    gateways: Vec<Process>,
+    /// Dispatchers, then gateways.
+    others: Vec<Process>,
 }
 
 impl Fleet {
     /// Starts dispatchers.
-    pub(crate) async fn start(servers: &Servers, database: &Database, dispatchers: usize) -> anyhow::Result<Self> {
-        Self::start_in(servers.environment(database)?, dispatchers).await
-    }
-
-    /// The same in any environment.
-    pub(crate) async fn start_in(environment: Environment, dispatchers: usize) -> anyhow::Result<Self> {
-        let mut fleet = Self { environment, dispatchers: Vec::new(), workers: Vec::new(), gateways: Vec::new() };
+    pub(crate) async fn start(environment: Environment, dispatchers: usize) -> anyhow::Result<Self> {
+        let mut fleet = Self { environment, workers: Vec::new(), others: Vec::new() };
         for _ in 0..dispatchers {
-            fleet.add_dispatcher().await?;
+            let (process, _) = fleet.spawn(&["dispatcher"]).await?;
+            fleet.others.push(process);
         }
         Ok(fleet)
     }
 
-    /// Starts one more.
-    pub(crate) async fn add_dispatcher(&mut self) -> anyhow::Result<()> {
-        let process = self.spawn(Program::Redial, &["dispatcher"]).await?;
-        self.dispatchers.push(process);
-        Ok(())
-    }
-
     /// Starts workers with these arguments.
-    pub(crate) async fn add_workers(&mut self, workers: usize, program: Program, args: &[&str]) -> anyhow::Result<()> {
+    pub(crate) async fn add_workers(&mut self, workers: usize, args: &[&str]) -> anyhow::Result<()> {
         for _ in 0..workers {
-            let process = self.spawn(program, args).await?;
+            let (process, _) = self.spawn(args).await?;
             self.workers.push(process);
         }
         Ok(())
@@ -63,66 +78,38 @@ impl Fleet {
 
     /// Starts a gateway that asks for no tokens; returns its URL.
     pub(crate) async fn add_gateway(&mut self) -> anyhow::Result<String> {
-        self.add_gateway_of("default").await
+        let args = ["gateway", "--listen=127.0.0.1:0", "--without-token", "--gateway-rate=1000000"];
+        let (process, text) = self.spawn(&args).await?;
+        self.others.push(process);
+        let started = text.split_once("Gateway started").and_then(|(_, rest)| rest.split_once("address="));
+        let address = started.and_then(|(_, rest)| rest.split_whitespace().next());
+        Ok(format!("http://{}", address.with_context(|| format!("the gateway logged no address:\n{text}"))?))
     }
 
-    /// The same for another tenant.
-    pub(crate) async fn add_gateway_of(&mut self, tenant: &str) -> anyhow::Result<String> {
-        let of = format!("--tenant={tenant}");
-        let args = ["gateway", "--listen=127.0.0.1:0", "--without-token", "--gateway-rate=1000000", &of];
-        let log = self.log();
-        self.gateways.push(self.spawn(Program::Redial, &args).await?);
-        let text = fs::read_to_string(log)?;
-        let address =
-            text.lines().find(|line| line.contains("Gateway started")).and_then(|line| line.split("address=").nth(1));
-        let address = address.and_then(|rest| rest.split_whitespace().next());
-        Ok(format!("http://{}", address.ok_or_else(|| anyhow::anyhow!("the gateway logged no address:\n{text}"))?))
+    /// Ends all of them, the workers first.
+    pub(crate) async fn stop(self) {
+        stop(self.workers).await;
+        stop(self.others).await;
     }
 
-    /// Ends workers, which drain.
-    pub(crate) async fn stop_workers(&mut self) {
-        stop(std::mem::take(&mut self.workers)).await;
-    }
-
-    /// Ends all of them, the dispatchers last.
-    pub(crate) async fn stop(mut self) {
-        stop(std::mem::take(&mut self.gateways)).await;
-        self.stop_workers().await;
-        stop(std::mem::take(&mut self.dispatchers)).await;
-    }
-
-    /// Starts a process and waits until it says that it is ready.
-    async fn spawn(&self, program: Program, args: &[&str]) -> anyhow::Result<Process> {
-        let program = match program {
-            Program::Redial => self.environment.redial.clone(),
-            Program::Own => std::env::current_exe()?,
-        };
-        let log = self.log();
-        let process = self.environment.spawn(&program, args, &log)?;
-        ready(&process, &log).await?;
-        Ok(process)
-    }
-
-    /// An unused name of a log file.
-    fn log(&self) -> PathBuf {
-        let free = |n: &u32| !self.log_of(*n).exists();
-        self.log_of((1..=u32::MAX).find(free).unwrap_or_default())
-    }
-
-    fn log_of(&self, n: u32) -> PathBuf {
-        self.environment.folder.join(format!("process-{n}.log"))
+    /// Starts a process and waits until it says that it is ready; returns also its log so far.
+    async fn spawn(&self, args: &[&str]) -> anyhow::Result<(Process, String)> {
+        let log = self.environment.folder.join(format!("{}.log", Uuid::now_v7()));
+        let process = self.environment.spawn(args, &log)?;
+        let text = ready(&process, &log).await?;
+        Ok((process, text))
     }
 }
 
 /// What each role logs once it serves.
 const STARTED: [&str; 3] = ["Dispatcher started", "Worker started", "Gateway started"];
 
-async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
+async fn ready(process: &Process, log: &Path) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
         let text = fs::read_to_string(log)?;
         if STARTED.iter().any(|line| text.contains(line)) {
-            return Ok(());
+            return Ok(text);
         }
         if let Some(status) = process.exit_status() {
             anyhow::bail!("a process ended with {status}:\n{text}");
@@ -134,4 +121,11 @@ async fn ready(process: &Process, log: &Path) -> anyhow::Result<()> {
 
 async fn stop(processes: Vec<Process>) {
     futures_util::future::join_all(processes.iter().map(|process| process.stop(Signal::TERM, PATIENCE))).await;
+}
+
+/// The program `redial` that was built beside this one.
+pub(crate) fn built_here() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("redial");
+    anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());
+    Ok(path)
 }

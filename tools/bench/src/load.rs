@@ -30,6 +30,7 @@ pub(crate) struct Load<'a> {
 
 /// Calls that were submitted together.
 pub(crate) struct Submitted {
+    tool: String,
     began: Instant,
     calls: u32,
     /// An id that sorts before all of theirs.
@@ -61,33 +62,15 @@ impl<'a> Load<'a> {
         self.rate(&submitted).await
     }
 
-    /// So many calls that will be submitted from now on, by somebody else.
+    /// So many calls of [`ECHO`] that will be submitted from now on, by somebody else.
     pub(crate) fn begin(calls: u32) -> Submitted {
-        Submitted { began: Instant::now(), calls, first: CallId::generate() }
+        Submitted { tool: ECHO.to_owned(), began: Instant::now(), calls, first: CallId::generate() }
     }
 
     /// The same for calls that were submitted.
     pub(crate) async fn rate(&self, submitted: &Submitted) -> anyhow::Result<f64> {
         let took = self.drained(submitted).await?.duration_since(submitted.began);
         Ok(f64::from(submitted.calls) / took.as_secs_f64())
-    }
-
-    /// The same while calls of other tools wait, which do not end.
-    pub(crate) async fn throughput_beside_others(&self, calls: u32) -> anyhow::Result<f64> {
-        let submitted = self.submit(ECHO, calls).await?;
-        while self.database.any_live_call_of(ECHO, submitted.first).await? {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(f64::from(calls) / submitted.began.elapsed().as_secs_f64())
-    }
-
-    /// Submits calls of a tool that is down, and waits until nearly all of them wait for a retry.
-    pub(crate) async fn submit_down(&self, tool: &str, calls: u32) -> anyhow::Result<()> {
-        self.submit(tool, calls).await?;
-        while self.database.waiting_retries(tool).await? < u64::from(calls) * 99 / 100 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        Ok(())
     }
 
     /// Submits calls and returns once all are accepted.
@@ -97,7 +80,7 @@ impl<'a> Load<'a> {
             Ok(SubmitBatch { calls: calls.collect::<anyhow::Result<_>>()? })
         };
         let mut batches = (0..calls).step_by(BATCH).map(batch);
-        let submitted = Self::begin(calls);
+        let submitted = Submitted { tool: tool.to_owned(), ..Self::begin(calls) };
         let mut under_way = FuturesUnordered::new();
         loop {
             while under_way.len() < AT_ONCE
@@ -117,9 +100,9 @@ impl<'a> Load<'a> {
         reply.results.into_iter().try_for_each(|result| accepted(result).map(|_| ()))
     }
 
-    /// Waits until every call has ended, and checks that all of these succeeded. Returns the time of the last end.
+    /// Waits until each of these calls has ended, and checks that all succeeded. Returns the time of the last end.
     pub(crate) async fn drained(&self, submitted: &Submitted) -> anyhow::Result<Instant> {
-        while self.database.any_live_call().await? {
+        while self.database.any_live_call_of(&submitted.tool, submitted.first).await? {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let ended = Instant::now();
@@ -128,30 +111,31 @@ impl<'a> Load<'a> {
         Ok(ended)
     }
 
-    /// How many jobs of these calls were published again.
-    pub(crate) async fn republished(&self, submitted: &Submitted) -> anyhow::Result<u64> {
-        self.database.republished_between(submitted.first, CallId::generate()).await
-    }
-
-    /// The longest time that one of these calls took, in ms.
-    pub(crate) async fn longest(&self, submitted: &Submitted) -> anyhow::Result<f64> {
-        self.database.longest_between(submitted.first, CallId::generate()).await
-    }
-
     /// Latencies from the submission to the result at the client, sorted.
     pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut events = self.queue.subscribe("redial.events.*.calls.*").await?;
-        let mut latencies = Vec::new();
-        for n in 0..calls {
+        timed(calls, async |n| {
             let submission = Submission { notify: true, ..submission(ECHO, n)? };
-            let began = Instant::now();
             let result = self.queue.ask(Verb::CallSubmit, &submission, PATIENCE).await?;
-            ended(&mut events, accepted(result)?).await?;
-            latencies.push(began.elapsed());
-        }
-        latencies.sort();
-        Ok(latencies)
+            ended(&mut events, accepted(result)?).await
+        })
+        .await
     }
+}
+
+/// How long each of so many calls takes, one after another, sorted.
+pub(crate) async fn timed(
+    calls: u32,
+    mut call: impl AsyncFnMut(u32) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut latencies = Vec::new();
+    for n in 0..calls {
+        let began = Instant::now();
+        call(n).await?;
+        latencies.push(began.elapsed());
+    }
+    latencies.sort();
+    Ok(latencies)
 }
 
 fn accepted(result: SubmitResult) -> anyhow::Result<CallId> {

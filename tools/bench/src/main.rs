@@ -7,47 +7,36 @@
 //!
 //! | file | does |
 //! | --- | --- |
-//! | `case.rs`, `plan.rs` | the cases, and how much of each |
-//! | `servers.rs`, `environment.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own on them |
-//! | `rounds.rs`, `turns.rs` | runs every case once a round; the order of what is compared |
+//! | `cases.rs`, `plan.rs` | the table of cases; which of them, and how much of each |
+//! | `servers.rs`, `fleet.rs` | starts private servers; dispatchers and workers as processes of their own on them |
+//! | `run.rs`, `sides.rs` | one run; measures each side of a comparison once a round |
 //! | `before.rs` | an older program, measured beside the one that was built |
-//! | `load.rs`, `tasks.rs`, `slow_worker.rs` | submits calls and tasks as a client does; runs slow calls |
-//! | `unserved.rs` | measures beside calls that nobody can run |
-//! | `waiting_http.rs` | holds back the answers to HTTP calls |
-//! | `baseline.rs` | runs the baseline, and finds its fastest tuning |
-//! | `payloads.rs` | many of the largest calls at once |
-//! | `wal.rs` | shows what writes the write-ahead log |
+//! | `load.rs`, `http.rs` | submits calls as a client does |
+//! | `waiting_http.rs` | HTTP calls whose answers are held back |
+//! | `baseline.rs` | runs the baseline |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
-//! | `samples.rs`, `report.rs` | computes medians, ratios and targets; prints the table |
+//! | `samples.rs`, `report.rs` | computes medians and ratios; prints the table |
 //! | `plans.rs` | asks documented questions of a long history, and prints their plans |
-//! | `history.rs` | keeps recorded runs, and compares a run with the last of them |
 
 mod baseline;
 mod before;
-mod case;
+mod cases;
 mod cli;
 mod database;
-mod environment;
 mod fleet;
-mod history;
 mod http;
 mod load;
 mod meter;
-mod output;
-mod payloads;
 mod plan;
 mod plans;
 mod report;
-mod rounds;
 mod run;
 mod samples;
 mod servers;
-mod slow_worker;
-mod tasks;
-mod turns;
-mod unserved;
+mod sides;
 mod waiting_http;
-mod wal;
+
+use std::io::Write as _;
 
 use clap::Parser as _;
 use tracing_subscriber::filter::LevelFilter;
@@ -56,18 +45,22 @@ use crate::cli::{Cli, Role};
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    // The fleet waits for a line of level info in the log of a worker.
-    let level = if matches!(cli.role, Some(Role::SlowWorker(_))) { LevelFilter::INFO } else { LevelFilter::WARN };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt().with_max_level(LevelFilter::WARN).with_writer(std::io::stderr).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match cli.role {
-            Some(Role::SlowWorker(args)) => slow_worker::run(&args).await,
             Some(Role::Plans(args)) => plans::run(&args).await,
-            Some(Role::Tune(args)) => baseline::tune(&args).await,
-            Some(Role::Payloads(args)) => payloads::run(&args).await,
-            Some(Role::Wal(args)) => wal::run(&args).await,
             None => run::run(&cli.run).await,
         }
     })
+}
+
+/// Progress for the operator of the run.
+fn note(text: &str) {
+    let _nobody_watches = writeln!(std::io::stderr(), "{text}");
+}
+
+/// A part of the result.
+fn println(text: &str) -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "{text}")
 }

@@ -134,12 +134,12 @@ impl Stat {
     }
 }
 
-/// The most memory that a process ever held, in MiB.
+/// The most memory that a process ever held, in MB (10^6 bytes).
 pub(crate) fn peak_memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kib / 1024.0)
+    Some(kib * 1024.0 / 1e6)
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! Which cases are measured, and how much of each.
 
+use clap::ValueEnum as _;
 use serde::Serialize;
 
-use crate::{case::Case, cli::RunArgs};
+use crate::{
+    cases::{self, Case, Metric, Row, Side},
+    cli::RunArgs,
+};
 
 /// Which cases, and their sizes.
 #[derive(Clone, Debug, Serialize)]
@@ -13,18 +17,10 @@ pub(crate) struct Plan {
     pub(crate) calls: u32,
     /// Calls of each measurement of latency.
     pub(crate) sequential: u32,
-    /// Calls that wait in case (d).
-    pub(crate) backlog: u32,
-    /// Ended calls on record in case (e).
+    /// Calls on record in case (e).
     pub(crate) history: u32,
-    /// Calls in flight in cases (f) and (m).
-    pub(crate) slow: u32,
-    /// Tasks of case (g).
-    pub(crate) tasks: u32,
-    /// Calls that wait beside those that are measured in cases (i) and (j).
-    pub(crate) waiting: u32,
-    /// Calls of a pool without workers in case (k).
-    pub(crate) unserved: u32,
+    /// Calls in flight in case (m).
+    pub(crate) waiting_http: u32,
     /// An older program is measured, too.
     pub(crate) against: bool,
 }
@@ -32,91 +28,60 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn new(args: &RunArgs) -> Self {
         let size = |full, quick| if args.quick { quick } else { full };
-        let mut cases = if args.cases.is_empty() { usual() } else { args.cases.clone() };
-        cases.sort_unstable();
-        cases.dedup();
         Self {
-            cases,
+            cases: if args.cases.is_empty() { Case::value_variants().to_vec() } else { args.cases.clone() },
             rounds: args.rounds,
             calls: args.calls.unwrap_or(size(100_000, 5_000)),
             sequential: args.sequential.unwrap_or(size(1_000, 100)),
-            backlog: size(200_000, 20_000),
             history: args.history.unwrap_or(size(5_000_000, 100_000)),
-            slow: size(10_000, 1_000),
-            tasks: size(1_000, 100),
-            waiting: size(100_000, 5_000),
-            unserved: size(1_000_000, 20_000),
+            waiting_http: size(10_000, 1_000),
             against: args.against.is_some(),
         }
     }
 
-    /// Of these cases, with the usual sizes.
-    #[cfg(test)]
-    pub(crate) fn of(cases: &[Case]) -> Self {
-        Self::new(&RunArgs { cases: cases.to_vec(), ..crate::cli::defaults() })
+    /// The rows of its cases.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let mut rows = cases::table(self);
+        rows.retain(|row| {
+            self.cases.contains(&row.case) && (self.against || row.keys().all(|(side, _)| side != Side::Before))
+        });
+        rows
     }
 
-    pub(crate) fn wants(&self, case: Case) -> bool {
-        self.cases.contains(&case)
+    /// Whether a row shows one of these of a side.
+    pub(crate) fn wants(&self, side: Side, metrics: &[Metric]) -> bool {
+        self.rows().iter().flat_map(Row::keys).any(|(of, metric)| of == side && metrics.contains(&metric))
     }
 
-    /// Others are compared with it.
-    pub(crate) fn wants_a(&self) -> bool {
-        self.cases.iter().any(|case| matches!(case, Case::A | Case::B | Case::D | Case::E | Case::H | Case::I))
+    /// The sides of a round, which begins at 1, in an order that changes from round to round: then none always runs after
+    /// the same neighbour.
+    pub(crate) fn sides(&self, round: u32) -> Vec<Side> {
+        let mut sides: Vec<Side> = self.rows().iter().flat_map(Row::keys).map(|(side, _)| side).collect();
+        sides.sort_unstable();
+        sides.dedup();
+        let by = usize::try_from(round - 1).unwrap_or_default() % sides.len().max(1);
+        sides.rotate_left(by);
+        sides
     }
-
-    /// How long all this takes, roughly, in seconds: from what it took on two shared cores. Other machines need less.
-    pub(crate) fn estimate(&self) -> f64 {
-        let seconds = |case: &Case| match case {
-            // Measured together.
-            Case::H if self.wants(Case::A) => 0.0,
-            Case::A | Case::H => 8.0 + f64::from(self.calls) / 12_000.0 * 3.0,
-            Case::B => 6.0 + f64::from(self.calls) / 12_000.0 * 2.0,
-            Case::C => 2.0 + f64::from(self.sequential) / 150.0,
-            Case::D => 5.0 + f64::from(self.backlog) / 6_000.0,
-            Case::E => {
-                3.0 + f64::from(self.calls) / 12_000.0 + f64::from(self.history) / 35_000.0 / f64::from(self.rounds)
-            }
-            Case::F => 5.0 + f64::from(self.slow) / 5_000.0,
-            Case::G => 3.0 + f64::from(self.tasks) / 100.0,
-            Case::I => 6.0 + f64::from(self.waiting) / 6_000.0 + f64::from(self.calls) / 12_000.0,
-            Case::K => {
-                let once = (20.0 + f64::from(self.unserved) / 8_000.0) / f64::from(self.rounds);
-                once + 30.0 + 4.0 * f64::from(self.calls) / 10_000.0 + 2.0 * f64::from(self.sequential) / 150.0
-            }
-            Case::L => 6.0 + f64::from(self.calls) / 12_000.0 * 2.0 + f64::from(self.sequential) / 75.0,
-            Case::M => 6.0 + f64::from(self.slow) / 2_000.0,
-            Case::J => 5.0 + f64::from(self.waiting) / 12_000.0 + 2.0 * f64::from(self.sequential) / 150.0,
-        };
-        5.0 + self.cases.iter().map(seconds).sum::<f64>() * f64::from(self.rounds)
-    }
-}
-
-/// The cases of a run that names none.
-fn usual() -> Vec<Case> {
-    Case::ALL.into_iter().filter(|case| *case != Case::K).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn args(cases: &[Case], quick: bool) -> RunArgs {
-        RunArgs { cases: cases.to_vec(), quick, ..crate::cli::defaults() }
+    fn plan(cases: &[Case], against: bool) -> Plan {
+        Plan { against, ..Plan::new(&RunArgs { cases: cases.to_vec(), ..crate::cli::defaults() }) }
     }
 
     #[test]
-    fn no_case_is_every_case_and_what_others_are_compared_with_is_measured_too() {
-        assert_eq!(Plan::new(&args(&[], false)).cases, usual());
-        let plan = Plan::new(&args(&[Case::D, Case::C, Case::D], false));
-        assert_eq!(plan.cases, [Case::C, Case::D]);
-        assert!(plan.wants_a() && !plan.wants(Case::A));
-        assert!(!Plan::new(&args(&[Case::C, Case::F, Case::G], false)).wants_a());
-    }
-
-    #[test]
-    fn everything_takes_less_than_forty_minutes() {
-        assert!(Plan::new(&args(&[], false)).estimate() < 40.0 * 60.0);
-        assert!(Plan::new(&args(&[], true)).estimate() < 6.0 * 60.0);
+    fn what_is_measured_follows_from_the_rows_and_every_side_is_first_once() {
+        let sides = |round| plan(&[Case::A, Case::H], true).sides(round);
+        assert_eq!(sides(1), [Side::Redial, Side::Packed, Side::Plain, Side::Before]);
+        assert_eq!(sides(2), [Side::Packed, Side::Plain, Side::Before, Side::Redial]);
+        assert_eq!(sides(5), sides(1));
+        let latency = plan(&[Case::C], false);
+        assert_eq!(latency.sides(1), [Side::Redial, Side::Plain]);
+        assert!(latency.wants(Side::Redial, &Metric::OF_LATENCY) && !latency.wants(Side::Redial, &Metric::OF_LOAD));
+        assert_eq!(plan(&[Case::E], true).sides(2), [Side::History, Side::Redial], "others are compared with (a)");
     }
 }

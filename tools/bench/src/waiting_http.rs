@@ -1,24 +1,16 @@
 //! Case (m): a worker whose HTTP calls all wait for their answers at the same time.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, sync::Arc};
 
-use anyhow::Context as _;
 use redial_servers::Process;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::watch,
+    sync::Barrier,
 };
 
-use crate::{
-    database::Database,
-    fleet::{Fleet, Program},
-    load::Load,
-    meter,
-    output::note,
-    servers::Servers,
-};
+use crate::{database::Database, fleet::Fleet, load::Load, meter, note, servers::Servers};
 
 const TOOL: &str = "bench_http";
 /// Files that a process has open besides its connections for HTTP calls.
@@ -32,15 +24,15 @@ pub(crate) async fn peak_memory(servers: &Servers, database: &Database, calls: u
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let manifest = manifest(&servers.folder, listener.local_addr()?.port())?;
     let service = tokio::spawn(serve(listener, calls));
-    let mut fleet = Fleet::start(servers, database, 1).await?;
-    fleet.add_workers(1, Program::Redial, &["worker", "--slots", &calls.to_string(), &manifest]).await?;
+    let mut fleet = Fleet::start(servers.environment(database)?, 1).await?;
+    fleet.add_workers(1, &["worker", "--slots", &calls.to_string(), &manifest]).await?;
     let load = Load::new(&servers.queue, database);
     let submitted = load.submit(TOOL, calls).await?;
     load.drained(&submitted).await?;
     let peak = fleet.workers.first().map(Process::pid).and_then(meter::peak_memory);
     fleet.stop().await;
     service.abort();
-    Ok(peak.map(|mib| mib * 1024.0 * 1024.0 / 1e6))
+    Ok(peak)
 }
 
 /// Lets this process, and the worker that it starts, have so many files open.
@@ -68,51 +60,27 @@ fn manifest(folder: &Path, port: u16) -> anyhow::Result<String> {
 
 /// Answers all requests once so many wait.
 async fn serve(listener: TcpListener, calls: u32) -> anyhow::Result<()> {
-    let (waiting, _) = watch::channel(0);
+    let all = Arc::new(Barrier::new(usize::try_from(calls)?));
     loop {
         let (connection, _) = listener.accept().await?;
-        let waiting = waiting.clone();
+        let all = all.clone();
         tokio::spawn(async move {
-            if let Err(error) = answer(connection, &waiting, calls).await {
+            if let Err(error) = answer(connection, &all).await {
                 note(&format!("(m) a call was not answered: {error}"));
             }
         });
     }
 }
 
-async fn answer(mut connection: TcpStream, waiting: &watch::Sender<u32>, calls: u32) -> anyhow::Result<()> {
+async fn answer(mut connection: TcpStream, all: &Barrier) -> anyhow::Result<()> {
     let (mut request, mut buffer) = (Vec::new(), [0; 1024]);
-    while !is_whole(&request)? {
+    // Its body, and so the request, ends with the object of the arguments.
+    while !request.ends_with(b"}") {
         let read = connection.read(&mut buffer).await?;
         anyhow::ensure!(read > 0, "a request was cut");
         request.extend_from_slice(&buffer[..read]);
     }
-    waiting.send_modify(|waiting| *waiting += 1);
-    waiting.subscribe().wait_for(|waiting| *waiting >= calls).await?;
+    all.wait().await;
     connection.write_all(ANSWER).await?;
     Ok(connection.shutdown().await?)
-}
-
-/// Whether head and body of a request have arrived.
-fn is_whole(request: &[u8]) -> anyhow::Result<bool> {
-    let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(false) };
-    let head = str::from_utf8(&request[..end])?.to_ascii_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-    let length: usize = length.context("a request has no content-length")?.trim().parse()?;
-    Ok(request.len() >= end + 4 + length)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_whole_with_its_body() {
-        let request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
-        for length in 0..request.len() {
-            assert!(!is_whole(&request[..length]).unwrap(), "{length}");
-        }
-        assert!(is_whole(request).unwrap());
-        is_whole(b"POST / HTTP/1.1\r\n\r\n").unwrap_err();
-    }
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# `./dev compose`, read by `dev`, whose functions it uses: docker-compose.yml on an engine, broken and checked by redial-chaos.
+# `./dev compose`, read by `dev`, whose functions it uses: docker-compose.yml on an engine, broken here and checked by redial-chaos.
 #
 # An engine that answers is used as it is: the images and everything else that is made there have names of their own and
 # are removed. Otherwise one is started in namespaces of its own (network, mounts, processes), so that all that it starts
@@ -43,9 +43,9 @@ compose() {
 
 compose_help() {
     cat <<'TEXT'
-./dev compose [--seed N] [--calls N] [--tasks N] [--faults N] [--json]
+./dev compose [--seed N] [--calls N] [--faults N]
 
-Runs docker-compose.yml with 4 workers and 2 dispatchers, sends it 10,000 calls and 20 tasks, and meanwhile kills, restarts,
+Runs docker-compose.yml with 4 workers and 2 dispatchers, sends it 3,000 calls and 30 tasks, and meanwhile kills, restarts,
 pauses and disconnects its containers. Then it checks the invariants, and removes everything. Exit code 0 if all hold.
 
 It uses the Docker engine that answers, with the public images. If none answers, it installs Debian's docker.io, docker-compose
@@ -216,15 +216,128 @@ compose_inside() {
     say "starting everything: 4 workers, 2 dispatchers"
     logged composed up --detach --no-build --scale worker=4 --scale dispatcher=2
     logged token
-    with_signals "$built"/release/redial-chaos compose --project $project --env "$state/env" --ledger "$state/ledger/calls" \
-        --nats "$REDIAL_NATS_PORT" --postgres "$REDIAL_CHECK_POSTGRES_PORT" --http "$REDIAL_HTTP_PORT" "$@"
+    break_and_check "$@"
 }
 
 # With the user `cli`, as an operator would.
 token() {
-    local text
-    text=$(composed run --rm -T cli token create --for default.app --roles submit,read | grep '^rdl_') || return
-    echo "REDIAL_CHECK_TOKEN=$text" >>"$state/env"
+    composed run --rm -T cli token create --for default.app --roles submit,read | grep '^rdl_' >"$state/ledger/token"
+}
+
+# Every fault of every service once before one comes again, in an order that the seed says. With each of them a part of the calls
+# and a task are submitted, and the next one follows when they are accepted.
+break_and_check() {
+    local seed=$RANDOM calls=3000 faults=30 n=0 draws fault service choice submitting sick
+    while [ $# -gt 1 ]; do
+        case $1 in
+            --seed) seed=$2 ;;
+            --calls) calls=$2 ;;
+            --faults) faults=$2 ;;
+            *) fail "./dev compose: unknown option $1" ;;
+        esac
+        shift 2
+    done
+    [ $# = 0 ] || fail "./dev compose: unknown option $1"
+    say "./dev compose --seed $seed --calls $calls --faults $faults"
+    RANDOM=$seed
+    token=$(<"$state/ledger/token")
+    : >"$state/submitted"
+    say "waiting until every tool and the model are registered"
+    until [ "$(ask "SELECT count(*) FROM tools WHERE name IN ('read', 'idempotent', 'keyed', 'unsafe', 'echo', 'model-clerk')")" = 6 ]; do
+        sleep 1
+    done
+    while [ "$n" -lt "$faults" ]; do
+        # Random numbers are drawn here: a shell below this one has a sequence of its own.
+        draws=
+        for fault in kill crash restart pause disconnect; do
+            for service in worker models dispatcher gateway nats postgres; do
+                draws+="$RANDOM $fault $service $RANDOM"$'\n'
+            done
+        done
+        while read -r fault service choice; do
+            n=$((n + 1))
+            [ "$n" -le "$faults" ] || break
+            submit "$n" $((calls / faults)) &
+            submitting=$!
+            with_signals break_one "$fault" "$service" "$choice"
+            SECONDS=0
+            wait $submitting
+            say "$n of $faults: $fault $service; everything is accepted $SECONDS s later"
+        done < <(sort --numeric-sort <<<"${draws%$'\n'}" | cut --delimiter=' ' --fields=2-)
+    done
+    say "waiting until everything has ended"
+    SECONDS=0
+    until [ "$(left)" = 0 ]; do
+        [ "$SECONDS" -lt 240 ] || fail "$(left) calls and tasks have not ended after 240 s"
+        sleep 1
+    done
+    REDIAL_DATABASE_URL=$(database) "$built"/release/redial-chaos check --submitted "$state/submitted" --ledger "$state/ledger/calls"
+    sick=$(composed ps -q | xargs docker inspect \
+        --format '{{.Name}} {{.State.Status}} {{if .State.Health}}{{.State.Health.Status}}{{end}}' |
+        grep -v 'running healthy$\|migrate.* exited' || true)
+    [ -z "$sick" ] || fail "these are not healthy: $sick"
+    ! composed logs --no-color | grep panicked || fail "a process has panicked"
+}
+
+# submit N COUNT: so many calls and a task, again and again until all are accepted; their keys make that safe.
+submit() {
+    local file=$state/part-$1 task="{\"input\": \"do the work $1\", \"agent\": \"clerk\", \"key\": \"task-$1\"}"
+    calls_of "$1" "$2" >"$file"
+    cat "$file" >>"$state/submitted"
+    until [ "$(post calls application/x-ndjson "@$file" | grep -c '"status":"\(accepted\|existing\)"')" = "$2" ]; do sleep 1; done
+    until post tasks application/json "$task" | grep -q '"task":'; do sleep 1; done
+    rm "$file"
+}
+
+post() {
+    curl --silent --max-time 20 --header "Authorization: Bearer $token" --header "Content-Type: $2" --data-binary "$3" \
+        "http://127.0.0.1:$REDIAL_HTTP_PORT/v1/$1" || true
+}
+
+# Of each effect as many, and of a tool that runs no program; some fail at first, some take 3 s.
+calls_of() {
+    local n tools=(read idempotent keyed unsafe echo)
+    for ((n = 0; n < $2; n++)); do
+        printf '{"tool": "%s", "arguments": {"n": %d, "seconds": %d, "fails": "%s"}, "key": "compose-%d-%d"}\n' \
+            "${tools[n % 5]}" "$n" $((n % 47 ? 0 : 3)) "$([ $((n % 19)) = 0 ] && echo yes || echo no)" "$1" "$n"
+    done
+}
+
+# break_one FAULT SERVICE CHOICE: one of its containers, which works again when this returns. Workers stay away for longer than a lease.
+break_one() {
+    local ids id pid network time=5
+    case $2 in worker | models) time=20 ;; esac
+    mapfile -t ids < <(composed ps -q "$2" | sort)
+    id=${ids[$3 % ${#ids[@]}]}
+    case $1 in
+        kill) docker kill "$id" && sleep 5 && docker start "$id" ;;
+        # Docker starts it again. The engine's processes may not be those of this machine.
+        crash)
+            pid=$(docker inspect --format '{{.State.Pid}}' "$id")
+            if grep -q "$id" "/proc/$pid/cgroup"; then kill -KILL "$pid"; else echo "not possible with this engine" >&2; fi ;;
+        restart) docker restart --time 60 "$id" ;;
+        pause) docker pause "$id" && sleep $time && docker unpause "$id" ;;
+        disconnect)
+            case $2 in worker | models | nats) network=${project}_workers ;; *) network=${project}_data ;; esac
+            docker network disconnect "$network" "$id"
+            sleep $time
+            docker network connect --alias "$2" "$network" "$id" ;;
+    esac >/dev/null
+}
+
+# Calls and tasks that have not ended.
+left() {
+    ask "SELECT (SELECT count(*) FROM calls WHERE finished_at IS NULL) + (SELECT count(*) FROM tasks WHERE finished_at IS NULL)"
+}
+
+ask() {
+    composed exec -T postgres psql --username redial --no-align --tuples-only --command "$1" redial 2>/dev/null | tr -d '\r' || true
+}
+
+database() {
+    local password
+    password=$(sed -n 's/^REDIAL_POSTGRES_PASSWORD=//p' "$state/env")
+    echo "postgres://redial:$password@127.0.0.1:$REDIAL_CHECK_POSTGRES_PORT/redial?sslmode=disable"
 }
 
 # What it prints is shown only if it fails.

@@ -1,4 +1,4 @@
-//! Who may do what in a run: two tenants, three identities of workers, and somebody hostile among the users and the workers.
+//! Who may do what in a run: two tenants, two identities of workers, and a hostile user.
 
 use anyhow::Context as _;
 use redial_access::{Access, server_configuration};
@@ -14,8 +14,6 @@ pub(crate) const TENANTS: [(&str, &str); 2] = [("acme", "alice"), ("globex", "bo
 pub(crate) const OF_FAULTS: (&str, &str) = ("default", "local");
 /// The hostile user, of the second tenant.
 pub(crate) const MALLORY: (&str, &str) = ("globex", "mallory");
-/// The hostile identity of workers, and its only pool.
-pub(crate) const ROGUE: (&str, &str) = ("rogue", "other");
 
 /// Every password is the name of its user: the server listens on this machine, and lives for minutes.
 const ACCESS: &str = r#"
@@ -30,26 +28,18 @@ bob = { roles = ["submit", "inline", "read", "operate"], password = "globex.bob"
 mallory = { roles = ["submit", "inline", "read", "operate"], password = "globex.mallory" }
 [workers]
 tools = { pools = ["default"], password = "worker.tools" }
-aside = { pools = ["aside"], password = "worker.aside" }
 models = { pools = ["models"], password = "worker.models" }
-rogue = { pools = ["other"], password = "worker.rogue" }
 "#;
 
-/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers, and gets their
-/// answers in the inbox of [`redial_testkit::RawNats`].
+/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers.
 pub(crate) fn accounts() -> anyhow::Result<String> {
     let access = Access::read("access.toml", ACCESS).map_err(|wrong| anyhow::anyhow!(wrong.join("\n")))?;
     let text = server_configuration(&access, "access.toml");
     // The dispatchers' account comes first.
     let (before, after) = text.split_once("users: [\n").context("the configuration has users")?;
     let own = "      { user: redial, password: $REDIAL_PASSWORD }\n";
-    anyhow::ensure!(after.contains(ANSWERS), "dispatchers may answer");
-    let after = after.replacen(ANSWERS, &format!("{ANSWERS}, \"_INBOX.raw\""), 1);
     Ok(format!("{before}users: [\n{own}{after}"))
 }
-
-/// Where dispatchers may answer.
-const ANSWERS: &str = "\"_R_.>\"";
 
 /// A login, and the prefix of the only inbox that it may use.
 #[derive(Clone, Debug)]
@@ -82,6 +72,11 @@ impl Login {
         };
         servers.split(',').map(with_login).collect::<Vec<_>>().join(",")
     }
+}
+
+/// The login of the hostile user.
+pub(crate) fn mallory() -> anyhow::Result<Login> {
+    Ok(Login::user(&named(MALLORY.0)?, &named(MALLORY.1)?))
 }
 
 /// A correct client of a user.

@@ -1,10 +1,10 @@
-//! A small disk for the store of NATS, which can be filled; and copies of the store.
+//! A small disk for the store of NATS, which can be filled.
 
 use std::{
     fs::{self, File},
     io::{self, Write as _},
     os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -35,7 +35,6 @@ pub(crate) fn live_apart() {
 pub(crate) struct Disk {
     folder: PathBuf,
     small: bool,
-    copies: u32,
 }
 
 impl Disk {
@@ -49,7 +48,7 @@ impl Disk {
             mount.status().is_ok_and(|status| status.success())
         };
         let small = std::env::var_os(APART).is_some() && mounted();
-        Ok(Self { folder, small, copies: 0 })
+        Ok(Self { folder, small })
     }
 
     /// For the configuration of NATS.
@@ -86,63 +85,5 @@ impl Disk {
             Err(_) => fs::remove_dir_all(self.store()).or(Ok(())),
             done => done,
         }
-    }
-
-    /// Keeps a copy of the store as it is; NATS must be down. It replaces the copy before it.
-    pub(crate) fn keep(&mut self) -> io::Result<()> {
-        let old = self.copy();
-        self.copies += 1;
-        copy(&self.store(), &self.copy())?;
-        if old.exists() { fs::remove_dir_all(old) } else { Ok(()) }
-    }
-
-    /// Replaces the store by the saved copy.
-    pub(crate) fn roll_back(&self) -> io::Result<()> {
-        self.wipe()?;
-        copy(&self.copy(), &self.store())
-    }
-
-    /// True if a copy was saved.
-    pub(crate) fn has_copy(&self) -> bool {
-        self.copy().exists()
-    }
-
-    fn copy(&self) -> PathBuf {
-        self.folder.join(format!("copy-{}", self.copies))
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type()?.is_dir() {
-            copy(&from, &to)?;
-        } else {
-            fs::copy(&from, &to)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_comes_back() {
-        let mut disk = Disk { folder: unique_path("disk"), small: false, copies: 0 };
-        let file = disk.store().join("a/b");
-        fs::create_dir_all(disk.store().join("a")).unwrap();
-        fs::write(&file, "old").unwrap();
-        disk.keep().unwrap();
-        fs::write(&file, "new").unwrap();
-        fs::write(disk.store().join("c"), "").unwrap();
-        disk.roll_back().unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
-        assert!(!disk.store().join("c").exists());
-        disk.keep().unwrap();
-        assert_eq!(fs::read_dir(&disk.folder).unwrap().count(), 2, "the store and one copy");
     }
 }

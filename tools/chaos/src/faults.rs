@@ -2,17 +2,14 @@
 
 mod clients;
 mod failover;
-mod giant;
 mod leaders;
 mod lines;
-mod messages;
 mod outcome;
 mod processes;
 mod pulse;
 mod serving;
 mod stores;
 mod submit;
-mod work;
 
 use std::{
     sync::{
@@ -23,9 +20,9 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use redial_proto::{CallId, Submission, TaskId};
+use redial_proto::{CallId, Submission};
 
-pub(crate) use outcome::{Measured, Outcome, PATIENCE, Recovery, Target};
+pub(crate) use outcome::{Outcome, PATIENCE, Recovery, Target};
 
 use crate::{
     client,
@@ -46,8 +43,6 @@ pub(crate) struct Injector {
     pub(crate) fixture: Fixture,
     /// Leases are not taken for expired for a while after this.
     outage_ended: Option<Instant>,
-    /// Calls that kill their workers, so far.
-    poisoned: usize,
     probes: Arc<AtomicU64>,
     /// Calls, conversations and the like of faults, so far.
     made: u64,
@@ -55,67 +50,37 @@ pub(crate) struct Injector {
     pub(crate) calls: Vec<(CallId, Option<String>)>,
     /// The same of the intake stream, which names no calls.
     pub(crate) intake_keys: Vec<String>,
-    /// The same of tasks.
-    pub(crate) tasks: Vec<TaskId>,
     /// What misuse led to, and must not.
     pub(crate) wrong: Vec<String>,
-    /// Messages that were repeated.
-    pub(crate) repeated: usize,
-    /// When the fragile tool was down.
-    pub(crate) tool_outages: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    /// When processes were restarted in turn.
-    pub(crate) rolling: Vec<(DateTime<Utc>, DateTime<Utc>)>,
-    minutes: Minutes,
-}
-
-/// How long faults take that take a minute in a usual run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Minutes {
-    pub(crate) of_the_whole: Duration,
-    /// That which kills leaders.
-    pub(crate) of_leaders: Duration,
+    /// How long faults take that take a minute in a usual run.
+    minute: Duration,
 }
 
 impl Injector {
-    pub(crate) fn new(fixture: Fixture, minutes: Minutes) -> Self {
+    pub(crate) fn new(fixture: Fixture, minute: Duration) -> Self {
         Self {
             fixture,
             // A dispatcher that has just started waits for workers, too.
             outage_ended: Some(Instant::now()),
-            poisoned: 0,
             probes: Arc::default(),
             made: 0,
             calls: Vec::new(),
             intake_keys: Vec::new(),
-            tasks: Vec::new(),
             wrong: Vec::new(),
-            repeated: 0,
-            tool_outages: Vec::new(),
-            rolling: Vec::new(),
-            minutes,
+            minute,
         }
     }
 
     /// Injects a fault, heals it, waits for recovery.
     pub(crate) async fn step(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        if let Some(victim) = step.also {
-            self.kill(victim).await?;
-        }
-        let mut outcome = self.inject(step).await?;
-        if let Some(victim) = step.also {
-            // There is no target for two faults at once.
-            outcome.measured.clear();
-            if let Victim::Dispatcher(n) = victim {
-                self.fixture.dispatcher_is_ready(n).await;
-            }
-        }
-        if outcome.recoveries().any(|recovery| recovery == Recovery::Never) {
+        let outcome = self.inject(step).await?;
+        if outcome.is_down() {
             self.fixture.diagnose().await;
         }
         if is_outage(step) {
             self.outage_ended = Some(Instant::now());
         }
-        self.fixture.look_after().await?;
+        self.fixture.look_after().await;
         Ok(outcome)
     }
 
@@ -130,21 +95,11 @@ impl Injector {
             Fault::FailOver => self.fail_over(step).await,
             Fault::WipeStore => self.wipe_store().await,
             Fault::WipeLiveStore => self.wipe_live_store(step).await,
-            Fault::RollBackStore => self.roll_back_store().await,
             Fault::FillDisk => self.fill_disk(step).await,
             Fault::Line(line, damage) => self.damage(line, damage, step).await,
-            Fault::RepeatReports => Ok(self.repeat_reports(step).await),
-            Fault::RepeatJobs => Ok(self.repeat_jobs(step).await),
-            Fault::PoisonCall => self.poison_call().await,
-            Fault::ToolOutage => self.tool_outage(step).await,
             Fault::RollingRestart => self.rolling_restart().await,
             Fault::RemoveTool => self.remove_tool().await,
-            Fault::ScaleToZero => self.scale_to_zero().await,
-            Fault::BackloggedOutage => self.backlogged_outage().await,
-            Fault::HalfAPool => self.half_a_pool(step).await,
-            Fault::RejectedBatch => self.rejected_batch().await,
-            Fault::GiantConversation => self.giant_conversation().await,
-            Fault::HostileMessages => self.hostile_messages().await,
+            Fault::ToolOutage => self.tool_outage().await,
             Fault::HostileClients => self.hostile_clients().await,
         }
     }
@@ -199,16 +154,11 @@ fn between(shortest: Duration, longest: Duration, step: &Step) -> Duration {
 /// Dispatchers may take this for an outage, and then wait for workers.
 fn is_outage(step: &Step) -> bool {
     use crate::schedule::Line::{ClientToNats, WorkerToNats};
-    let alone = step.also.is_none_or(|victim| matches!(victim, Victim::Worker(_)));
     let harmless = matches!(
         step.fault,
         Fault::Kill(Victim::Worker(_))
             | Fault::Freeze(Victim::Worker(_))
             | Fault::Line(ClientToNats | WorkerToNats(_), _)
-            | Fault::RepeatReports
-            | Fault::RepeatJobs
-            | Fault::PoisonCall
-            | Fault::ToolOutage
     );
-    !(alone && (harmless || step.fault.is_misuse()))
+    !harmless && !step.fault.is_misuse()
 }

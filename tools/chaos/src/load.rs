@@ -4,45 +4,30 @@
 use std::path::Path;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
-use redial_proto::{AgentRef, AgentSpec, Budgets, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
-use redial_testkit::{CallFacts, canary};
+use redial_proto::{AgentRef, AgentSpec, CallState, RetryOverride, Submission, TaskSubmission, ToolEffect};
+use redial_testkit::canary;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::access::TENANTS;
 
 /// The tool that has outages; it only reads.
 pub(crate) const FRAGILE: &str = "fragile";
-/// The tool that aborts its worker if its arguments demand it.
-pub(crate) const POISON: &str = "poison";
-/// The tool that puts a secret into its answers.
-pub(crate) const LEAKY: &str = "leaky";
 /// The tool that some workers lack at times.
 pub(crate) const OPTIONAL: &str = "optional";
-/// The tool with long answers.
-pub(crate) const BULKY: &str = "bulky";
-/// The only tool of the second pool, and the name of that pool.
-pub(crate) const ASIDE: &str = "aside";
 /// The tool of the calls that test whether calls are accepted and run.
 pub(crate) const PROBED: &str = "read";
 /// Calls of these may wait for long: clients do not wait for them while faults are injected.
-pub(crate) const MAY_WAIT: [&str; 3] = [FRAGILE, OPTIONAL, ASIDE];
+pub(crate) const MAY_WAIT: [&str; 2] = [FRAGILE, OPTIONAL];
 /// The model that the workers play.
 pub(crate) const MODEL: &str = "played";
 /// One in so many calls has an event at its end, and the tenant's canary in its key.
 const TOLD: u32 = 4;
 /// How long a call of a fault may wait and run, in all.
 const DEADLINE_MS: u64 = 15 * 60 * 1000;
-/// Attempts that a poison call has.
-pub(crate) const POISON_ATTEMPTS: u32 = 3;
-
 /// Every tool of the main pool that does what its arguments say, with its effect.
 pub(crate) fn tools() -> Vec<(String, ToolEffect)> {
     let by_effect = ToolEffect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
-    let special = [
-        (FRAGILE.to_owned(), ToolEffect::Read),
-        (POISON.to_owned(), ToolEffect::Idempotent),
-        (OPTIONAL.to_owned(), ToolEffect::Idempotent),
-    ];
+    let special = [(FRAGILE.to_owned(), ToolEffect::Read), (OPTIONAL.to_owned(), ToolEffect::Idempotent)];
     by_effect.into_iter().chain(special).collect()
 }
 
@@ -64,7 +49,6 @@ fn call(n: u32, tenant: &str, outage: &Path, random: &mut StdRng) -> PlannedCall
         "before_ms": random.random_range(0..40), "after_ms": random.random_range(0..40)});
     let tool = match random.random_range(0..10) {
         0..3 => FRAGILE,
-        3 if random.random_range(0..5) == 0 => return leak(n, tenant, random),
         _ => ToolEffect::ALL[random.random_range(0..4)].as_str(),
     };
     if tool == FRAGILE {
@@ -92,12 +76,6 @@ fn key(n: u32, tenant: &str) -> String {
     if n.is_multiple_of(TOLD) { format!("chaos-{n}-{}", canary(tenant)) } else { format!("chaos-{n}") }
 }
 
-fn leak(n: u32, tenant: &str, random: &mut StdRng) -> PlannedCall {
-    let arguments = raw(&json!({"fail": random.random::<bool>()}));
-    let submission = Submission { key: Some(key(n, tenant)), ..Submission::new(LEAKY, arguments) };
-    PlannedCall { submission, cancel: false }
-}
-
 fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
     orders["fail"] = json!(class);
     orders["times"] = json!(times);
@@ -107,7 +85,7 @@ fn fails(orders: &mut Value, class: &str, times: Option<u32>, harmless: bool) {
 /// True if a call may end like this, by the orders in its arguments.
 pub(crate) fn may_end(wish: &PlannedCall, effect: ToolEffect, state: CallState) -> bool {
     let orders: Value = serde_json::from_str(wish.submission.arguments.get()).unwrap_or_default();
-    let fails = !orders["fail"].is_null() && orders["fail"] != false;
+    let fails = !orders["fail"].is_null();
     // After some attempts it does not fail any more.
     let passes = orders["times"].is_u64();
     let is_unsafe = effect == ToolEffect::Unsafe;
@@ -123,22 +101,6 @@ pub(crate) fn may_end(wish: &PlannedCall, effect: ToolEffect, state: CallState) 
         | CallState::RetryWait
         | CallState::Refused
         | CallState::Other => false,
-    }
-}
-
-/// A call that kills its worker ends when its attempts are used up, each lost with a worker.
-pub(crate) fn died_often_enough(call: &CallFacts) -> bool {
-    let lost = call.attempts.iter().filter(|attempt| attempt.class.as_deref() == Some("lost")).count();
-    call.state == CallState::Failed && lost == POISON_ATTEMPTS as usize
-}
-
-/// The call that kills its worker.
-pub(crate) fn poison(number: usize) -> Submission {
-    let retry = RetryOverride { max_attempts: Some(POISON_ATTEMPTS), ..RetryOverride::default() };
-    Submission {
-        key: Some(format!("poison-{number}")),
-        retry: Some(retry),
-        ..Submission::new(POISON, raw(&json!({"die": true})))
     }
 }
 
@@ -161,7 +123,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 /// The tasks of a tenant. Every third continues the conversation of the one before.
 pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> {
     let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
-    let tools = ToolEffect::ALL.iter().map(|effect| effect.as_str()).chain([LEAKY]).map(str::to_owned).collect();
+    let tools = ToolEffect::ALL.iter().map(|effect| effect.as_str().to_owned()).collect();
     let system = format!("You keep the books of {}.", canary(tenant));
     let agent = AgentSpec { tools, system, ..AgentSpec::new(MODEL) };
     let one = |n: u32| {
@@ -175,44 +137,11 @@ pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> 
     (0..count).map(one).collect()
 }
 
-/// Tasks of one conversation of some MB: two with large results, and between them one with many.
-pub(crate) fn giant(number: u64) -> [TaskSubmission; 3] {
-    let budgets = Budgets { tool_calls: 1_000, ..Budgets::default() };
-    let agent = AgentSpec { tools: vec![BULKY.to_owned(), "read".to_owned()], budgets, ..AgentSpec::new(MODEL) };
-    ["giant", "crowd", "again"].map(|plan| TaskSubmission {
-        conversation: Some(format!("giant-{number}")),
-        key: Some(format!("{plan}-{number}")),
-        ..TaskSubmission::new(format!("{plan} {number}"), AgentRef::Inline(Box::new(agent.clone())))
-    })
-}
-
-/// A task beside the usual ones.
-pub(crate) fn small_task(number: u64) -> TaskSubmission {
-    let tools = vec!["read".to_owned(), "idempotent".to_owned()];
-    let agent = AgentRef::Inline(Box::new(AgentSpec { tools, ..AgentSpec::new(MODEL) }));
-    TaskSubmission {
-        conversation: Some(format!("beside-{number}")),
-        key: Some(format!("beside-{number}")),
-        ..TaskSubmission::new(format!("stubborn beside {number}"), agent)
-    }
-}
-
 const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
 
 /// The script of the model.
 pub(crate) fn script() -> String {
-    let bulk = |from: usize| {
-        (from..from + BULKS).map(|n| format!("{{ name = {BULKY:?}, arguments = {{ n = {n}, kib = {KIB} }} }}"))
-    };
-    let crowd = (0..CROWD).map(|n| format!("{{ name = \"read\", arguments = {{ n = {n} }} }}"));
-    let rule = |plan: &str, calls: Vec<String>| {
-        format!("[[rule]]\nwhen = {{ last = \"user\", contains = {plan:?} }}\ncalls = [{}]\n", calls.join(", "))
-    };
-    let rules =
-        [rule("giant", bulk(0).collect()), rule("again", bulk(BULKS).collect()), rule("crowd", crowd.collect())];
-    // Faults submit for no tenant of the load: their inputs have no canary.
-    let of_tenants = TENANTS.map(|(tenant, _)| script_of(&canary(tenant)));
-    rules.concat() + &of_tenants.concat() + &script_of(" ")
+    TENANTS.map(|(tenant, _)| script_of(&canary(tenant))).concat()
 }
 
 /// The model answers with the canary that it was asked with.
@@ -221,21 +150,13 @@ fn script_of(canary: &str) -> String {
     SCRIPT.replace("OUTPUT", &format!("{output:?}")).replace("CANARY", canary)
 }
 
-/// Large results that the model asks for at once.
-const BULKS: usize = 12;
-/// The size of each.
-const KIB: usize = 400;
-/// Small results that it asks for at once.
-const CROWD: usize = 120;
-
-/// For one tenant. Every input contains a space.
+/// For one tenant.
 const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "user", contains = ["both", "CANARY"] }
 calls = [
     { name = "keyed", arguments = { n = 1, before_ms = 20, output = OUTPUT } },
     { name = "unsafe", arguments = { n = 2, after_ms = 20, output = OUTPUT } },
-    { name = "leaky", arguments = { fail = false } },
 ]
 
 [[rule]]
@@ -316,7 +237,7 @@ mod tests {
             let states = [Succeeded, Failed, Unknown, Cancelled].into_iter();
             states.filter(|state| may_end(&wish, effect, *state)).collect()
         };
-        let table: [Row; 8] = [
+        let table: [Row; 7] = [
             ("read", json!({}), false, &[Succeeded]),
             ("read", json!({}), true, &[Succeeded, Cancelled]),
             ("unsafe", json!({}), false, &[Succeeded, Unknown]),
@@ -324,7 +245,6 @@ mod tests {
             ("unsafe", json!({"fail": "unavailable", "times": 1, "harmless": false}), false, &[Unknown]),
             ("keyed", json!({"fail": "internal", "times": null, "harmless": false}), false, &[Failed]),
             ("unsafe", json!({"fail": "business_rule", "times": null, "harmless": true}), false, &[Failed, Unknown]),
-            (LEAKY, json!({"fail": false}), false, &[Succeeded]),
         ];
         for (tool, orders, cancel, wanted) in table {
             let found: Vec<CallState> = ends(tool, orders.clone(), cancel);
@@ -335,9 +255,7 @@ mod tests {
     #[test]
     fn every_tool_and_every_kind_of_failure_occurs() {
         let text = format!("{:?}", calls(1, "acme", 2_000, Path::new("/f")));
-        for wanted in
-            ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "leaky", "cancel: true"]
-        {
+        for wanted in ["unsafe", "keyed", "fragile", "rate_limited", "business_rule", "internal", "cancel: true"] {
             assert!(text.contains(wanted), "{wanted}");
         }
     }

@@ -1,208 +1,160 @@
-//! The report of a run: a table for people, JSON for machines.
+//! The report of a run.
 
-mod machine;
-mod ms;
-mod table;
-mod targets;
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use std::collections::BTreeMap;
-
-use redial_proto::{CallState, TaskState};
-use redial_testkit::{Heard, Invariant, ToolEvent};
-use serde::Serialize;
+use comfy_table::{Table, presets::NOTHING};
+use redial_proto::{CallId, CallState, TaskState};
+use redial_testkit::{AttemptFacts, Claims, Evidence, Heard, Invariant, ToolEvent, Violation};
 
 use crate::{
     cli::RunArgs,
-    ended::{Ended, LEASE},
-    faults::{Outcome, Recovery},
+    client::Clients,
+    faults::{Injector, Outcome, Recovery, Target},
+    fixture::LEASE,
     schedule::Step,
+    watchdog::Standstills,
 };
 
-use machine::Machine;
-use ms::ms;
-pub(crate) use table::{counts, lines, seconds, table};
-pub(crate) use targets::TargetRow;
-
-/// See the module.
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    /// What runs the same again: load and schedule.
-    pub(crate) command: String,
+/// A run that is over, and what was found.
+pub(crate) struct Ended<'a> {
     pub(crate) seed: u64,
-    pub(crate) nats_server: String,
-    pub(crate) seconds: f64,
-    pub(crate) lease_ms: u64,
-    pub(crate) faults_planned: usize,
-    pub(crate) faults_injected: usize,
-    pub(crate) faults: Vec<FaultRow>,
-    pub(crate) numbers: Numbers,
-    pub(crate) invariants: Vec<InvariantRow>,
-    pub(crate) targets: Vec<TargetRow>,
-    pub(crate) machine: Machine,
-    /// Not possible on this machine.
-    pub(crate) skipped: Vec<String>,
+    pub(crate) args: &'a RunArgs,
+    pub(crate) nats: String,
+    pub(crate) took: Duration,
+    pub(crate) planned: usize,
+    pub(crate) steps: &'a [(Step, Outcome)],
+    pub(crate) injector: &'a Injector,
+    pub(crate) clients: &'a Clients,
+    pub(crate) machine: &'a Standstills,
+    pub(crate) evidence: Evidence,
+    pub(crate) claims: Claims,
+    pub(crate) violations: Vec<Violation>,
+    /// Calls that ended otherwise than their orders allow, and how.
+    pub(crate) unexpected: Vec<(CallId, String)>,
 }
 
-/// Faults of one kind.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct FaultRow {
-    pub(crate) kind: String,
-    pub(crate) injected: usize,
-    pub(crate) worst_recovery_ms: Option<u64>,
-    /// So many did not recover in time.
-    pub(crate) not_recovered: usize,
-}
-
-/// What went through.
-#[derive(Debug, Serialize)]
-pub(crate) struct Numbers {
-    pub(crate) calls_acknowledged: usize,
-    pub(crate) calls_on_record: usize,
-    pub(crate) tasks_acknowledged: usize,
-    pub(crate) tasks_on_record: usize,
-    pub(crate) attempts: usize,
-    pub(crate) attempts_lost_with_their_worker: usize,
-    pub(crate) effects: usize,
-    pub(crate) cancels_acknowledged: usize,
-    pub(crate) answers_unknown_and_asked_again: u64,
-    pub(crate) messages_repeated: usize,
-    pub(crate) stale_results_fenced: u64,
-    /// Acknowledged and not on record, or not ended.
-    pub(crate) lost: usize,
-    /// Effects or outcomes too many.
-    pub(crate) duplicated: usize,
-    pub(crate) calls_ended: BTreeMap<&'static str, usize>,
-    pub(crate) tasks_ended: BTreeMap<&'static str, usize>,
-    pub(crate) workers_started: usize,
-    pub(crate) workers_with_a_wrong_clock: usize,
-    /// What users and hostile clients received, each searched for something of another tenant.
-    pub(crate) messages_searched: u64,
-    /// So many of them had something of the tenant that they were for.
-    pub(crate) messages_with_their_own: u64,
-}
-
-/// How often a rule was broken.
-#[derive(Debug, Serialize)]
-pub(crate) struct InvariantRow {
-    pub(crate) name: String,
-    pub(crate) violations: usize,
-    pub(crate) examples: Vec<String>,
-}
-
-impl InvariantRow {
-    /// For people.
-    pub(crate) fn word(&self) -> String {
-        if self.violations == 0 { "holds".to_owned() } else { format!("BROKEN {} times", self.violations) }
-    }
+/// A rule, and how it was broken.
+pub(crate) struct Rule {
+    name: String,
+    found: Vec<String>,
 }
 
 /// Examples of each broken rule.
 const EXAMPLES: usize = 5;
 
-pub(crate) fn make(ended: &Ended<'_>) -> Report {
-    let kinds = ended.run.steps.iter().filter(|(_, outcome)| outcome.skipped.is_none());
-    Report {
-        command: command(ended.run.seed, ended.run.args),
-        seed: ended.run.seed,
-        nats_server: ended.run.nats.clone(),
-        seconds: ended.run.took.as_secs_f64(),
-        lease_ms: ms(LEASE),
-        faults_planned: ended.run.planned,
-        faults_injected: kinds.map(|(step, _)| 1 + usize::from(step.also.is_some())).sum(),
-        faults: faults(ended.run.steps),
-        numbers: numbers(ended),
-        invariants: invariants(ended),
-        targets: targets::rows(ended),
-        machine: Machine::of(ended.run.machine),
-        skipped: skipped(ended),
+impl Rule {
+    pub(crate) fn new(name: &str, found: Vec<String>) -> Self {
+        Self { name: name.to_owned(), found }
+    }
+
+    /// Those of the checker.
+    pub(crate) fn of_checker(violations: &[Violation]) -> Vec<Self> {
+        let found =
+            |rule| violations.iter().filter(move |one| one.invariant == rule).map(ToString::to_string).collect();
+        Invariant::ALL.iter().map(|&rule| Self::new(&format!("{rule:?}"), found(rule))).collect()
+    }
+
+    pub(crate) fn holds(&self) -> bool {
+        self.found.is_empty()
     }
 }
 
-impl Report {
-    /// Nothing was broken; with `strict`, no target was missed either.
-    pub(crate) fn passes(&self, strict: bool) -> bool {
-        let kept = self.invariants.iter().all(|row| row.violations == 0);
-        kept && (!strict || self.targets.iter().all(|row| row.met != Some(false)))
+/// The rules, examples of those that are broken, and the verdict.
+pub(crate) fn verdict(rules: &[Rule]) -> String {
+    let word = |rule: &Rule| match rule.found.len() {
+        0 => "holds".to_owned(),
+        n => format!("BROKEN {n} times"),
+    };
+    let mut text = table(&["invariant", ""], rules.iter().map(|rule| vec![rule.name.clone(), word(rule)]));
+    for example in rules.iter().flat_map(|rule| rule.found.iter().take(EXAMPLES)) {
+        let _infallible = write!(text, "\n  {example}");
     }
+    let holds = rules.iter().all(Rule::holds);
+    text + if holds { "\n\nevery invariant holds" } else { "\n\nINVARIANTS ARE BROKEN" }
+}
 
-    /// The machine stood still for so short a time that the run says something.
-    pub(crate) fn proves(&self) -> bool {
-        !self.machine.stood_still_too_long
-    }
+/// The report for people, and whether every invariant holds, and with `--strict` every target is met.
+pub(crate) fn make(ended: &Ended<'_>) -> (String, bool) {
+    let (rules, targets) = (rules(ended), targets(ended));
+    let injected = ended.steps.iter().filter(|(_, outcome)| outcome.skipped.is_none()).count();
+    let (took, total) = (ended.took.as_secs_f64(), ended.machine.total().as_secs_f64());
+    let text = format!(
+        "{}\n{injected} faults in {took:.0} s, on nats-server {}, leases of {} s\n\n{}\n\n{}\n\n{}\n\n\
+         the machine stood still {} times, {total:.2} s of {took:.0} s\n{}{}",
+        command(ended.seed, ended.args),
+        ended.nats,
+        LEASE.as_secs(),
+        faults(ended.steps),
+        numbers(ended),
+        table(&["target", "limit", "measured", "out of", ""], targets.iter().cloned().map(Vec::from)),
+        ended.machine.all.len(),
+        skipped(ended),
+        verdict(&rules),
+    );
+    let missed = targets.iter().any(|row| row[4] == MISSED);
+    (text, rules.iter().all(Rule::holds) && !(ended.args.strict && missed))
 }
 
 fn command(seed: u64, args: &RunArgs) -> String {
-    let RunArgs { calls, tasks, faults, only, minutes, python, python_workers, cluster, standby, .. } = args;
+    let RunArgs { calls, tasks, faults, only, minutes, cluster, standby, .. } = args;
     let option = |given: bool, option: &'static str| if given { option } else { "" };
     let redundant = [option(*cluster, " --cluster"), option(*standby, " --standby")].concat();
     let only = if only.is_empty() { String::new() } else { format!(" --only {only:?}") };
-    let python = if python.is_some() && *python_workers != 1 {
-        format!(" --python-workers {python_workers}")
-    } else {
-        String::new()
-    };
     format!(
-        "./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{redundant}{only}{python}"
+        "./dev chaos --seed {seed} --calls {calls} --tasks {tasks} --faults {faults} --minutes {minutes}{redundant}{only}"
     )
 }
 
-fn faults(steps: &[(Step, Outcome)]) -> Vec<FaultRow> {
-    let mut rows: BTreeMap<String, FaultRow> = BTreeMap::new();
+fn faults(steps: &[(Step, Outcome)]) -> String {
+    let mut kinds: BTreeMap<String, Vec<Recovery>> = BTreeMap::new();
     for (step, outcome) in steps.iter().filter(|(_, outcome)| outcome.skipped.is_none()) {
-        let kind = step.fault.kind();
-        let row = rows.entry(kind.clone()).or_insert_with(|| FaultRow { kind, ..FaultRow::default() });
-        row.injected += 1;
-        match outcome.recovery {
-            Recovery::NotMeasured => {}
-            Recovery::After(time) => row.worst_recovery_ms = row.worst_recovery_ms.max(Some(ms(time))),
-            Recovery::Never => row.not_recovered += 1,
-        }
-        if let Some(victim) = step.also {
-            let kind = crate::schedule::Fault::Kill(victim).kind();
-            rows.entry(kind.clone()).or_insert_with(|| FaultRow { kind, ..FaultRow::default() }).injected += 1;
-        }
+        kinds.entry(step.fault.kind()).or_default().push(outcome.recovery);
     }
-    rows.into_values().collect()
+    let row = |(kind, recoveries): (String, Vec<Recovery>)| {
+        let worst = recoveries.iter().max().copied().unwrap_or_default();
+        vec![
+            kind,
+            recoveries.len().to_string(),
+            if worst == Recovery::NotMeasured { String::new() } else { show(worst) },
+        ]
+    };
+    table(&["fault", "injected", "worst recovery"], kinds.into_iter().map(row))
 }
 
-fn numbers(ended: &Ended<'_>) -> Numbers {
-    let (evidence, claims, fixture) = (ended.evidence, ended.claims, &ended.run.injector.fixture);
+fn numbers(ended: &Ended<'_>) -> String {
+    let Ended { evidence, claims, injector, clients, .. } = ended;
     let broken =
         |rules: &[Invariant]| ended.violations.iter().filter(|violation| rules.contains(&violation.invariant)).count();
     let calls = CallState::ALL.map(|state| (state.as_str(), evidence.count(state)));
     let tasks_in = |state: TaskState| evidence.tasks.iter().filter(|task| task.state == state).count();
     let tasks = TaskState::ALL.map(|state| (state.as_str(), tasks_in(state)));
-    Numbers {
-        calls_acknowledged: claims.acknowledged.len(),
-        calls_on_record: evidence.calls.len(),
-        tasks_acknowledged: claims.tasks.len(),
-        tasks_on_record: evidence.tasks.len(),
-        attempts: evidence.attempts().count(),
-        attempts_lost_with_their_worker: evidence.lost(),
-        effects: claims.tool_events.iter().filter(|entry| entry.event == ToolEvent::Effect).count(),
-        cancels_acknowledged: claims.cancelled.len(),
-        answers_unknown_and_asked_again: ended.run.clients.log().unknown,
-        messages_repeated: ended.run.injector.repeated,
-        stale_results_fenced: evidence.late_reports,
-        lost: broken(&[Invariant::AcknowledgedExists, Invariant::EveryCallEnds, Invariant::EveryTaskEnds]),
-        duplicated: broken(&[
-            Invariant::UnsafeOnce,
-            Invariant::EffectsWithinAttempts,
-            Invariant::OneOutcome,
-            Invariant::OneAnswerPerCall,
-        ]),
-        calls_ended: some(calls.into()),
-        tasks_ended: some(tasks.into()),
-        workers_started: fixture.started.len(),
-        workers_with_a_wrong_clock: fixture.wrong_clocks,
-        messages_searched: claims.heard.iter().map(|heard| heard.messages).sum(),
-        messages_with_their_own: claims.heard.iter().map(own).sum(),
-    }
+    let effects = claims.tool_events.iter().filter(|entry| entry.event == ToolEvent::Effect).count();
+    let (received, own) = (claims.heard.iter().map(|heard| heard.messages).sum::<u64>(), claims.heard.iter().map(own));
+    let (attempts, lost) = (evidence.attempts().count(), evidence.lost());
+    let lose = [Invariant::AcknowledgedExists, Invariant::EveryCallEnds, Invariant::EveryTaskEnds];
+    let duplicate =
+        [Invariant::UnsafeOnce, Invariant::EffectsWithinAttempts, Invariant::OneOutcome, Invariant::OneAnswerPerCall];
+    let rows = [
+        ("calls acknowledged", format!("{} ({} with those of tasks)", claims.acknowledged.len(), evidence.calls.len())),
+        ("ended", counts(&calls)),
+        ("tasks acknowledged", format!("{}; ended: {}", claims.tasks.len(), counts(&tasks))),
+        ("attempts", format!("{attempts}, of which {lost} were lost with their worker")),
+        ("effects of tools", effects.to_string()),
+        ("cancels acknowledged", claims.cancelled.len().to_string()),
+        ("asked again, answer unknown", clients.log().unknown.to_string()),
+        ("stale results fenced", evidence.late_reports.to_string()),
+        ("workers started", injector.fixture.started.len().to_string()),
+        ("received and searched", format!("{received}, of which {} said whose they are", own.sum::<u64>())),
+        ("lost", broken(&lose).to_string()),
+        ("duplicated", broken(&duplicate).to_string()),
+    ];
+    table(&["", ""], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]))
 }
 
 /// Without what did not occur.
-pub(crate) fn some(counts: Vec<(&'static str, usize)>) -> BTreeMap<&'static str, usize> {
-    counts.into_iter().filter(|(_, count)| *count > 0).collect()
+fn counts(counts: &[(&str, usize)]) -> String {
+    let some = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
+    some.collect::<Vec<_>>().join(", ")
 }
 
 /// How many messages carried the canary of whom they were for.
@@ -210,44 +162,69 @@ fn own(heard: &Heard) -> u64 {
     heard.tenant.as_ref().and_then(|tenant| heard.canaries.get(tenant)).map_or(0, |(messages, _)| *messages)
 }
 
-fn invariants(ended: &Ended<'_>) -> Vec<InvariantRow> {
-    let of_checker = Invariant::ALL.map(|invariant| {
-        let found = ended.violations.iter().filter(|violation| violation.invariant == invariant);
-        row(format!("{invariant:?}"), found.map(ToString::to_string).collect())
+fn rules(ended: &Ended<'_>) -> Vec<Rule> {
+    let Ended { injector, clients, steps, .. } = ended;
+    let down = steps.iter().filter(|(_, outcome)| outcome.is_down()).map(|(step, _)| step.fault.to_string());
+    let mut rules = Rule::of_checker(&ended.violations);
+    rules.extend([
+        Rule::new("EndsAsOrdered", ended.unexpected.iter().map(|(_, found)| found.clone()).collect()),
+        Rule::new("EverythingRecovers", down.collect()),
+        Rule::new("SubmissionsAreUnderstood", clients.log().surprises.clone()),
+        Rule::new("MisuseIsContained", injector.wrong.clone()),
+        Rule::new("NoProcessCrashes", injector.fixture.crashes.clone()),
+    ]);
+    rules
+}
+
+fn skipped(ended: &Ended<'_>) -> String {
+    let of = ended.steps.iter().filter_map(|(step, outcome)| Some((step.fault.kind(), outcome.skipped.as_ref()?)));
+    let kinds: BTreeMap<String, &String> = of.collect();
+    let mut text: String = kinds.into_iter().map(|(kind, why)| format!("not done: {kind}: {why}\n")).collect();
+    if ended.steps.len() < ended.planned {
+        let left = ended.planned - ended.steps.len();
+        let _infallible = writeln!(text, "not done: {left} faults: no time was left (--minutes)");
+    }
+    text + "\n"
+}
+
+const MISSED: &str = "MISSED";
+
+/// Each with its limit, what was measured, from so many faults or attempts, and whether that meets it.
+fn targets(ended: &Ended<'_>) -> Vec<[String; 5]> {
+    let all = || ended.steps.iter().flat_map(|(_, outcome)| &outcome.measured);
+    let times = Target::ALL.map(|(target, name, limit)| {
+        let measured: Vec<Recovery> = all().filter(|(of, _)| *of == target).map(|(_, recovery)| *recovery).collect();
+        let (worst, limit) = (measured.iter().max().copied(), Duration::from_secs(limit));
+        let met = worst.map_or("", |worst| if worst <= Recovery::After(limit) { "met" } else { MISSED });
+        let (shown, limit) = (show(worst.unwrap_or_default()), format!("≤ {} s", limit.as_secs()));
+        [name.to_owned(), limit, shown, measured.len().to_string(), met.to_owned()]
     });
-    let surprises = ended.run.clients.log().surprises.clone();
-    let unexpected = ended.unexpected.iter().map(|(_, found)| found.clone()).collect();
-    let down = ended.run.steps.iter().filter(|(_, outcome)| outcome.accuses(ended.run.machine));
-    let own = [
-        row("EndsAsOrdered".to_owned(), unexpected),
-        row("EverythingRecovers".to_owned(), down.map(|(step, _)| step.to_string()).collect()),
-        row("SubmissionsAreUnderstood".to_owned(), surprises),
-        row("MisuseIsContained".to_owned(), ended.run.injector.wrong.clone()),
-        row("NoSecretLeaks".to_owned(), ended.leaks.to_vec()),
-        row("NoProcessCrashes".to_owned(), ended.run.injector.fixture.crashes.clone()),
-    ];
-    of_checker.into_iter().chain(own).collect()
+    let wasted = ended.violations.iter().filter(|one| one.invariant == Invariant::NoAttemptLostToOutage).count();
+    let disturbed = |attempt: &&AttemptFacts| ended.claims.disturbed.iter().any(|one| one.touches(attempt));
+    let undisturbed = ended.evidence.attempts().filter(|attempt| !disturbed(attempt)).count();
+    let met = if wasted == 0 { "met" } else { MISSED };
+    let outages =
+        ["attempts lost to outages", "0", &wasted.to_string(), &undisturbed.to_string(), met].map(str::to_owned);
+    times.into_iter().chain([outages]).collect()
 }
 
-pub(crate) fn row(name: String, mut found: Vec<String>) -> InvariantRow {
-    let violations = found.len();
-    found.truncate(EXAMPLES);
-    InvariantRow { name, violations, examples: found }
+fn show(recovery: Recovery) -> String {
+    match recovery {
+        Recovery::NotMeasured => "not measured".to_owned(),
+        Recovery::After(time) => format!("{:.2} s", time.as_secs_f64()),
+        Recovery::Never => "no recovery".to_owned(),
+    }
 }
 
-fn skipped(ended: &Ended<'_>) -> Vec<String> {
-    let mut skipped: Vec<String> = ended
-        .run
-        .steps
-        .iter()
-        .filter_map(|(step, outcome)| outcome.skipped.as_ref().map(|why| format!("{}: {why}", step.fault.kind())))
-        .collect();
-    skipped.dedup();
-    if ended.run.injector.fixture.wrong_clocks == 0 {
-        skipped.push("a worker with a wrong clock: needs a C compiler and LD_PRELOAD".to_owned());
+/// Rows without lines around them.
+fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    if head.iter().any(|name| !name.is_empty()) {
+        table.set_header(head.iter().copied());
     }
-    if ended.run.steps.len() < ended.run.planned {
-        skipped.push(format!("{} faults: no time was left (--minutes)", ended.run.planned - ended.run.steps.len()));
+    for row in rows {
+        table.add_row(row);
     }
-    skipped
+    table.trim_fmt()
 }

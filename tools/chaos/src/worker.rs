@@ -3,10 +3,7 @@
 use std::io::Write as _;
 
 use redial_testkit::{Ledger, scripted_tool};
-use redial_worker::{CancellationToken, Tool, ToolEffect, ToolError, Worker, WorkerConfig};
-use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -41,47 +38,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> anyhow::Result<()> {
 }
 
 fn tools(args: &WorkerArgs, ledger: &Ledger) -> Vec<Tool> {
-    let scripted = |name: &str, effect| scripted_tool(name, effect, ledger);
-    if args.tools == ToolSet::Aside {
-        return vec![scripted(load::ASIDE, ToolEffect::Read).pool(load::ASIDE)];
-    }
-    if args.tools == ToolSet::Models {
-        return Vec::new();
-    }
-    let mut named = load::tools();
+    let mut named = if args.tools == ToolSet::Models { Vec::new() } else { load::tools() };
     named.retain(|(name, _)| args.tools == ToolSet::Whole || name != load::OPTIONAL);
-    let scripted = named.iter().map(|(name, effect)| scripted(name, *effect));
-    scripted.chain([leaky(&args.secret), bulky()]).collect()
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Bulk {
-    /// Makes calls different.
-    n: u64,
-    kib: usize,
-}
-
-/// A tool with long answers.
-fn bulky() -> Tool {
-    let run = |bulk: Bulk| async move { json!({"n": bulk.n, "text": "bulk ".repeat(bulk.kib * 1024 / 5)}) };
-    Tool::new(load::BULKY, run).effect(ToolEffect::Read)
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Leak {
-    fail: bool,
-}
-
-/// A tool whose answers and errors contain a secret.
-fn leaky(secret: &str) -> Tool {
-    let told = secret.to_owned();
-    let run = move |leak: Leak| {
-        let answer: Result<Value, ToolError> = if leak.fail {
-            Err(ToolError::business_rule(format!("the key {told} is not taken")))
-        } else {
-            Ok(json!({"key": told, "twice": [&told]}))
-        };
-        async move { answer }
-    };
-    Tool::new(load::LEAKY, run).effect(ToolEffect::Read).secret(secret)
+    named.iter().map(|(name, effect)| scripted_tool(name, *effect, ledger)).collect()
 }

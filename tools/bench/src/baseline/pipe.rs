@@ -75,8 +75,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// The messages as they arrive. Each batch is what was there at once, and is acknowledged by [`Taken::ack`]. Further
-    /// batches are fetched meanwhile.
+    /// The messages as they arrive. Each batch is what was there at once. Further batches are fetched meanwhile.
     pub(super) async fn messages(&self, most: usize) -> anyhow::Result<Messages> {
         let stream = self.consumer.stream().max_messages_per_batch(most * FETCHED).messages().await?;
         Ok(Messages { stream: Box::pin(stream.ready_chunks(most)) })
@@ -95,28 +94,23 @@ pub(super) struct Messages {
     stream: std::pin::Pin<Box<dyn futures_util::Stream<Item = Chunk> + Send>>,
 }
 
-/// Messages that were taken and not yet acknowledged.
-pub(super) struct Taken(Vec<Message>);
-
 impl Messages {
-    /// The next batch; empty if none arrived within a second.
-    pub(super) async fn next(&mut self) -> Taken {
+    /// The next batch, to be acknowledged; empty if none arrived within a second.
+    pub(super) async fn next(&mut self) -> Vec<Message> {
         let chunk = tokio::time::timeout(Duration::from_secs(1), self.stream.next()).await;
-        Taken(chunk.ok().flatten().unwrap_or_default().into_iter().filter_map(Result::ok).collect())
+        chunk.ok().flatten().unwrap_or_default().into_iter().filter_map(Result::ok).collect()
     }
 }
 
-impl Taken {
-    /// Their contents.
-    pub(super) fn payloads(&self) -> Vec<Bytes> {
-        self.0.iter().map(|message| message.payload.clone()).collect()
+/// Acknowledges all.
+pub(super) async fn ack(batch: Vec<Message>) {
+    for message in batch {
+        // A lost acknowledgement only delivers the message again.
+        let _ = message.ack().await;
     }
+}
 
-    /// Acknowledges all.
-    pub(super) async fn ack(self) {
-        for message in self.0 {
-            // A lost acknowledgement only delivers the message again.
-            let _ = message.ack().await;
-        }
-    }
+/// Their contents.
+pub(super) fn payloads(batch: &[Message]) -> Vec<Bytes> {
+    batch.iter().map(|message| message.payload.clone()).collect()
 }

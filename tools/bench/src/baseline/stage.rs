@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::pipe::Pipe;
+use super::pipe::{self, Pipe};
 
 /// The contents of messages.
 pub(super) type Batch = Vec<Bytes>;
@@ -44,7 +44,7 @@ where
                 continue;
             }
         };
-        let batch = taken.payloads();
+        let batch = pipe::payloads(&taken);
         if batch.is_empty() {
             let done = done.load(Ordering::Acquire);
             anyhow::ensure!(
@@ -57,7 +57,7 @@ where
         let (work, done) = (work(batch), done.clone());
         tasks.spawn(async move {
             let calls = work.await?;
-            taken.ack().await;
+            pipe::ack(taken).await;
             done.fetch_add(calls, Ordering::Release);
             anyhow::Ok(())
         });

@@ -5,7 +5,7 @@ use redial_proto::{CallId, TaskId};
 
 use crate::{
     database::{Database, Past},
-    output::note,
+    note,
 };
 
 /// How far the history goes back.
@@ -36,8 +36,8 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
         database.fill_varied(calls, from..until, &past).await?;
         if n + 1 == i64::from(STEPS) {
             database.fill_varied(tasks, 0..all / 50, &past).await?;
-            database.fill_varied_steps().await?;
-            database.fill_varied_places().await?;
+            database.execute(include_str!("../../sql/fill_varied_steps.sql")).await?;
+            database.execute(include_str!("../../sql/fill_varied_places.sql")).await?;
         }
         note(&format!("{until} calls written"));
     }
@@ -49,16 +49,8 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
         database.fill_varied_attempts(from, from + span).await?;
         note(&format!("attempts: {n} of {STEPS} parts written"));
     }
-    database.vacuum_analyze().await?;
-    filled(database, now, calls).await
-}
-
-/// A history that was written before.
-pub(crate) async fn found(database: &Database) -> anyhow::Result<Filled> {
-    filled(database, database.last_submitted_at().await?, database.calls().await?).await
-}
-
-async fn filled(database: &Database, now: DateTime<Utc>, calls: u32) -> anyhow::Result<Filled> {
+    database.execute("VACUUM ANALYZE").await?;
+    database.vacuum().await?;
     let (call, task) = database.middle().await?;
     Ok(Filled { now, calls, call: CallId(call), task: TaskId(task) })
 }

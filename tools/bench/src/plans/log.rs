@@ -9,19 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Tables whose rows become more with time.
-const LARGE: [&str; 9] = [
-    "calls",
-    "attempts",
-    "tasks",
-    "messages",
-    "task_steps",
-    "late_reports",
-    "dead_letters",
-    "call_stats",
-    "attempt_stats",
-];
-/// A table that grows is scanned if so many of its rows are read in sequence; nearly empty ones are always read like this.
+/// A table is scanned if so many of its rows are read in sequence; nearly empty ones are always read like this.
 const SCANNED: f64 = 1_000.0;
 
 /// The log, and how far it was read.
@@ -39,7 +27,8 @@ pub(crate) struct Statement {
     pub(crate) rows: f64,
     /// Pages of 8 KiB that were looked at, in the buffers or not.
     pub(crate) pages: f64,
-    scans: bool,
+    /// It scanned a table.
+    pub(crate) scans: bool,
 }
 
 impl Log {
@@ -70,10 +59,6 @@ impl Log {
 }
 
 impl Statement {
-    pub(crate) const fn scans_a_table(&self) -> bool {
-        self.scans
-    }
-
     fn of(plan: &Value) -> Self {
         let pages = ["Shared Hit Blocks", "Shared Read Blocks"].map(|what| plan[what].as_f64().unwrap_or(0.0));
         let mut statement = Self { nodes: Vec::new(), rows: 0.0, pages: pages.iter().sum(), scans: false };
@@ -94,7 +79,7 @@ impl Statement {
                     * loops;
             // A bitmap's rows are counted where they are fetched.
             self.rows += if kind == "Bitmap Index Scan" { 0.0 } else { rows };
-            self.scans |= kind == "Seq Scan" && rows > SCANNED && relation.is_some_and(|name| LARGE.contains(&name));
+            self.scans |= kind == "Seq Scan" && rows > SCANNED;
             let name = if kind == "Seq Scan" {
                 format!("Seq Scan on {}", relation.unwrap_or_default())
             } else {

@@ -26,7 +26,7 @@ impl Injector {
     /// again at once. Meanwhile many calls are submitted whose tool must not run twice.
     pub(super) async fn kill_leaders(&mut self) -> anyhow::Result<Outcome> {
         let (began, mut killed, mut calls) = (Instant::now(), 0, Vec::new());
-        while began.elapsed() < self.minutes.of_leaders {
+        while began.elapsed() < self.minute {
             let round = Instant::now();
             if self.kill_leader(STREAMS[killed % STREAMS.len()]).await? {
                 killed += 1;

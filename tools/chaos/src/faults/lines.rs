@@ -6,12 +6,14 @@ use chrono::Utc;
 use redial_testkit::Side;
 
 use super::{Injector, Outcome, PATIENCE, Target, between, reached};
-use crate::schedule::{Damage, Line, Step};
+use crate::{
+    fixture::LEASE,
+    schedule::{Damage, Line, Step},
+};
 
 impl Injector {
     pub(super) async fn damage(&mut self, line: Line, damage: Damage, step: &Step) -> anyhow::Result<Outcome> {
-        let lease = self.fixture.lease;
-        let quiet = matches!(damage, Damage::Cut | Damage::Truncate | Damage::Delay);
+        let quiet = matches!(damage, Damage::Cut | Damage::Truncate);
         // The worker may not reach a dispatcher before its leases end.
         let disturbed = if let (Line::WorkerToNats(n), false) = (line, quiet) { Some(n) } else { None };
         if let Some(n) = disturbed {
@@ -20,8 +22,7 @@ impl Injector {
         self.break_line(line, damage);
         let (shortest, longest) = match damage {
             Damage::Cut | Damage::Truncate => (Duration::ZERO, Duration::from_millis(1)),
-            Damage::Delay => (Duration::from_secs(1), Duration::from_secs(3)),
-            _ => (lease / 2, lease + Duration::from_secs(2)),
+            _ => (LEASE / 2, LEASE + Duration::from_secs(2)),
         };
         tokio::time::sleep(between(shortest, longest, step)).await;
         self.restore_line(line, damage);
@@ -38,7 +39,6 @@ impl Injector {
         match damage {
             Damage::Cut => proxy.cut(),
             Damage::Truncate => proxy.truncate(),
-            Damage::Delay => proxy.delay(Duration::from_millis(150)),
             Damage::BlackHole => proxy.black_hole(true),
             Damage::DeafServer => proxy.deafen(Side::Server, true),
             Damage::DeafClient => proxy.deafen(Side::Client, true),
@@ -51,7 +51,6 @@ impl Injector {
         let proxy = self.fixture.proxy(line);
         match damage {
             Damage::Cut | Damage::Truncate => {}
-            Damage::Delay => proxy.delay(Duration::ZERO),
             Damage::BlackHole | Damage::DeafServer | Damage::DeafClient => proxy.black_hole(false),
             // The network finally closes the connection.
             Damage::LostServer | Damage::LostClient => proxy.cut(),

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
-use crate::watchdog::Standstills;
+use crate::fixture::LEASE;
 
 /// How long recovery may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The guarantee about recovery. `report/targets.rs` has the limits.
+/// The guarantee about recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Target {
     WorkerKilled,
@@ -20,20 +18,31 @@ pub(crate) enum Target {
     Promoted,
     HoleHealed,
     ToolBack,
-    PoolBack,
     OutageOver,
-    HalfServed,
-    EveryoneWorks,
-    BatchRejected,
-    GiantConversation,
-    HostileMessages,
     HostileClients,
     /// The longest time in which nothing else was done during a misuse.
     OthersGoOn,
 }
 
-/// How the system recovered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+impl Target {
+    /// Each with its name in the report, and its limit in seconds.
+    pub(crate) const ALL: [(Self, &str, u64); 11] = [
+        (Self::WorkerKilled, "worker killed → its calls run again", LEASE.as_secs() + 2),
+        (Self::NatsBack, "NATS back → a call completes", 3),
+        (Self::LeaderKilled, "last leader killed → a call completes", 10),
+        (Self::StoreWiped, "NATS back without its store → a call completes", 5),
+        (Self::PostgresBack, "Postgres accepts connections → a submission is accepted", 1),
+        (Self::Promoted, "standby promoted → a submission is accepted", 2),
+        (Self::HoleHealed, "black hole healed → both ends hear each other", 10),
+        (Self::ToolBack, "removed tool registered again → all its waiting calls run", 2),
+        (Self::OutageOver, "tool back after a minute → all waiting calls have ended", 60),
+        (Self::HostileClients, "hostile clients → the submission behind them has ended", 3),
+        (Self::OthersGoOn, "misuse of one → longest pause of the others", 2),
+    ];
+}
+
+/// How the system recovered, the worst last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Recovery {
     /// There was nothing to measure.
     #[default]
@@ -50,39 +59,12 @@ impl From<Option<Duration>> for Recovery {
     }
 }
 
-/// A recovery that counts for a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Measured {
-    pub(crate) target: Target,
-    pub(crate) recovery: Recovery,
-    /// When the measurement was over.
-    pub(crate) until: DateTime<Utc>,
-}
-
-impl Measured {
-    /// True if the machine is to blame: it stood still during the recovery, or, if there was none, for half of the last
-    /// 30 s that it had.
-    pub(crate) fn is_excused(&self, machine: &Standstills) -> bool {
-        is_excused(self.recovery, self.until, machine)
-    }
-}
-
-fn is_excused(recovery: Recovery, until: DateTime<Utc>, machine: &Standstills) -> bool {
-    match recovery {
-        Recovery::NotMeasured => false,
-        Recovery::After(time) => !machine.within(until - time, until).is_zero(),
-        Recovery::Never => machine.within(until - PATIENCE, until) >= PATIENCE / 2,
-    }
-}
-
 /// The outcome of a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) recovery: Recovery,
-    /// When it was over.
-    pub(crate) until: DateTime<Utc>,
     /// What counts for targets.
-    pub(crate) measured: Vec<Measured>,
+    pub(crate) measured: Vec<(Target, Recovery)>,
     /// More about it.
     pub(crate) note: String,
     /// Why it could not be injected.
@@ -90,19 +72,18 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// A recovery that is just over.
     pub(super) fn recovered(recovery: Option<Duration>) -> Self {
-        Self { recovery: recovery.into(), until: Utc::now(), ..Self::default() }
+        Self { recovery: recovery.into(), ..Self::default() }
     }
 
     /// Its recovery counts for a target.
     pub(super) fn counts_for(self, target: Target) -> Self {
-        let measured = Measured { target, recovery: self.recovery, until: self.until };
-        self.with(measured)
+        let recovery = self.recovery;
+        self.with((target, recovery))
     }
 
     /// Something else that was measured.
-    pub(super) fn with(mut self, measured: Measured) -> Self {
+    pub(super) fn with(mut self, measured: (Target, Recovery)) -> Self {
         self.measured.push(measured);
         self
     }
@@ -111,52 +92,8 @@ impl Outcome {
         Self { note: note.into(), ..self }
     }
 
-    /// Everything that was measured.
-    pub(crate) fn recoveries(&self) -> impl Iterator<Item = Recovery> {
-        self.measured.iter().map(|measured| measured.recovery).chain([self.recovery])
-    }
-
-    /// There was no recovery, and the machine is not to blame.
-    pub(crate) fn accuses(&self, machine: &Standstills) -> bool {
-        let own = self.recovery == Recovery::Never && !is_excused(self.recovery, self.until, machine);
-        let never = |one: &&Measured| one.recovery == Recovery::Never;
-        own || self.measured.iter().filter(never).any(|measured| !measured.is_excused(machine))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::watchdog::Window;
-
-    fn at(seconds: i64) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH + chrono::TimeDelta::seconds(seconds)
-    }
-
-    fn machine(windows: &[(i64, i64)]) -> Standstills {
-        let windows = windows.iter().map(|(from, until)| Window { from: at(*from), until: at(*until) });
-        Standstills::of(at(0), at(1_000), windows)
-    }
-
-    #[test]
-    fn a_recovery_across_a_standstill_is_excused() {
-        let after = |seconds| Recovery::After(Duration::from_secs(seconds));
-        let machine = machine(&[(100, 101)]);
-        assert!(is_excused(after(3), at(103), &machine));
-        assert!(!is_excused(after(2), at(103), &machine), "it began when the machine ran again");
-        assert!(!is_excused(after(3), at(100), &machine), "it was over before");
-        assert!(!is_excused(Recovery::NotMeasured, at(100), &machine));
-    }
-
-    #[test]
-    fn no_recovery_is_excused_only_by_a_machine_that_stood_still_for_most_of_it() {
-        let never = Outcome { recovery: Recovery::Never, until: at(130), ..Outcome::default() };
-        assert!(never.accuses(&machine(&[])));
-        assert!(never.accuses(&machine(&[(100, 114)])));
-        assert!(!never.accuses(&machine(&[(100, 106), (110, 119)])));
-        let well = Outcome { recovery: Recovery::After(Duration::ZERO), until: at(130), ..Outcome::default() };
-        assert!(!well.accuses(&machine(&[])));
-        let measured = Measured { target: Target::ToolBack, recovery: Recovery::Never, until: at(130) };
-        assert!(well.with(measured).accuses(&machine(&[])));
+    /// There was no recovery.
+    pub(crate) fn is_down(&self) -> bool {
+        self.measured.iter().map(|(_, recovery)| recovery).chain([&self.recovery]).any(|one| *one == Recovery::Never)
     }
 }

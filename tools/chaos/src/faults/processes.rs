@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use redial_testkit::Paused;
+use redial_testkit::{Paused, Process};
 use tokio::task::JoinSet;
 
 use super::{Injector, Outcome, PATIENCE, RECONNECTION, Recovery, Target, between, reached};
 use crate::{
-    client, load,
+    client,
+    fixture::LEASE,
+    load,
     schedule::{DISPATCHERS, Line, Step, Victim, WORKERS},
 };
 
@@ -26,14 +28,14 @@ impl Injector {
         {
             tokio::time::sleep(super::LOOK).await;
         }
-        let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + self.fixture.lease);
+        let patient = self.outage_ended.is_some_and(|ended| ended.elapsed() < RECONNECTION + LEASE);
         self.fixture.disturb(n);
         self.fixture.workers[n].process.kill().await;
         let killed = Instant::now();
         let mut lost = self.fixture.observer.running_on(&id).await.unwrap_or_default();
         // After its outage, calls of this tool wait for retry tokens by design.
         lost.retain(|running| running.tool != load::FRAGILE);
-        self.fixture.replace_worker(n).await?;
+        self.fixture.replace_worker(n).await;
         let again = reached(async || self.fixture.observer.stuck(&lost).await == Some(0)).await;
         let outcome =
             Outcome::recovered(again.map(|_| killed.elapsed())).noted(format!("{} calls ran on it", lost.len()));
@@ -46,7 +48,8 @@ impl Injector {
 
     pub(super) async fn kill_dispatcher(&mut self, n: usize) -> anyhow::Result<Outcome> {
         let killed = Utc::now();
-        self.kill(Victim::Dispatcher(n)).await?;
+        self.fixture.dispatchers[n].process.kill().await;
+        self.fixture.replace_dispatcher(n);
         let done = self.completion(killed).await;
         self.fixture.dispatcher_is_ready(n).await;
         Ok(Outcome::recovered(done))
@@ -54,11 +57,6 @@ impl Injector {
 
     pub(super) async fn kill_nats(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         self.fixture.servers.kill_nats().await;
-        // Not at each kill, so that some copies are old when one is put back.
-        let on_disk = self.fixture.servers.cluster().is_none();
-        if on_disk && (step.measure.is_multiple_of(2) || !self.fixture.disk.has_copy()) {
-            self.fixture.disk.keep()?;
-        }
         tokio::time::sleep(between(Duration::ZERO, Duration::from_millis(1500), step)).await;
         self.fixture.servers.start_nats().await;
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::NatsBack))
@@ -94,13 +92,12 @@ impl Injector {
     }
 
     pub(super) async fn freeze(&mut self, victim: Victim, step: &Step) -> anyhow::Result<Outcome> {
-        let lease = self.fixture.lease;
         if let Victim::Worker(n) = victim {
             self.fixture.disturb(n);
             self.fixture.paused.push(self.fixture.workers[n].id.clone());
         }
         let paused: Vec<Paused> = self.pids(victim).into_iter().map(Paused::new).collect();
-        tokio::time::sleep(between(lease + Duration::from_millis(300), lease + Duration::from_millis(1500), step))
+        tokio::time::sleep(between(LEASE + Duration::from_millis(300), LEASE + Duration::from_millis(1500), step))
             .await;
         drop(paused);
         if let Victim::Worker(n) = victim {
@@ -124,66 +121,33 @@ impl Injector {
         }
     }
 
-    /// Kills a process, and replaces it at once where that is quick.
-    pub(super) async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
-        match victim {
-            Victim::Worker(n) => {
-                self.fixture.disturb(n);
-                self.fixture.workers[n].process.kill().await;
-                self.fixture.replace_worker(n).await
-            }
-            Victim::Dispatcher(n) => {
-                self.fixture.dispatchers[n].process.kill().await;
-                self.fixture.replace_dispatcher(n);
-                Ok(())
-            }
-            Victim::Nats => {
-                self.fixture.servers.kill_nats().await;
-                self.fixture.servers.start_nats().await;
-                Ok(())
-            }
-            Victim::Postgres => {
-                self.fixture.servers.kill_postgres().await;
-                self.fixture.servers.start_postgres().await;
-                Ok(())
-            }
-        }
-    }
-
     /// Sends SIGTERM to every process in turn, repeatedly: nothing may be lost, and nothing may fail.
     pub(super) async fn rolling_restart(&mut self) -> anyhow::Result<Outcome> {
-        let (from, began) = (Utc::now(), Instant::now());
+        let began = Instant::now();
         let mut restarts = 0;
-        while began.elapsed() < self.minutes.of_the_whole {
+        while began.elapsed() < self.minute {
             for victim in everything() {
                 self.restart(victim).await?;
                 restarts += 1;
-                if began.elapsed() >= self.minutes.of_the_whole {
+                if began.elapsed() >= self.minute {
                     break;
                 }
             }
         }
         let recovery = self.completion(Utc::now()).await;
-        self.rolling.push((from, Utc::now()));
         Ok(Outcome::recovered(recovery).noted(format!("{restarts} restarts")))
     }
 
     pub(super) async fn restart(&mut self, victim: Victim) -> anyhow::Result<()> {
         match victim {
             Victim::Dispatcher(n) => {
-                let process = &self.fixture.dispatchers[n].process;
-                process.terminate();
-                let status = process.ended().await;
-                anyhow::ensure!(status.success(), "a dispatcher that was asked to end: {status}");
+                ends_when_asked(&self.fixture.dispatchers[n].process).await?;
                 self.fixture.replace_dispatcher(n);
                 self.fixture.dispatcher_is_ready(n).await;
             }
             Victim::Worker(n) => {
-                let process = &self.fixture.workers[n].process;
-                process.terminate();
-                let status = process.ended().await;
-                anyhow::ensure!(status.success(), "a worker that was asked to end: {status}");
-                self.fixture.replace_worker(n).await?;
+                ends_when_asked(&self.fixture.workers[n].process).await?;
+                self.fixture.replace_worker(n).await;
             }
             Victim::Nats => {
                 self.fixture.servers.stop_nats().await;
@@ -196,6 +160,13 @@ impl Injector {
         }
         Ok(())
     }
+}
+
+async fn ends_when_asked(process: &Process) -> anyhow::Result<()> {
+    process.terminate();
+    let status = process.ended().await;
+    anyhow::ensure!(status.success(), "a process that was asked to end: {status}");
+    Ok(())
 }
 
 /// Every process, once.

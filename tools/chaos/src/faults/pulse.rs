@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, Utc};
 use tokio::task::AbortHandle;
 
-use super::{Injector, Measured, PROBE, Recovery, Target, reached};
+use super::{Injector, PROBE, Recovery, Target, reached};
 use crate::{client, load};
 
 /// Between two calls.
@@ -39,7 +39,7 @@ impl Injector {
     }
 
     /// The longest pause since the pulse began.
-    pub(super) async fn longest_pause(&self, pulse: Pulse) -> Measured {
+    pub(super) async fn longest_pause(&self, pulse: Pulse) -> (Target, Recovery) {
         let until = Utc::now();
         let mut pause = None;
         reached(async || {
@@ -47,7 +47,6 @@ impl Injector {
             pause.is_some()
         })
         .await;
-        let recovery = pause.map_or(Recovery::Never, |pause| Recovery::After(pause.time));
-        Measured { target: Target::OthersGoOn, recovery, until: pause.map_or(until, |pause| pause.until) }
+        (Target::OthersGoOn, pause.map(|pause| pause.time).into())
     }
 }

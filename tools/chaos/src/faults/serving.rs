@@ -1,16 +1,16 @@
-//! Tools and pools without workers, for a while: what nobody can run waits, and all else goes on.
+//! A tool without workers or without its service, for a while: its calls wait, and all else goes on.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redial_proto::CallId;
 use serde_json::{Value, json};
 
-use super::{Injector, Measured, Outcome, Target, reached};
+use super::{Injector, Outcome, Target, reached, reached_within};
 use crate::{
     cli::ToolSet,
     load,
-    schedule::{Step, TOOL_WORKERS, Victim},
+    schedule::{TOOL_WORKERS, Victim},
 };
 
 /// How long nobody has the tool.
@@ -19,8 +19,10 @@ const GONE: Duration = Duration::from_secs(2);
 const WAITING: u64 = 50;
 /// Calls that are submitted in each phase of a change.
 const SOME: u64 = 20;
-/// Calls of all tools that keep every worker busy for a moment.
-const MANY: u64 = 300;
+/// Calls that wait for a tool that is down, besides those of the usual clients.
+const BACKLOG: u64 = 1_000;
+/// How long they may take once it is back.
+const SLOW_START: Duration = Duration::from_secs(90);
 
 fn short(n: u64) -> Value {
     json!({"n": n, "before_ms": n % 40})
@@ -48,49 +50,20 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{WAITING} calls waited")))
     }
 
-    /// A pool of one worker loses it in the middle of its work, and gets another one.
-    pub(super) async fn scale_to_zero(&mut self) -> anyhow::Result<Outcome> {
+    /// A tool is down for a minute, and calls wait; then all of them run, slowly at first.
+    pub(super) async fn tool_outage(&mut self) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
-        let worker = self.fixture.start_aside().await?;
-        self.registered(&worker.1).await?;
-        let mut calls = self.submit(load::ASIDE, SOME, |n| json!({"n": n, "before_ms": 300})).await;
-        self.fixture.stop_aside(worker).await;
-        let waiting = self.submit(load::ASIDE, WAITING, short).await;
-        self.stay_unserved(&waiting).await;
-        let worker = self.fixture.start_aside().await?;
-        let back = self.registered(&worker.1).await?;
-        let outcome = Outcome::recovered(self.started(&waiting, back).await).counts_for(Target::PoolBack);
-        calls.extend(waiting);
-        self.end_well("a pool was scaled to zero", &calls).await;
-        self.fixture.stop_aside(worker).await;
-        Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{WAITING} calls waited")))
-    }
-
-    /// The tool of the pool of one worker belongs to that worker's identity: any other could take a name that nobody has yet.
-    pub(super) async fn aside_is_pinned(&mut self) -> anyhow::Result<()> {
-        let worker = self.fixture.start_aside().await?;
-        self.registered(&worker.1).await?;
-        self.fixture.stop_aside(worker).await;
-        Ok(())
-    }
-
-    /// One worker has no optional tool any more, as in a rolling deployment.
-    pub(super) async fn half_a_pool(&mut self, step: &Step) -> anyhow::Result<Outcome> {
-        let pulse = self.pulse();
-        let lacking = usize::try_from(step.measure)? % TOOL_WORKERS;
-        self.retool(lacking, ToolSet::WithoutOptional).await?;
-        let since = Utc::now();
-        let calls = self.submit(load::OPTIONAL, WAITING, short).await;
-        let served = self.started(&calls, since).await;
-        let outcome = Outcome::recovered(served).counts_for(Target::HalfServed);
-        let everywhere = self.everyone_works().await;
-        self.end_well("half of a pool lacked a tool", &calls).await;
-        let workers = self.fixture.observer.workers_of(&calls).await.unwrap_or_default();
-        if workers.contains(&self.fixture.workers[lacking].id) {
-            self.wrong.push(format!("worker {} ran calls of a tool that it lacks", lacking + 1));
-        }
-        self.retool(lacking, ToolSet::Whole).await?;
-        Ok(outcome.with(everywhere).with(self.longest_pause(pulse).await))
+        fs::write(&self.fixture.outage, "")?;
+        let outage = self.fixture.outage.clone();
+        self.submit(load::FRAGILE, BACKLOG, |n| json!({"n": n, "down_while": outage})).await;
+        tokio::time::sleep(self.minute).await;
+        fs::remove_file(&self.fixture.outage)?;
+        let back = Utc::now();
+        let observer = &self.fixture.observer;
+        let waiting = observer.open_of(load::FRAGILE, back).await.unwrap_or_default();
+        let ended = reached_within(SLOW_START, async || observer.open_of(load::FRAGILE, back).await == Some(0)).await;
+        let outcome = Outcome::recovered(ended).counts_for(Target::OutageOver);
+        Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{waiting} calls waited")))
     }
 
     /// Restarts a worker with other tools; when it has registered.
@@ -133,21 +106,5 @@ impl Injector {
             let open = self.progress(calls).await.open;
             self.wrong.push(format!("{open} calls did not end after {when}"));
         }
-    }
-
-    /// How long it takes until each worker has completed a call.
-    async fn everyone_works(&mut self) -> Measured {
-        let since = Utc::now();
-        self.submit(load::PROBED, MANY, short).await;
-        let (observer, workers) = (&self.fixture.observer, &self.fixture.workers);
-        let recovery = reached(async || {
-            for worker in &workers[..TOOL_WORKERS] {
-                if observer.completed_on(&worker.id, since).await != Some(true) {
-                    return false;
-                }
-            }
-            true
-        });
-        Measured { target: Target::EveryoneWorks, recovery: recovery.await.into(), until: Utc::now() }
     }
 }

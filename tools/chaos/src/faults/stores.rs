@@ -28,19 +28,6 @@ impl Injector {
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
-    /// The copy is from when NATS was killed the last time; before that, from now.
-    pub(super) async fn roll_back_store(&mut self) -> anyhow::Result<Outcome> {
-        self.fixture.servers.kill_nats().await;
-        let note = if self.fixture.disk.has_copy() { "" } else { "the copy was made at the same moment" };
-        if !self.fixture.disk.has_copy() {
-            self.fixture.disk.keep()?;
-        }
-        self.fixture.disk.roll_back()?;
-        self.fixture.servers.start_nats().await;
-        let outcome = Outcome::recovered(self.completion(Utc::now()).await);
-        Ok(outcome.counts_for(Target::NatsBack).noted(note))
-    }
-
     /// NATS may not recover by itself once there is room again: then it is restarted, as by an operator.
     pub(super) async fn fill_disk(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         if !self.fixture.disk.is_small() {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redial_proto::{CallId, Submission, TaskId, TaskSubmission};
+use redial_proto::{CallId, Submission};
 use redial_testkit::Progress;
 use serde_json::Value;
 
@@ -28,17 +28,6 @@ impl Injector {
             submitted.extend(ids);
         }
         submitted
-    }
-
-    /// Submits a task.
-    pub(super) async fn submit_task(&mut self, task: &TaskSubmission) -> Option<TaskId> {
-        let control = self.fixture.control.clone();
-        let id = acknowledged(|| client::submit_task_once(&control, task, ANSWER)).await;
-        self.tasks.extend(id);
-        if id.is_none() {
-            self.wrong.push(format!("task {:?} was not accepted", task.key));
-        }
-        id
     }
 
     /// How far calls have come; as if they had not been submitted, while the database is down.
