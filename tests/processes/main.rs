@@ -13,7 +13,6 @@ mod program;
 mod python;
 mod python_client;
 mod python_worker;
-mod small_model;
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]
