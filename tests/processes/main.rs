@@ -3,7 +3,6 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
 mod audit_commands;
-mod chaos;
 mod console;
 mod database_roles;
 mod openai;
