@@ -34,8 +34,6 @@ pub(crate) struct Hand {
     claims: Mutex<HashMap<JobRef, ClaimId>>,
     /// When its last heartbeat was answered.
     heard_at: Mutex<Option<DateTime<Utc>>>,
-    /// Like a worker of a version that knew no large arguments.
-    pub(crate) takes_no_payloads: bool,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -54,7 +52,7 @@ impl Hand {
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
         let (db, claims, heard_at) = (stack.db().clone(), Mutex::default(), Mutex::default());
         let consumer = "default".to_owned();
-        Self { id, queue, notices, db, claims, heard_at, takes_no_payloads: false, consumer }
+        Self { id, queue, notices, db, claims, heard_at, consumer }
     }
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
@@ -104,33 +102,16 @@ impl Hand {
 
     /// Sends a heartbeat that renews nothing, written after the answer to the last one.
     pub(crate) async fn beat(&self) -> HeartbeatReply {
-        let reply = self.beat_of_before().await;
+        let after = *self.heard_at.lock().unwrap();
+        let reply = self.beat_with(Vec::new(), after).await;
         *self.heard_at.lock().unwrap() = reply.at;
         reply
-    }
-
-    /// The same, as if it had been written before the last one was answered.
-    pub(crate) async fn beat_of_before(&self) -> HeartbeatReply {
-        let after = *self.heard_at.lock().unwrap();
-        self.beat_with(Vec::new(), after).await
     }
 
     /// Sends a heartbeat that renews these, written after this time.
     pub(crate) async fn beat_with(&self, running: Vec<JobRef>, after: Option<DateTime<Utc>>) -> HeartbeatReply {
         let beat = Heartbeat { worker: self.id.clone(), running, after, slots: 10, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
-    }
-
-    /// Sends heartbeats that renew this attempt, without an end.
-    pub(crate) fn renewing(&self, job: JobRef) -> impl Future<Output = ()> + use<> {
-        let (queue, subject) = (self.queue.clone(), self.subject(ControlVerb::Heartbeat));
-        let beat = Heartbeat { worker: self.id.clone(), running: vec![job], after: None, slots: 10, draining: false };
-        async move {
-            loop {
-                queue.request::<_, HeartbeatReply>(&subject, &beat, ANSWER).await.unwrap();
-                tokio::time::sleep(BEAT).await;
-            }
-        }
     }
 
     /// Sends the last heartbeat of a worker that has drained.
@@ -159,8 +140,7 @@ impl Hand {
         for &JobRef { call, attempt } in jobs {
             asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
         }
-        let payloads = !self.takes_no_payloads;
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads, returned };
+        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, payloads: true, returned };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();
@@ -186,12 +166,6 @@ impl Hand {
 
     pub(crate) fn subject(&self, verb: ControlVerb) -> String {
         subjects::control(&self.id.identity(), ANY_POOL, verb)
-    }
-
-    /// Claims the first attempts of these calls with one request.
-    pub(crate) async fn claim_all(&self, calls: &[CallId]) -> Vec<Grant> {
-        let jobs: Vec<JobRef> = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
-        self.claim_jobs(ClaimId::generate(), &jobs).await
     }
 
     /// Claims one attempt.

@@ -4,7 +4,7 @@ use redial_proto::{
     ToolSpec, UserRole,
     subjects::{Intake, intake},
 };
-use redial_testkit::{Servers, Stack, until};
+use redial_testkit::{Stack, until};
 use serde_json::json;
 
 use super::by_hand::Hand;
@@ -44,35 +44,6 @@ async fn the_subject_says_whose_a_dead_letter_is() {
     stack.queue().put(&worker.results(), &odd).await.unwrap();
     count(&stack, "source = 'results' AND tenant = 'default' AND identity = 'manual'", 1).await;
     worker.report(call, 1, Ok("1")).await;
-    stack.finish().await;
-}
-
-/// An earlier version's worker reported, and its dispatcher stopped before it read that.
-#[tokio::test]
-async fn streams_of_an_earlier_version_are_updated_and_what_is_on_them_is_kept() {
-    let mut stack = Stack::on(Servers::start().await).await;
-    let mut nats = stack.raw_nats().await;
-    for (stream, subject, message) in [
-        ("RESULTS", "redial.results", "{\"worker\":\"host-0123456789ab\",\"reports\":[]}"),
-        ("INTAKE", "redial.intake.*", "{}"),
-    ] {
-        let config = json!({
-            "name": stream, "subjects": [subject], "retention": "workqueue", "discard": "new", "storage": "file",
-            "num_replicas": 1, "max_msgs": 1_000_000, "max_bytes": 1_000_000,
-        });
-        let created = nats.jetstream(&format!("STREAM.CREATE.{stream}"), &config).await;
-        assert!(created["error"].is_null(), "{created}");
-        nats.publish(&subject.replace('*', "calls"), message.as_bytes()).await;
-        until("the message is on the stream", async || (nats.messages(stream).await == 1).then_some(())).await;
-    }
-    stack.dispatch().await;
-    count(&stack, "source = 'intake' AND tenant IS NULL", 1).await;
-    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let call = stack.call("read", json!({})).await;
-    worker.granted().await;
-    worker.report(call, 1, Ok("1")).await;
-    stack.output(call).await;
-    until("all messages were read", async || (nats.messages("RESULTS").await == 0).then_some(())).await;
     stack.finish().await;
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{
     ANY_POOL, CONTRACT, CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission,
-    SubmitResult, ToolSpec, WorkerIdentity, limits,
+    SubmitResult, WorkerIdentity, limits,
     subjects::{self, ControlVerb, Verb},
 };
 use redial_queue::{Queue, QueueError};
@@ -13,8 +13,6 @@ use redial_testkit::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
-
-use super::by_hand::Hand;
 
 const ANSWER: Duration = Duration::from_secs(25);
 
@@ -152,26 +150,6 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
     stack.finish().await;
 }
 
-/// It would be granted and given back again and again.
-#[tokio::test]
-async fn a_worker_that_takes_no_large_arguments_gets_none() {
-    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
-    let mut worker = Hand::new(&stack, vec![ToolSpec::named("echo")]).await;
-    let large = Submission::new("echo", arguments(json!({"text": "x".repeat(limits::MAX_INLINE)})));
-    let (call, small) = (stack.accepted(&large).await, stack.call("echo", json!({})).await);
-    worker.takes_no_payloads = true;
-    assert_eq!([worker.job().await.call, worker.job().await.call], [call, small]);
-    let granted = worker.claim_all(&[call, small]).await;
-    assert_eq!(granted.iter().map(|grant| grant.call).collect::<Vec<_>>(), [small]);
-    worker.takes_no_payloads = false;
-    assert!(worker.claim(call, 1).await[0].apart, "another worker gets it");
-    for call in [call, small] {
-        worker.report(call, 1, Ok("1")).await;
-        assert_eq!(stack.ended(call).await.attempts, 1);
-    }
-    stack.finish().await;
-}
-
 /// Whatever piece it is, and whoever put it.
 #[tokio::test]
 async fn a_user_has_so_many_pieces() {
@@ -207,21 +185,6 @@ async fn a_user_has_so_many_pieces() {
     let bob = stack.user("acme", "bob").await;
     let call = bob.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
     stack.wait_for_end(call).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn pieces_that_come_later_change_no_body() {
-    let stack = Stack::start().await;
-    let store = stack.store(Purpose::Dispatch).await;
-    let payload = Payload::of(1);
-    assert!(store.put_piece("user a.b", payload.payload, 0, "body").await.unwrap());
-    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
-    assert!(store.put_piece("user a.b", payload.payload, 1, "more").await.unwrap());
-    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
-    assert_eq!(store.payload("user a.b", payload).await.unwrap().as_deref(), Some("body"));
-    let three = Payload { pieces: 3, ..payload };
-    assert_eq!(store.payload("user a.b", three).await.unwrap(), None, "not all of them are there");
     stack.finish().await;
 }
 

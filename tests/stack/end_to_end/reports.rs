@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, arguments, until};
+use redial_proto::{CallId, CallState, ErrorClass, Failure, JobRef, ToolEffect, ToolSpec};
+use redial_testkit::{Stack, until};
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::dead_letters};
@@ -19,20 +19,6 @@ fn reader() -> ToolSpec {
 async fn late(stack: &Stack) -> Vec<(i32, String)> {
     let rows = sqlx::query_as("SELECT attempt, COALESCE(class, output::text) FROM late_reports ORDER BY received_at");
     rows.fetch_all(stack.db()).await.unwrap()
-}
-
-#[tokio::test]
-async fn a_report_sent_twice_counts_once() {
-    let stack = Stack::start_leasing(LEASE).await;
-    let mut worker = Hand::new(&stack, vec![reader()]).await;
-    let call = stack.call("read", json!({})).await;
-    worker.granted().await;
-    for _ in 0..3 {
-        worker.report(call, 1, Ok("1")).await;
-    }
-    assert_eq!(stack.output(call).await, "1");
-    assert!(late(&stack).await.is_empty(), "the same report again is not a late report");
-    stack.finish().await;
 }
 
 #[tokio::test]
@@ -117,72 +103,5 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
         "{errors:?}"
     );
     assert_eq!(errors.len(), 3);
-    stack.finish().await;
-}
-
-async fn set_retry(stack: &Stack, call: CallId, retry: Option<&str>) {
-    let change = sqlx::query("UPDATE calls SET retry = $1::json WHERE id = $2").bind(retry).bind(call.0);
-    change.execute(stack.db()).await.unwrap();
-}
-
-/// A newer version wrote the row, and can read it.
-#[tokio::test]
-async fn a_report_of_an_unreadable_call_is_left_to_a_newer_version_and_affects_no_other() {
-    let stack = Stack::start_leasing(LEASE).await;
-    let mut worker = Hand::new(&stack, vec![reader()]).await;
-    let (unreadable, other) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
-    for _ in 0..2 {
-        worker.granted().await;
-    }
-    set_retry(&stack, unreadable, Some(r#"{"initial_ms": "soon"}"#)).await;
-    let failed = |call: CallId| json!({"call": call, "attempt": 1, "claim": worker.claim_of(call, 1), "duration_ms": 1, "error": {"class": "auth", "message": "no"}});
-    let batch = json!({"worker": worker.id, "reports": [failed(unreadable), failed(other)]});
-    stack.queue().put(&worker.results(), &batch).await.unwrap();
-    worker.ingested(JobRef { call: other, attempt: 1 }).await;
-    assert_eq!(stack.ended(other).await.state, CallState::Failed);
-    assert_eq!(stack.raw_nats().await.messages("RESULTS").await, 1, "it stays on the stream");
-    set_retry(&stack, unreadable, None).await;
-    until("its report is taken", async || {
-        worker.beat_with(vec![JobRef { call: unreadable, attempt: 1 }], None).await;
-        (stack.get(unreadable).await.state == CallState::Failed).then_some(())
-    })
-    .await;
-    let attempts: i32 = sqlx::query_scalar("SELECT attempt FROM calls WHERE id = $1")
-        .bind(unreadable.0)
-        .fetch_one(stack.db())
-        .await
-        .unwrap();
-    assert_eq!(attempts, 1);
-    assert!(dead_letters(&stack, "results", 0).await.is_empty() && late(&stack).await.is_empty());
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn requests_for_an_unreadable_call_are_answered() {
-    let mut stack = Stack::start().await;
-    let worker = Hand::new(&stack, vec![reader()]).await;
-    let keyed = |key: &str| Submission { key: Some(key.to_owned()), ..Submission::new("read", arguments(json!({}))) };
-    let calls = stack.call_all(&[keyed("a"), keyed("b")]).await;
-    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_state_check, DROP CONSTRAINT calls_check")
-        .execute(stack.db())
-        .await
-        .unwrap();
-    let state = async |state: &'static str| {
-        let change = sqlx::query("UPDATE calls SET state = $1 WHERE id = $2").bind(state).bind(calls[0].0);
-        change.execute(stack.db()).await.unwrap();
-    };
-    state("paused").await;
-    let again = stack.try_submit_all(&[keyed("a"), keyed("b")]).await.unwrap();
-    assert_eq!((again[0].call, again[0].state, &again[0].error), (Some(calls[0]), Some(CallState::Other), &None));
-    assert_eq!(
-        (again[1].call, &again[1].error),
-        (Some(calls[1]), &None),
-        "the other submission of the batch is answered"
-    );
-    let refused = stack.try_cancel(calls[0]).await.unwrap_err();
-    assert!(refused.to_string().contains("internal"), "{refused}");
-    assert_eq!(worker.release(ClaimId::generate(), calls[0], 1).await, 0);
-    state("ready").await;
-    stack.leaves_calls();
     stack.finish().await;
 }
