@@ -5,18 +5,11 @@
 //! ```text
 //! let Some(browser) = Browser::start().await else { return };
 //! let page = browser.open(&gateway.url, "/console/tasks").await;
-//! page.press("j").await;
 //! page.sees("main", "succeeded").await;
 //! browser.close().await;             // fails if the browser's log has an error
 //! ```
 
 mod browser;
-mod calls;
-mod corpus;
-mod hostile;
-mod live;
 mod pages;
-mod redrives;
 mod scene;
-mod sign_in;
-mod tasks;
+mod smoke;

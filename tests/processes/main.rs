@@ -3,7 +3,6 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
 mod audit_commands;
-mod chaos;
 mod console;
 mod database_roles;
 mod memory;
@@ -14,7 +13,6 @@ mod program;
 mod python;
 mod python_client;
 mod python_worker;
-mod small_model;
 
 #[tokio::test]
 #[ignore = "a process that other tests start"]

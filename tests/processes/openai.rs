@@ -3,9 +3,6 @@
 mod chat;
 mod errors;
 mod fixture;
-mod kills;
-mod large;
-mod python;
 mod responses;
 mod retries;
 mod tokens;

@@ -96,6 +96,11 @@ async fn tasks_are_answered() {
 }
 
 #[tokio::test]
+async fn events_of_a_task_are_followed_and_continued() {
+    run("events").await;
+}
+
+#[tokio::test]
 async fn while_connections_are_cut_each_call_is_submitted_once() {
     let Some(python) = python::find() else { return };
     let (stack, _folder) = stack().await;
@@ -118,33 +123,6 @@ async fn while_connections_are_cut_each_call_is_submitted_once() {
     stack.wait_until_empty().await;
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 60 + 1500);
-}
-
-/// Two gateways behind one address, which changes from one to the other, while connections are cut.
-#[tokio::test]
-async fn events_of_a_task_survive_the_change_of_gateways() {
-    let Some(python) = python::find() else { return };
-    let (stack, _folder) = stack().await;
-    let gateways = [stack.serve_http().await, stack.serve_http().await];
-    let addresses = gateways.each_ref().map(|gateway| gateway.url.trim_start_matches("http://").parse().unwrap());
-    let (proxy, url) = FaultProxy::before(&gateways[0].url).await;
-    let scenario = start(&python, "events", &url);
-    let changes = async {
-        let mut ticks = tokio::time::interval(BETWEEN_CUTS);
-        for address in addresses.iter().cycle() {
-            ticks.tick().await;
-            proxy.target(*address);
-            proxy.truncate();
-            ticks.tick().await;
-            proxy.cut();
-        }
-    };
-    tokio::select! {
-        () = succeeds(&scenario) => {}
-        () = changes => {}
-    }
-    stack.wait_until_empty().await;
-    stack.finish().await;
 }
 
 #[tokio::test]

@@ -98,24 +98,6 @@ fn the_package_is_typed() {
 }
 
 #[tokio::test]
-async fn the_example_runs() {
-    let Some(python) = python::find() else { return };
-    let stack = Stack::start().await;
-    let worker = Process::start(&python.program, |command| {
-        python::Python::set_up(command);
-        command.arg(python::example().join("worker.py")).env("REDIAL_NATS_URL", stack.servers.nats_url());
-    });
-    worker.line("Worker started").await;
-    stack.offered(&["count_nights"]).await;
-    let call = stack.call("count_nights", json!({"first": "2030-02-01", "last": "2030-02-03"})).await;
-    assert_eq!(stack.output(call).await, r#"{"nights":3}"#);
-    let call = stack.call("count_nights", json!({"first": "2030-02-03", "last": "2030-02-01"})).await;
-    let message = stack.ended(call).await.message.unwrap();
-    assert_eq!(message, "/last: '2030-02-01' was sent; allowed: 2030-02-03 or later");
-    finish(stack, worker).await;
-}
-
-#[tokio::test]
 async fn calls_run_and_their_results_are_recorded() {
     let Some(python) = python::find() else { return };
     let (stack, worker) = with_worker(&python).await;
@@ -223,31 +205,6 @@ async fn every_error_is_handled_by_its_class() {
 }
 
 #[tokio::test]
-async fn a_pool_runs_no_more_calls_than_it_has_slots() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, &python).await;
-    stack.offered(&["take_a_slot"]).await;
-    let (listener, port) = server().await;
-    let calls: Vec<_> = (0..5).map(|_| Submission::new("take_a_slot", arguments(json!({"port": port})))).collect();
-    let calls = stack.call_all(&calls).await;
-    let (first, _) = listener.accept().await.unwrap();
-    let (second, _) = listener.accept().await.unwrap();
-    for mut connection in [first, second] {
-        connection.write_all(b"done\n").await.unwrap();
-    }
-    for _ in 2..calls.len() {
-        let (mut connection, _) = listener.accept().await.unwrap();
-        connection.write_all(b"done\n").await.unwrap();
-    }
-    let mut most = Vec::new();
-    for call in calls {
-        most.push(stack.output(call).await);
-    }
-    assert_eq!(most.iter().max().map(String::as_str), Some("2"), "{most:?}");
-    finish(stack, worker).await;
-}
-
-#[tokio::test]
 async fn nothing_secret_leaves_a_worker_and_bad_results_are_errors() {
     let Some(python) = python::find() else { return };
     let (stack, worker) = with_worker(&python).await;
@@ -282,32 +239,5 @@ async fn large_arguments_and_results_travel_in_pieces() {
     for call in calls {
         assert_eq!(stack.output(call).await, json!(text).to_string());
     }
-    finish(stack, worker).await;
-}
-
-/// A call that is accepted as soon as a dispatcher can be reached.
-async fn submitted(stack: &Stack, submission: &Submission) -> CallId {
-    until("a call is accepted", async || {
-        let results = stack.try_submit_all(std::slice::from_ref(submission)).await.ok()?;
-        results.first()?.call
-    })
-    .await
-}
-
-#[tokio::test]
-async fn a_worker_survives_the_loss_of_every_server() {
-    let Some(python) = python::find() else { return };
-    let mut stack = Stack::start_own().await;
-    let worker = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
-    stack.workers_will_die();
-    let nights = || Submission::new("count_nights", arguments(json!({"first": "2030-02-01", "last": "2030-02-02"})));
-    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
-    stack.servers.kill_nats().await;
-    stack.servers.start_nats().await;
-    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
-    stack.servers.kill_nats().await;
-    stack.servers.wipe_nats();
-    stack.servers.start_nats().await;
-    assert_eq!(stack.output(submitted(&stack, &nights()).await).await, r#"{"nights":2}"#);
     finish(stack, worker).await;
 }

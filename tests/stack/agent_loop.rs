@@ -5,7 +5,6 @@ mod conversations;
 mod correcting;
 mod cut_off;
 mod erasing;
-mod failing_programs;
 mod faults;
 mod fixture;
 mod functions;

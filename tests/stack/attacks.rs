@@ -4,5 +4,4 @@
 mod floods;
 mod mistakes;
 mod tenants;
-mod workers;
 mod world;

@@ -29,7 +29,7 @@ async fn the_checker_catches_every_mutation() {
     let runs = MUTATIONS.iter().flat_map(|mutation| [(mutation, false), (mutation, true)]);
     let caught: Vec<(&Mutation, BTreeSet<Invariant>)> = stream::iter(runs)
         .map(async |(mutation, mutated)| {
-            let played = AssertUnwindSafe(mutation.play(mutated)).catch_unwind().await;
+            let played = AssertUnwindSafe((mutation.scenario)(mutation, mutated)).catch_unwind().await;
             let order = if mutated { "with the mutation" } else { "without the mutation" };
             let violations = played.unwrap_or_else(|_| panic!("{}: the scenario failed {order}", mutation.name));
             mutated.then(|| (mutation, violations.into_iter().map(|violation| violation.invariant).collect()))

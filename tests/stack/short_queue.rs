@@ -6,5 +6,4 @@ mod fixture;
 mod packs;
 mod recovery;
 mod serving;
-mod stopping;
 mod window;

@@ -147,7 +147,7 @@ def hammered() -> None:
 
 
 def events() -> None:
-    """The events of a task, while gateways come and go: each once, in order, to the end."""
+    """The events of a task: each once, in order, to the end, and on from any of them."""
 
     async def follow() -> None:
         async with AsyncClient(patience=60) as client:

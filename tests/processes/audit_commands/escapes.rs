@@ -1,7 +1,7 @@
-//! No command makes a terminal obey what clients, models and tools wrote.
+//! No command makes a terminal obey what clients and tools wrote.
 
 use redial_proto::subjects::Intake;
-use redial_testkit::{Process, Reply, until};
+use redial_testkit::{Reply, until};
 use serde_json::{Value, json};
 
 use super::fixture::{Done, Fixture, ended};
@@ -38,29 +38,15 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
     assert!(refused.err.contains("\\u{1b}[2J") && refused.err.contains("\\u{202e}evil"), "{refused:?}");
     let calls = fixture.calls(&[]).await;
     let wrong = "{\"a\": \"\u{202e}\u{1b}[2J\"";
-    let task = task_of(&fixture).await;
     let letters = letter_of(&fixture).await;
     let schema = fixture.file("schema.json", &json!({"properties": {HOSTILE: {"enum": [HOSTILE]}}}).to_string());
     for arguments in [
-        vec!["show", &calls[0]],
         vec!["show", &calls[1]],
         vec!["show", &calls[1], "--json"],
-        vec!["show", &task],
-        vec!["show", &task, "--json"],
-        vec!["watch", &task],
-        vec!["watch", &task, "--json"],
         vec!["history"],
         vec!["history", "--wide"],
         vec!["history", "--json"],
         vec!["history", "--csv"],
-        vec!["tasks"],
-        vec!["tasks", "--json"],
-        vec!["tools"],
-        vec!["tools", "--json"],
-        vec!["workers"],
-        vec!["workers", "--json"],
-        vec!["stats"],
-        vec!["dead-letters"],
         vec!["dead-letters", "--wide"],
         vec!["dead-letters", "--json"],
         vec!["redrive", "--tool", "book", "--dry-run"],
@@ -68,15 +54,12 @@ async fn what_outsiders_wrote_is_shown_and_not_obeyed() {
         vec!["actions", "--wide"],
         vec!["check", "--schema", &schema, &arguments],
         vec!["check", "--schema", &schema, &arguments, "--json"],
-        vec!["check", "--schema", &schema, wrong],
         vec!["call", HOSTILE, "{}"],
-        vec!["call", HOSTILE, "{}", "--json"],
         vec!["call", "book", wrong],
         vec!["show", HOSTILE],
         vec!["history", "--tool", HOSTILE],
         vec![HOSTILE],
         vec!["call", "book", "--agent", HOSTILE],
-        vec!["replay", &task],
     ] {
         assert_harmless(&arguments, &ended(fixture.command(&arguments)).await);
     }
@@ -93,23 +76,4 @@ async fn letter_of(fixture: &Fixture) -> String {
         done.out.contains("intake").then_some(done.out)
     })
     .await
-}
-
-/// A task of a model that writes such text, as `redial task --wait` prints it; its id.
-async fn task_of(fixture: &Fixture) -> String {
-    fixture
-        .file("rules.toml", &format!("[[rule]]\ntext = {}\n", json!(HOSTILE).to_string().replace('\u{7f}', "\\u007f")));
-    let models = fixture.file("models.toml", "[models.loud]\nprovider = \"script\"\nscript = \"rules.toml\"\n");
-    let agent = fixture.file("agent.toml", "model = \"loud\"\n");
-    let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["worker", "--nats-url", &fixture.nats_url, "--models", &models, "--log-format", "text"]);
-    });
-    worker.line("Worker started").await;
-    let asked = ["task", HOSTILE, "--agent-file", &agent, "--wait"];
-    let answered = fixture.run(&asked).await;
-    assert_harmless(&asked, &answered);
-    assert!(answered.out.contains("x\\u{1b}[2J"), "{answered:?}");
-    worker.terminate();
-    assert!(worker.ended().await.success());
-    fixture.json(&["tasks"]).await[0]["task"].as_str().unwrap().to_owned()
 }

@@ -6,9 +6,8 @@ use super::{NO_CALL, assert_in_order, fixture::Fixture};
 
 #[tokio::test]
 async fn an_id_is_accepted_by_its_first_characters() {
-    let fixture = Fixture::start(&[("book", "read"), ("hang", "read")]).await;
+    let fixture = Fixture::start(&[("book", "read")]).await;
     fixture.http.script("/book", [Reply::status(404)]);
-    fixture.http.script("/hang", [Reply::status(200).after(std::time::Duration::from_hours(1))]);
     let first = fixture.ended("book", &["{\"n\": 1}"]).await;
     let second = fixture.ended("book", &["{\"n\": 2}"]).await;
 
@@ -22,17 +21,16 @@ async fn an_id_is_accepted_by_its_first_characters() {
     }
     let shared = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
     ambiguous(&fixture, &first[..shared], [&first, &second]).await;
-    unknown(&fixture, [shown[0], &second]).await;
+    for command in ["show", "replay"] {
+        let done = fixture.run(&[command, &NO_CALL[..20]]).await;
+        assert_eq!(done.code, 1, "{command}: {done:?}");
+        assert_in_order(&done.err, &["on record", "\nsee redial tasks and redial history", "_not_found"]);
+    }
 
     let page = fixture.json(&["history", "--before", shown[0]]).await;
     assert_eq!((page.len(), page[0]["call"].as_str()), (1, Some(first.as_str())));
     let lines = fixture.json(&["redrive", shown[1]]).await;
     assert_eq!(lines[0]["redrive_of"].as_str(), Some(first.as_str()));
-
-    let hang = fixture.out(&["call", "hang"]).await.trim().to_owned();
-    fixture.http.arrived(4).await;
-    assert_in_order(&fixture.out(&["cancel", &hang[..30]]).await, &[&hang, "its worker was asked to stop"]);
-    without_a_database(&fixture, &hang).await;
 }
 
 async fn ambiguous(fixture: &Fixture, shared: &str, ids: [&str; 2]) {
@@ -44,41 +42,4 @@ async fn ambiguous(fixture: &Fixture, shared: &str, ids: [&str; 2]) {
         assert_in_order(&done.err, &parts);
         assert!(done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
     }
-}
-
-async fn unknown(fixture: &Fixture, ids_of_a_call: [&str; 2]) {
-    for (arguments, code) in [
-        (["show", &NO_CALL[..20]], "call_not_found"),
-        (["replay", &NO_CALL[..20]], "task_not_found"),
-        (["watch", NO_CALL], "task_not_found"),
-    ] {
-        let done = fixture.run(&arguments).await;
-        assert_eq!(done.code, 1, "{arguments:?}: {done:?}");
-        assert_in_order(&done.err, &["on record", "\nsee redial tasks and redial history", code]);
-        assert!(done.err.lines().all(|line| line.chars().count() <= 80), "{done:?}");
-    }
-    for call in ids_of_a_call {
-        let done = fixture.run(&["watch", call]).await;
-        assert_eq!(done.code, 2, "{done:?}");
-        assert_in_order(&done.err, &[call, "is a call\n", "allowed: a task"]);
-    }
-    let done = fixture.run(&["history", "--task", "0"]).await;
-    assert_eq!(done.code, 2, "{done:?}");
-    assert_in_order(
-        &done.err,
-        &["the ids of several calls begin with 0\n", "and that of no task; allowed: the id of a task"],
-    );
-}
-
-async fn without_a_database(fixture: &Fixture, id: &str) {
-    let run = async |id: &str| {
-        let mut command = fixture.command(&["cancel", id]);
-        command.env_remove("REDIAL_DATABASE_URL");
-        super::fixture::ended(command).await
-    };
-    let short = run(&id[..30]).await;
-    assert_eq!(short.code, 2, "{short:?}");
-    assert_in_order(&short.err, &[&id[..30], "is the beginning of an id", "no database_url is set", "a whole id"]);
-    let whole = run(id).await;
-    assert!(!whole.err.contains("database"), "{whole:?}");
 }

@@ -52,34 +52,6 @@ async fn a_file_is_counted_once_however_often_it_was_sent() {
     assert_eq!((again.code, rows(&db).await), (1, (11, 2)));
 }
 
-#[tokio::test]
-async fn a_changed_file_runs_only_its_new_lines_and_mistakes_are_told_in_order() {
-    let fixture = Fixture::start(&[("book", "read")]).await;
-    fixture.http.script("/book", [Reply::json("1")]);
-    let db = sqlx::PgPool::connect(&fixture.database_url).await.unwrap();
-    let line = |n: u32| format!("{{\"tool\":\"book\",\"arguments\":{{\"n\":{n}}}}}\n");
-    let text = |numbers: &[u32]| numbers.iter().copied().map(line).collect::<String>();
-    let submit =
-        async |text: String| fixture.run(&["submit", &fixture.file("calls.jsonl", &text), "--batch", "2"]).await;
-    assert!(submit(text(&[1, 2, 3, 2])).await.out.starts_with("4 accepted, 0 already on record"));
-    // The first line is deleted, one is inserted, and two change places.
-    let changed = submit(text(&[2, 9, 2, 3])).await;
-    assert!(changed.out.starts_with("1 accepted, 3 already on record"), "{changed:?}");
-    assert_eq!(rows(&db).await, (5, 0));
-
-    let nobody = "{\"tool\":\"nobody\",\"arguments\":{}}\n";
-    let mistakes = submit(format!("{nobody}{{\n{}{nobody}x\n", line(1))).await;
-    let told: Vec<&str> = mistakes.err.lines().filter_map(|line| line.split(':').next()).collect();
-    assert_eq!(told, ["line 1", "line 2", "line 4", "line 5"], "{mistakes:?}");
-
-    let folder = fixture.run(&["submit", "."]).await;
-    assert!(folder.code == 2 && folder.err.contains(".: is a folder; allowed: a file with one JSON"), "{folder:?}");
-    let unknown = fixture.run(&["call", "nobody"]).await;
-    assert!(unknown.err.contains("restart it (or `redial dev`)"), "{unknown:?}");
-    let late = fixture.run(&["task", "Go.", "--agent", "late"]).await;
-    assert!(late.err.contains("If there is one now, restart it (`redial dev`"), "{late:?}");
-}
-
 /// Calls on record that were accepted, and those that were refused.
 async fn rows(db: &sqlx::PgPool) -> (i64, i64) {
     let count =

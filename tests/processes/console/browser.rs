@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use base64::Engine as _;
 use redial_testkit::{Process, until};
 use serde_json::{Value, json};
 use thirtyfour::{
-    By, ChromiumLikeCapabilities as _, DesiredCapabilities, Key, WebDriver, common::log::LoggingPrefsLogLevel,
+    By, ChromiumLikeCapabilities as _, DesiredCapabilities, WebDriver, common::log::LoggingPrefsLogLevel,
     error::WebDriverErrorInner,
 };
 
@@ -76,15 +75,6 @@ impl Browser {
         let errors = self.errors().await;
         self.driver.quit().await.unwrap();
         assert!(errors.is_empty(), "the browser's log has errors: {errors:#?}");
-    }
-
-    /// Ends it where errors of the network are expected: only those of scripts and of the policy count.
-    pub(crate) async fn close_after_outages(self) {
-        let errors = self.errors().await;
-        self.driver.quit().await.unwrap();
-        let expected = |error: &String| error.contains("net::ERR") || error.contains("Failed to load resource");
-        let others: Vec<String> = errors.into_iter().filter(|error| !expected(error)).collect();
-        assert!(others.is_empty(), "the browser's log has errors: {others:#?}");
     }
 
     /// How wide the window is, and the theme that the system has.
@@ -230,12 +220,6 @@ impl Page<'_> {
         .await;
     }
 
-    /// Presses keys where the focus is.
-    pub(crate) async fn press(&self, keys: &str) {
-        let keys = if keys == "Enter" { Key::Enter + "" } else { keys.into() };
-        self.driver.active_element().await.unwrap().send_keys(keys).await.unwrap();
-    }
-
     /// The value of a script, whose `return` it is.
     pub(crate) async fn eval(&self, script: &str) -> Value {
         self.driver.execute(script, Vec::new()).await.unwrap().json().clone()
@@ -253,33 +237,11 @@ impl Page<'_> {
         serde_json::from_value(found).unwrap()
     }
 
-    /// How far elements moved by themselves since the page came, and the longest task of the main thread in ms.
-    pub(crate) async fn shifts_and_longest_task(&self) -> (f64, f64) {
-        let script = "const done = arguments[arguments.length - 1]; let shift = 0, task = 0; \
-                      new PerformanceObserver(list => list.getEntries().forEach(e => { if (!e.hadRecentInput) shift += e.value; })) \
-                      .observe({type: 'layout-shift', buffered: true}); \
-                      new PerformanceObserver(list => list.getEntries().forEach(e => { task = Math.max(task, e.duration); })) \
-                      .observe({type: 'longtask', buffered: true}); setTimeout(() => done([shift, task]), 200);";
-        let found = self.driver.execute_async(script, Vec::new()).await.unwrap().json().clone();
-        (found[0].as_f64().unwrap(), found[1].as_f64().unwrap())
-    }
-
     /// Bytes of the page with everything that it loaded.
     pub(crate) async fn bytes(&self) -> u64 {
         let script = "return performance.getEntriesByType('navigation').concat(performance.getEntriesByType('resource')) \
                       .filter(e => !e.name.includes('/v1/')).reduce((sum, e) => sum + e.decodedBodySize, 0);";
         self.eval(script).await.as_f64().map_or(0, |bytes| format!("{bytes:.0}").parse().unwrap())
-    }
-
-    /// Keeps a picture of the whole page.
-    pub(crate) async fn picture(&self, file: &Path) {
-        let size =
-            self.eval("return [document.documentElement.scrollWidth, document.documentElement.scrollHeight];").await;
-        let clip = json!({"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1});
-        let taken = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
-        let taken = self.driver.cdp().send_raw("Page.captureScreenshot", taken).await.unwrap();
-        let data = taken["data"].as_str().unwrap();
-        std::fs::write(file, base64::engine::general_purpose::STANDARD.decode(data).unwrap()).unwrap();
     }
 }
 

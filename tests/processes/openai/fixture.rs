@@ -7,7 +7,7 @@ use redial_testkit::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
 use redial_worker::{Tool, ToolError};
 use serde_json::{Value, json};
 
-use super::python;
+use crate::python;
 
 const MODEL: &str = "/small/chat/completions";
 /// The client of the second one has one second to answer its functions.
@@ -63,16 +63,7 @@ impl Fixture {
     /// Starts everything; `None` if there is no Python, and that is wanted.
     pub(crate) async fn open(tools: Vec<Tool>, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let python = python::find()?;
-        let stack = Stack::start_leasing(Duration::from_secs(15)).await;
-        Some(Self::over(stack, python, tools, replies).await)
-    }
-
-    pub(crate) async fn over(
-        mut stack: Stack,
-        python: PathBuf,
-        tools: Vec<Tool>,
-        replies: impl IntoIterator<Item = Reply>,
-    ) -> Self {
+        let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
         let model = ScriptedHttp::start().await;
         model.script(MODEL, replies);
         stack.stop_dispatchers().await;
@@ -89,24 +80,21 @@ impl Fixture {
         stack.work(tools).await;
         stack.serve_models(&models).await;
         let gateways = vec![stack.serve_http().await, stack.serve_http().await];
-        Self { stack, model, gateways, python }
+        Some(Self { stack, model, gateways, python })
     }
 
-    /// A script of this folder with the addresses of the gateways.
-    pub(crate) fn command(&self, script: &str) -> tokio::process::Command {
+    /// Runs a script of this folder with the addresses of the gateways; it must succeed.
+    pub(crate) async fn run(&self, script: &str) {
         let mut command = tokio::process::Command::new(&self.python);
         let urls: Vec<String> = self.gateways.iter().map(|gateway| format!("{}/v1", gateway.url)).collect();
-        command.arg(python::folder().join(script)).env("GATEWAYS", urls.join(" ")).env("PYTHONDONTWRITEBYTECODE", "1");
-        command.env_remove("OPENAI_API_KEY").kill_on_drop(true);
         command
-    }
-
-    /// Runs a script, which must succeed; returns what it printed.
-    pub(crate) async fn run(&self, script: &str) -> String {
-        let output = self.command(script).output().await.unwrap();
+            .arg(python::repository().join("tests/processes/openai").join(script))
+            .env("GATEWAYS", urls.join(" "))
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env_remove("OPENAI_API_KEY").kill_on_drop(true);
+        let output = command.output().await.unwrap();
         let (said, failed) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{said}\n{failed}\n{:?}", self.seen());
-        said.into_owned()
     }
 
     /// What the model was asked.

@@ -1,8 +1,6 @@
 //! Responses.
 
-use redial_proto::TaskId;
-use serde_json::{Value, json};
-use uuid::Uuid;
+use serde_json::json;
 
 use super::{
     fixture::{Fixture, book_tool, calls, says},
@@ -64,32 +62,5 @@ async fn a_tool_that_failed_and_a_function_that_nobody_answers_are_told() {
     ];
     let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
     fixture.run("failures.py").await;
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_response_can_be_cancelled() {
-    let asks = calls("", &[("ask_user", json!({"question": "Where?"}))]);
-    // Last, because the model may be asked for it or not.
-    let slow = says("never").after(std::time::Duration::from_secs(30));
-    let Some(fixture) = Fixture::open(vec![book_tool()], [asks, slow]).await else { return };
-    fixture.run("cancel.py").await;
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_response_whose_task_is_set_aside_waits_until_it_is_cancelled() {
-    let slow = says("never").after(std::time::Duration::from_secs(30));
-    let Some(mut fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
-    let waits = tokio::spawn(create(&fixture.gateways[0], &json!({})).send());
-    fixture.model.arrived(1).await;
-    let broken = sqlx::query("UPDATE tasks SET progress = '\"broken\"'").execute(fixture.stack.db()).await.unwrap();
-    assert_eq!(broken.rows_affected(), 1);
-    let task: Uuid = sqlx::query_scalar("SELECT id FROM tasks").fetch_one(fixture.stack.db()).await.unwrap();
-    fixture.stack.cancel_task(TaskId(task)).await;
-    let response: Value = waits.await.unwrap().unwrap().json().await.unwrap();
-    assert_eq!(response["status"], "cancelled", "{response}");
-    // Nobody stops the model's turn, whose task cannot be read.
-    fixture.stack.leaves_calls();
     fixture.close().await;
 }

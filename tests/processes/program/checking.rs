@@ -33,32 +33,3 @@ async fn arguments_are_checked_offline() {
     let nothing = check("-", &[]).await;
     assert_eq!((nothing.code, nothing.out.as_str()), (0, ""));
 }
-
-#[tokio::test]
-async fn repairs_stay_off_for_a_tool_that_switches_them_off() {
-    let folder = tempfile::tempdir().unwrap();
-    let tool =
-        |name: &str, more: &str| format!("[[tool]]\nname = \"{name}\"\n{more}\n[tool.command]\nargv = [\"true\"]\n");
-    fs::write(folder.path().join("tools.toml"), tool("lenient", "") + tool("strict", "repairs = false").as_str())
-        .unwrap();
-    for (tool, code) in [("lenient", 0), ("strict", 1)] {
-        let run = redial(folder.path(), &[], &["check", "{'days': 2}", "--tool", tool]).await;
-        assert_eq!(run.code, code, "{tool}: {} {}", run.out, run.err);
-    }
-}
-
-#[tokio::test]
-async fn a_usage_error_of_check_names_what_is_allowed() {
-    let folder = tempfile::tempdir().unwrap();
-    let cases: [(&[&str], &str); 4] = [
-        (&["check", "{}"], "--tool <NAME>"),
-        (&["check", "{}", "--schema", "s.json", "--tool", "a"], "cannot be used with"),
-        (&["check", "{}", "--schema", "none.json"], "none.json: the file cannot be read"),
-        (&["check", "{}", "--tool", "a"], "tools.toml: the file cannot be read"),
-    ];
-    for (arguments, wanted) in cases {
-        let run = redial(folder.path(), &[], arguments).await;
-        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
-        assert!(run.out.is_empty(), "{}", run.out);
-    }
-}

@@ -33,35 +33,6 @@ async fn all_mistakes_of_all_files_are_told_before_a_server_starts() {
     let json = redial(folder.path(), &[], &["dev", "--check", "--json"]).await;
     let error: serde_json::Value = serde_json::from_str(&json.err).unwrap();
     assert_eq!((json.code, error["error"]["code"].as_str()), (2, Some("invalid_configuration")));
-
-    // A schema that a dispatcher would refuse is found here, too.
-    fs::remove_file(folder.path().join("redial.toml")).unwrap();
-    fs::remove_file(folder.path().join("agents.toml")).unwrap();
-    fs::remove_file(folder.path().join("models.toml")).unwrap();
-    write(
-        "tools.toml",
-        "[[tool]]\nname = \"a\"\nparameters = { type = \"strng\" }\n[tool.command]\nargv = [\"true\"]\n",
-    );
-    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
-    assert!(run.code == 2 && run.err.contains("tools.toml:3:1: tool \"a\": parameters"), "{}", run.err);
-    assert!(run.err.ends_with("[invalid_manifest]\n"), "{}", run.err);
-
-    // It hides nothing else, and nothing else hides it; it shows the wrong word.
-    write(
-        "tools.toml",
-        "[[tool]]\nname = \"a\"\ntimeout = \"soon\"\nparameters = { type = \"objct\" }\n[tool.command]\nargv = [\"true\"]\n",
-    );
-    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
-    let parts =
-        ["error: 2 problems", "tools.toml:3:11: tool \"a\": timeout", "tools.toml:4:1: tool \"a\"", "found \"objct\""];
-    assert!(parts.iter().all(|part| run.err.contains(part)), "{}", run.err);
-
-    // A program may come later.
-    write("tools.toml", "[[tool]]\nname = \"a\"\n[tool.command]\nargv = [\"no-such-program\"]\n");
-    let run = redial(folder.path(), &[], &["dev", "--check"]).await;
-    let told =
-        run.err.contains("warning: tools.toml:4:9: tool \"a\": command.argv[0]: the program \"no-such-program\"");
-    assert!(run.code == 0 && told, "{}", run.err);
 }
 
 #[tokio::test]
@@ -119,19 +90,6 @@ async fn a_start_is_quiet_a_second_one_is_told_who_runs_and_one_after_a_kill_rec
     next.interrupt();
     assert!(next.ended().await.success(), "{}", next.output());
     assert!(!folder.path().join("dev.json").exists());
-}
-
-#[tokio::test]
-async fn an_address_that_was_left_behind_is_not_used() {
-    let folder = folder();
-    fs::create_dir(folder.path().join(".redial")).unwrap();
-    let left = r#"{"pid": 999999999, "started_at": "2026-11-23T08:00:00Z", "nats_url": "nats://127.0.0.1:1",
-                   "nats_pid": null, "database_url": "postgres://127.0.0.1:1/redial", "postgres_pid": null}"#;
-    fs::write(folder.path().join(".redial/dev.json"), left).unwrap();
-    fs::write(folder.path().join(".redial/dev.lock"), "").unwrap();
-    let run = redial(folder.path(), &[], &["call", "echo"]).await;
-    let parts = ["process 999999999, started 2026-11-23 08:00:00Z", "ended without cleaning up: start it again"];
-    assert!(run.code == 2 && parts.iter().all(|part| run.err.contains(part)), "{}", run.err);
 }
 
 #[tokio::test]

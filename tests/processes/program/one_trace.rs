@@ -10,7 +10,6 @@ use opentelemetry_proto::tonic::{
     resource::v1::Resource,
     trace::v1::Span,
 };
-use redial_proto::{AgentRef, AgentSpec, TaskSubmission};
 use redial_testkit::{Process, Reply, ScriptedHttp, Servers, Stack};
 use serde_json::json;
 
@@ -85,51 +84,6 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
         let parent = request.header("traceparent").expect("the tool's service gets the trace's header").to_owned();
         assert!(parent.contains(&hex(&submit.trace_id)), "{parent}");
     }
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_model_turn_is_a_chat_in_the_trace() {
-    let collector = Collector::start(Answer::Ok).await;
-    let folder = tempfile::tempdir().unwrap();
-    let rules = "[[rule]]\ntext = \"hello\"\nusage = { input_tokens = 7, output_tokens = 3 }\n";
-    std::fs::write(folder.path().join("rules.toml"), rules).unwrap();
-    let models = folder.path().join("models.toml");
-    std::fs::write(&models, "[models.parrot]\nprovider = \"script\"\nscript = \"rules.toml\"\n").unwrap();
-    let stack = Stack::on(Servers::start().await).await;
-    let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
-    let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
-    dispatcher.line("Dispatcher started").await;
-    let worker = role("worker", &collector, &["--nats-url", nats, "--models", models.to_str().unwrap()]);
-    stack.offered(&["model-parrot"]).await;
-    let submission = TaskSubmission {
-        conversation: Some("c1".to_owned()),
-        ..TaskSubmission::new("canary-question", AgentRef::Inline(Box::new(AgentSpec::new("parrot"))))
-    };
-    let task = stack.task(&submission).await;
-    assert_eq!(stack.task_ended(task).await.task.answer.as_deref(), Some("hello"));
-    for process in [&worker, &dispatcher] {
-        process.terminate();
-        assert!(process.ended().await.success(), "{}", process.output());
-    }
-    let posts = collector.posts();
-    let spans = posts.iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans);
-    let spans: Vec<Span> = spans.filter(|(from, _)| service(from) == "redial-worker").map(|(_, span)| span).collect();
-    let [chat] = &spans[..] else { panic!("{spans:?}") };
-    assert_eq!(chat.name, "chat parrot");
-    let of = |key| attribute(&chat.attributes, key);
-    for (key, value) in [
-        ("gen_ai.operation.name", "chat"),
-        ("gen_ai.request.model", "parrot"),
-        ("gen_ai.response.finish_reasons", "[\"stop\"]"),
-        ("gen_ai.usage.input_tokens", "7"),
-        ("gen_ai.usage.output_tokens", "3"),
-        ("gen_ai.conversation.id", "c1"),
-        ("redial.attempt", "1"),
-    ] {
-        assert_eq!(of(key).as_deref(), Some(value), "{key}");
-    }
-    assert!(!format!("{spans:?}").contains("canary-question"), "messages are in no span");
     stack.finish().await;
 }
 

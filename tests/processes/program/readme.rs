@@ -59,17 +59,6 @@ async fn dev(readme: &str, folder: &Path) -> Process {
     dev
 }
 
-/// The address of its gateway.
-async fn gateway(dev: &Process) -> String {
-    let line = dev.line("  HTTP ").await;
-    line.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned()
-}
-
-async fn stop(dev: Process) {
-    dev.interrupt();
-    assert!(dev.ended().await.success(), "{}", dev.output());
-}
-
 /// The lines of a shell that begin with these words, and what the README says that it prints.
 fn example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
     let mut blocks = readme.split("```sh\n").skip(1);
@@ -104,96 +93,86 @@ async fn output(command: &mut Command) -> String {
 }
 
 #[tokio::test]
-async fn the_curl_lines_of_the_readme_work_as_printed() {
+async fn the_lines_of_the_readme_work_as_printed() {
+    let readme = fs::read_to_string(README).unwrap();
+    let folder = folder();
+    let dev = dev(&readme, folder.path()).await;
+    let line = dev.line("  HTTP ").await;
+    let url = line.split_whitespace().find(|word| word.starts_with("http://")).unwrap().to_owned();
+    the_command_line(&readme, folder.path()).await;
+    nats(&readme, folder.path()).await;
+    with_the_package(&readme, &url).await;
+    with_openais_package(&readme, &url).await;
+    with_curl(&readme, &url).await;
+    dev.interrupt();
+    assert!(dev.ended().await.success(), "{}", dev.output());
+}
+
+async fn with_curl(readme: &str, url: &str) {
     if Command::new("curl").arg("--version").output().await.is_err() {
         // Bypasses the capture of the test's output.
         std::io::stderr().write_all(b"NOT RUN: the curl lines of the README, because curl is not installed\n").unwrap();
         return;
     }
-    let readme = fs::read_to_string(README).unwrap();
-    let folder = folder();
-    let dev = dev(&readme, folder.path()).await;
-    let url = gateway(&dev).await;
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-
-    let (line, shown) = example(&readme, "curl -s http");
-    let (call, shown) = (json(&printed(&line.replace(GATEWAY, &url)).await), json(shown));
+    let (line, shown) = example(readme, "curl -s http");
+    let (call, shown) = (json(&printed(&line.replace(GATEWAY, url)).await), json(shown));
     assert_eq!((&call["state"], &call["output"], names(&call)), (&shown["state"], &shown["output"], names(&shown)));
 
-    let (line, shown_lines) = example(&readme, "seq 3 | ");
-    let answer = printed(&line.replace(GATEWAY, &url)).await;
+    let (line, shown_lines) = example(readme, "seq 3 | ");
+    let answer = printed(&line.replace(GATEWAY, url)).await;
     let results: Vec<Value> = answer.lines().map(json).collect();
     assert_eq!(results.len(), shown_lines.lines().count());
     assert!(results.iter().all(|result| result["status"] == "accepted"), "{answer}");
 
-    let (lines, shown_events) = example(&readme, "CALL=");
-    let lines = lines.replace(GATEWAY, &url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
+    let (lines, shown_events) = example(readme, "CALL=");
+    let lines = lines.replace(GATEWAY, url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
     let events = printed(&lines).await;
     let without_data = |text: &str| {
         text.lines().filter(|line| !line.starts_with("data:")).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     };
     assert_eq!(without_data(&events), without_data(shown_events));
-    stop(dev).await;
 }
 
-#[tokio::test]
-async fn the_python_lines_of_the_readme_work_as_printed() {
+async fn with_the_package(readme: &str, url: &str) {
     let Some(python) = package::find() else { return };
-    let readme = fs::read_to_string(README).unwrap();
-    let (program, shown) = python_example(&readme, "from redial import Client\n");
-    let folder = folder();
-    let dev = dev(&readme, folder.path()).await;
+    let (program, shown) = python_example(readme, "from redial import Client\n");
     let mut command = std::process::Command::new(&python.program);
     package::Python::set_up(&mut command);
-    command.args(["-c", program]).env("REDIAL_URL", gateway(&dev).await);
+    command.args(["-c", program]).env("REDIAL_URL", url);
     assert_eq!(output(&mut command.into()).await, shown);
-    stop(dev).await;
 }
 
-#[tokio::test]
-async fn the_openai_lines_of_the_readme_work_as_printed() {
+async fn with_openais_package(readme: &str, url: &str) {
     let Some(python) = python::find() else { return };
-    let readme = fs::read_to_string(README).unwrap();
-    let (program, shown) = python_example(&readme, "from openai import OpenAI\n");
-    let folder = folder();
-    let dev = dev(&readme, folder.path()).await;
+    let (program, shown) = python_example(readme, "from openai import OpenAI\n");
     assert!(program.contains(GATEWAY), "{program}");
     let mut command = Command::new(python);
-    command.args(["-c", &program.replace(GATEWAY, &gateway(&dev).await)]);
+    command.args(["-c", &program.replace(GATEWAY, url)]);
     // The client reads a key and an address from variables of this name.
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("OPENAI_")) {
         command.env_remove(name);
     }
     assert_eq!(output(&mut command).await, shown);
-    stop(dev).await;
 }
 
-#[tokio::test]
-async fn the_line_of_the_command_line_in_the_readme_works_as_printed() {
-    let readme = fs::read_to_string(README).unwrap();
-    let (line, shown) = example(&readme, "target/debug/redial call ");
-    let folder = folder();
-    let dev = dev(&readme, folder.path()).await;
+/// It finds the `redial dev` of the folder that it runs in.
+async fn the_command_line(readme: &str, folder: &Path) {
+    let (line, shown) = example(readme, "target/debug/redial call ");
     let line = line.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
-    // It finds the `redial dev` of the folder that it runs in.
-    assert_eq!(output(Command::new("sh").args(["-c", &line]).current_dir(folder.path())).await, shown);
-    stop(dev).await;
+    assert_eq!(output(Command::new("sh").args(["-c", &line]).current_dir(folder)).await, shown);
 }
 
-#[tokio::test]
-async fn the_nats_lines_of_the_readme_are_answered_as_printed() {
-    let readme = fs::read_to_string(README).unwrap();
-    let requests = requests(&readme);
-    let (_, shown) = example(&readme, "eval \"$(target/debug/redial env)\"");
+async fn nats(readme: &str, folder: &Path) {
+    let requests = requests(readme);
+    let (_, shown) = example(readme, "eval \"$(target/debug/redial env)\"");
     assert_eq!((requests.len(), shown.lines().count()), (2, 2));
-    let folder = folder();
-    let dev = dev(&readme, folder.path()).await;
     let eval = readme.lines().find(|line| line.starts_with("eval \"$(target/debug/redial env)\"")).unwrap();
     let eval = eval.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
     // As the program `nats` finds them.
     let script =
         format!("{eval}\nprintf %s \"nats://$NATS_USER:$NATS_PASSWORD@${{NATS_URL#nats://}}\"; command -V nats >&2");
-    let url = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output().await.unwrap().stdout;
+    let url = Command::new("sh").args(["-c", &script]).current_dir(folder).output().await.unwrap().stdout;
     let mut nats = RawNats::connect(&String::from_utf8(url).unwrap()).await;
     for ((subject, payload), shown) in requests.iter().zip(shown.lines()) {
         let answer = nats.request(subject, payload.as_bytes()).await;
@@ -204,7 +183,6 @@ async fn the_nats_lines_of_the_readme_are_answered_as_printed() {
         let answered = names(&answer);
         assert!(names(&shown).iter().all(|name| answered.contains(name)), "{subject}: {answer}");
     }
-    stop(dev).await;
 }
 
 #[tokio::test]

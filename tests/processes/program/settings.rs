@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use redial_testkit::{Process, Servers, Stack, unique_path};
+use redial_testkit::Servers;
 use serde_json::Value;
 
 use super::redial;
@@ -57,21 +57,6 @@ async fn an_invalid_value_is_named_with_its_source_and_what_is_allowed() {
             assert_eq!((run.code, run.err.as_str(), run.out.as_str()), (2, wanted.as_str(), ""));
         }
     }
-}
-
-#[tokio::test]
-async fn a_flag_wins_over_a_variable_and_that_over_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("redial.toml"), "lease = \"1ms\"\n").unwrap();
-    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
-    let mut with_variable = servers.to_vec();
-    with_variable.push(("REDIAL_LEASE", "2ms"));
-    let file = redial(folder.path(), &servers, &["dispatcher"]).await;
-    assert!(file.err.contains("lease is \"1ms\""), "{}", file.err);
-    let variable = redial(folder.path(), &with_variable, &["dispatcher"]).await;
-    assert!(variable.err.contains("lease is \"2ms\""), "{}", variable.err);
-    let flag = redial(folder.path(), &with_variable, &["dispatcher", "--lease", "3ms"]).await;
-    assert!(flag.err.contains("lease is \"3ms\""), "{}", flag.err);
 }
 
 #[tokio::test]
@@ -136,17 +121,6 @@ async fn an_invalid_address_is_named_without_its_password() {
     }
 }
 
-#[tokio::test]
-async fn an_invalid_manifest_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let servers = [("REDIAL_NATS_URL", NATS)];
-    let run = redial(folder.path(), &servers, &["worker", "--tools", "nowhere.toml"]).await;
-    assert!(run.code == 2 && run.err.contains("nowhere.toml") && run.err.contains("[invalid_manifest]"), "{}", run.err);
-    fs::write(folder.path().join("tools.toml"), "[[tool]]\nname = \"a\"\neffect = \"harmless\"\n").unwrap();
-    let run = redial(folder.path(), &servers, &["worker"]).await;
-    assert!(run.code == 2 && run.err.contains("harmless") && run.err.contains("idempotent"), "{}", run.err);
-}
-
 /// A configured file wins over the default one; a flag wins over a variable, and that over redial.toml.
 #[tokio::test]
 async fn an_invalid_file_of_models_or_agents_is_named() {
@@ -178,31 +152,6 @@ async fn an_invalid_file_of_models_or_agents_is_named() {
 }
 
 #[tokio::test]
-async fn a_worker_can_have_models_without_tools() {
-    let stack = Stack::on(Servers::start().await).await;
-    let folder = tempfile::tempdir().unwrap();
-    let nats = stack.servers.nats_url();
-    let dispatcher = ["dispatcher", "--nats-url", nats, "--database-url", stack.servers.database_url()];
-    let dispatcher = start(folder.path(), &dispatcher);
-    fs::write(folder.path().join("rules.toml"), "[[rule]]\ntext = \"hello\"\n").unwrap();
-    let models = "[models.parrot]\nprovider = \"script\"\nscript = \"rules.toml\"\n";
-    fs::write(folder.path().join("models.toml"), models).unwrap();
-    let worker = start(folder.path(), &["worker", "--nats-url", nats]);
-    stack.offered(&["model-parrot", "echo"]).await;
-    for process in [worker, dispatcher] {
-        process.terminate();
-        assert!(process.ended().await.success(), "{}", process.output());
-    }
-    stack.finish().await;
-}
-
-fn start(folder: &std::path::Path, arguments: &[&str]) -> Process {
-    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.current_dir(folder).args(arguments);
-    })
-}
-
-#[tokio::test]
 async fn a_database_without_tables_is_an_error() {
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
@@ -217,28 +166,4 @@ async fn a_database_without_tables_is_an_error() {
     assert_eq!(run.code, 1);
     let found = ["nats: ok\n", "postgres: ok\n", "dispatcher: no dispatcher is running", "`redial dispatcher`"];
     assert!(found.iter().all(|part| run.out.contains(part)), "{}", run.out);
-}
-
-#[tokio::test]
-async fn errors_are_json_with_json_output() {
-    let folder = unique_path("folder");
-    fs::create_dir(&folder).unwrap();
-    let run = redial(&folder, &[], &["call", "echo", "{", "--json"]).await;
-    let error: Value = serde_json::from_str(&run.err).unwrap_or_else(|_| panic!("{}", run.err));
-    assert_eq!((run.code, error["error"]["code"].as_str()), (2, Some("invalid_message")));
-}
-
-#[tokio::test]
-async fn settings_are_listed_as_json_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = redial(folder.path(), &[("REDIAL_NATS_URL", NATS)], &["settings", "--json"]).await;
-    assert!(run.code == 0 && !run.out.contains("canary"), "{} {}", run.out, run.err);
-    let lines: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let nats = lines.iter().find(|line| line["flag"] == "--nats-url").unwrap();
-    assert_eq!(
-        (&nats["value"], &nats["environment"], &nats["file"]),
-        (&"URL".into(), &"REDIAL_NATS_URL".into(), &"nats_url".into())
-    );
-    let text = redial(folder.path(), &[], &["settings"]).await.out;
-    assert!(lines.len() > 5 && lines.iter().all(|line| text.contains(line["flag"].as_str().unwrap())), "{text}");
 }

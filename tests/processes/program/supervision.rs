@@ -1,7 +1,5 @@
 //! A process that only a restart can repair ends, so that a supervisor starts it again.
 
-use std::time::Duration;
-
 use redial_proto::{
     Tenant, User, UserRole, WorkerId,
     subjects::{self, Intake, Verb},
@@ -65,28 +63,5 @@ async fn messages_with_malformed_headers_become_dead_letters_and_are_not_deliver
     stack.wait_until_empty().await;
     next.terminate();
     assert!(next.ended().await.success(), "{}", next.output());
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn operators_learn_who_sends_what_cannot_be_read_in_a_line_for_many_messages() {
-    let stack = Stack::on(Servers::start().await).await;
-    let mut nats = stack.raw_nats().await;
-    stack.redeliver_after(Duration::from_secs(2)).await;
-    for n in 0..50 {
-        nats.publish("redial.results.noisy", format!("garbage {n}").as_bytes()).await;
-    }
-    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
-        command.args(["--database-url", stack.servers.database_url()]);
-    });
-    stack.wait_until_empty().await;
-    dispatcher.terminate();
-    assert!(dispatcher.ended().await.success(), "{}", dispatcher.output());
-    let said = dispatcher.output();
-    let lines: Vec<&str> = said.lines().filter(|line| line.contains("Keeping messages as dead letters")).collect();
-    assert!((1..50).contains(&lines.len()), "{said}");
-    let tells = |line: &&str| line.contains(r#""identity":"noisy""#) && line.contains("not a batch of reports");
-    assert!(lines.iter().all(tells), "{lines:?}");
     stack.finish().await;
 }

@@ -2,32 +2,12 @@
 
 use std::time::Duration;
 
-use redial_proto::{
-    ANY_POOL, CallId, CallState, ClaimId, ClaimJob, ClaimReply, ClaimRequest, GrantRef, ReleaseRequest, WorkerId,
-    subjects::{self, ControlVerb},
-};
+use redial_proto::{CallId, CallState};
 use redial_testkit::{Stack, unique_path, until};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{beside_worker, finish, greet, python, read_greeting, server, start_worker, with_worker};
-
-#[tokio::test]
-async fn after_a_kill_another_worker_runs_the_call_again() {
-    let Some(python) = python::find() else { return };
-    let (stack, killed) = with_worker(&python).await;
-    stack.workers_will_die();
-    let (listener, port) = server().await;
-    let call = stack.accepted(&read_greeting(port)).await;
-    let (_connection, _) = listener.accept().await.unwrap();
-    killed.kill().await;
-    let other = start_worker(&stack, &python, Duration::from_mins(1), &unique_path("notes")).await;
-    greet(listener.accept().await.unwrap().0).await;
-    assert_eq!(stack.output(call).await, r#"{"greeting":"220 hello","attempt":2}"#);
-    let evidence = finish(stack, other).await;
-    let classes: Vec<_> = evidence.calls[&call].attempts.iter().map(|attempt| attempt.class.as_deref()).collect();
-    assert_eq!(classes, [Some("lost"), None]);
-}
 
 #[tokio::test]
 async fn a_worker_that_lost_its_lease_while_suspended_reports_nothing() {
@@ -97,59 +77,4 @@ async fn a_coroutine_that_blocks_its_loop_costs_no_lease() {
     assert_eq!(stack.output(blocking).await, r#""go on""#);
     let evidence = finish(stack, worker).await;
     assert_eq!(evidence.attempts().count(), 1, "its lease was longer than the first one");
-}
-
-/// A copy of the first request may be granted later, when the call is ready again.
-#[tokio::test]
-async fn what_a_repeated_claim_was_not_granted_is_released() {
-    let Some(python) = python::find() else { return };
-    // A claim is repeated after a fifth of the lease.
-    let (stack, worker) = beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, &python).await;
-    let mut releases = stack.queue().subscribe(&subjects::control_of_all(ControlVerb::Release)).await.unwrap();
-    // A second dispatcher, which hangs.
-    let claims = subjects::control_of_all(ControlVerb::Claim);
-    let mut hangs = stack.queue().serve(&claims, Some(subjects::DISPATCHERS)).await.unwrap();
-    let (claim, call) = loop {
-        let call = stack.call("count_nights", json!({"first": "2030-02-01", "last": "2030-02-02"})).await;
-        tokio::select! {
-            request = hangs.next() => {
-                break (serde_json::from_slice::<ClaimRequest>(&request.unwrap().payload).unwrap().claim, call);
-            }
-            _ = stack.ended(call) => {}
-        }
-    };
-    stack.cancel(call).await;
-    drop(hangs);
-    let release = tokio::time::timeout(Duration::from_secs(30), releases.next()).await.expect("a release").unwrap();
-    let release: ReleaseRequest = serde_json::from_slice(&release).unwrap();
-    assert_eq!(release.jobs, [GrantRef { call, attempt: 1, claim }]);
-    finish(stack, worker).await;
-}
-
-/// The late copy of a claim is granted after all, and the worker never learns of it.
-#[tokio::test]
-async fn heartbeats_prove_what_the_worker_does_not_hold() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = with_worker(&python).await;
-    stack.offered(&["take_a_slot"]).await;
-    let (listener, port) = server().await;
-    let take = async || stack.call("take_a_slot", json!({"port": port})).await;
-    let (_, first) = (take().await, listener.accept().await.unwrap().0);
-    let (_, second) = (take().await, listener.accept().await.unwrap().0);
-    let waiting = take().await;
-    let id = sqlx::query_scalar::<_, String>("SELECT id FROM workers").fetch_one(stack.db()).await.unwrap();
-    let id: WorkerId = id.parse().unwrap();
-    let jobs = vec![ClaimJob { call: waiting, attempt: 1, tool: "take_a_slot".to_owned() }];
-    let late = ClaimRequest { claim: ClaimId::generate(), worker: id.clone(), jobs, returned: Vec::new() };
-    let subject = subjects::control(&id.identity(), ANY_POOL, ControlVerb::Claim);
-    let reply: ClaimReply = stack.queue().request(&subject, &late, Duration::from_secs(10)).await.unwrap();
-    assert_eq!(reply.grants.len(), 1);
-    stack.is(waiting, CallState::Ready).await;
-    for mut connection in [first, second] {
-        connection.write_all(b"done\n").await.unwrap();
-    }
-    listener.accept().await.unwrap().0.write_all(b"done\n").await.unwrap();
-    let view = stack.ended(waiting).await;
-    assert_eq!((view.state, view.attempts), (CallState::Succeeded, 1));
-    finish(stack, worker).await;
 }

@@ -2,33 +2,19 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallState, ErrorClass, RetryOverride, Submission};
-use redial_testkit::{Process, Stack, arguments, unique_path, until};
+use redial_proto::CallState;
+use redial_testkit::{Process, Stack, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::{TcpListener, TcpStream},
 };
 
-use super::{beside_worker, finish, python, read_greeting, server, start_worker, with_worker};
+use super::{beside_worker, finish, python, server, start_worker, with_worker};
 
 /// A worker whose tools run for as long as a test wants, also on a machine that stands still for seconds.
 async fn leasing_worker(python: &python::Python) -> (Stack, Process) {
     beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, python).await
-}
-
-#[tokio::test]
-async fn a_cancelled_tool_is_stopped() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = leasing_worker(&python).await;
-    let (listener, port) = server().await;
-    let call = stack.accepted(&read_greeting(port)).await;
-    let (mut connection, _) = listener.accept().await.unwrap();
-    stack.cancel(call).await;
-    assert_eq!(stack.ended(call).await.state, CallState::Cancelled);
-    let closed = tokio::io::AsyncReadExt::read(&mut connection, &mut [0; 1]).await;
-    assert!(matches!(closed, Ok(0) | Err(_)), "the tool has let go of the server");
-    finish(stack, worker).await;
 }
 
 #[tokio::test]
@@ -85,19 +71,4 @@ async fn a_function_in_a_process_is_killed_with_its_call_and_with_its_worker() {
     stack.cancel(again).await;
     assert_eq!(stack.ended(again).await.state, CallState::Cancelled);
     finish(stack, other).await;
-}
-
-#[tokio::test]
-async fn a_thread_that_ignores_its_deadline_ends_its_attempt_and_keeps_its_slot() {
-    let Some(python) = python::find() else { return };
-    let (stack, worker) = leasing_worker(&python).await;
-    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
-    let late = Submission::new("sleep_past_the_deadline", arguments(json!({"seconds": 4})));
-    let call = stack.accepted(&Submission { timeout_ms: Some(300), retry, ..late }).await;
-    let view = stack.ended(call).await;
-    assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
-    let message = "the tool did not finish within 0.3 s; the tool could not be stopped, and may still be running \
-                   (attempt 1 of 1)";
-    assert_eq!(view.message.as_deref(), Some(message));
-    finish(stack, worker).await;
 }

@@ -1,11 +1,11 @@
 //! Conversations: follow-up tasks, one at a time; roles; parallel calls; long ones.
 
-use redial_proto::{AgentSpec, Role, SubmitStatus, TaskState, ToolEffect};
+use redial_proto::{Role, ToolEffect};
 use redial_testkit::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, agent, answer, book_tool, calls, feedback, http_tools, roles, says, task};
+use super::fixture::{Fixture, agent, answer, book_tool, calls, http_tools, roles, says, task};
 
 const QUICK_READ: &str = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\" }";
 
@@ -101,60 +101,5 @@ async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
     assert!(piece.contains("1250 1251"), "{}", &piece[..200]);
     let whole = report.messages.iter().find(|message| message.message.role == Role::Tool).unwrap();
     assert!(whole.message.content.len() > 100_000, "the record contains all of it");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_long_conversation_keeps_within_its_limit() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    let long = "word ".repeat(600);
-    fixture.small([says(&long)]);
-    let agent = AgentSpec { context_tokens: 2_500, ..agent() };
-    for n in 0..6 {
-        let mut one = task(&format!("question {n}"), agent.clone());
-        one.conversation = Some("long".into());
-        let id = fixture.stack.task(&one).await;
-        assert_eq!(fixture.stack.task_ended(id).await.task.state, TaskState::Succeeded);
-    }
-    let seen = fixture.seen(5);
-    assert!(seen.len() < 1 + 6 + 5, "something was left out");
-    assert_eq!(seen[0]["role"], "system");
-    assert_eq!(seen.last().unwrap()["content"], "question 5");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn feedback_is_in_the_tasks_language() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([
-        calls(&[("book", r#"{"departure_city":"Rome","seats":9}"#)]),
-        calls(&[("book", r#"{"departure_city":"Mars","seats":1}"#)]),
-        says("抱歉"),
-    ]);
-    let report = fixture.run("订一张从罗马出发的票").await;
-    assert_eq!(answer(&report), "抱歉");
-    let chinese = |text: &Value| text.as_str().unwrap().chars().any(|c| ('\u{4e00}'..='\u{9fff}').contains(&c));
-    let by_schema = feedback(&fixture.seen(1));
-    assert!(chinese(&by_schema["guidance"]) && chinese(&by_schema["message"]), "{by_schema}");
-    assert_eq!(by_schema["details"][0]["allowed"], "1 到 5");
-    let by_tool = feedback(&fixture.seen(2));
-    assert_eq!(by_tool["message"], "/departure_city 收到的是 \"Mars\"，允许的是：a city on Earth");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn the_same_key_is_the_same_task() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([says("done")]);
-    let mut one = task("once", agent());
-    one.key = Some("k".into());
-    let first = fixture.stack.submit_task(&one).await;
-    let second = fixture.stack.submit_task(&one).await;
-    assert_eq!((second.status, second.task), (SubmitStatus::Existing, first.task));
-    one.input = "other".into();
-    let third = fixture.stack.submit_task(&one).await;
-    assert_eq!(third.error.unwrap().code, redial_proto::Code::IdempotencyConflict);
-    fixture.stack.task_ended(first.task.unwrap()).await;
-    assert_eq!(fixture.asked(), 1);
     fixture.close().await;
 }

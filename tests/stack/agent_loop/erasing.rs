@@ -252,14 +252,30 @@ async fn a_tenant_is_erased_with_everything_of_it() {
                     0, 0 FROM generate_series(1, 50) n";
     sqlx::query(days).execute(stack.db()).await.unwrap();
 
+    // What has no conversation, of acme and of another tenant.
+    let more = "INSERT INTO tokens (id, tenant, user_name, roles, sha256, created_by)
+                SELECT repeat(letter, 12), tenant, 'x', '{read}', decode(repeat('00', 32), 'hex'), tenant || '.x'
+                FROM (VALUES ('a', 'acme'), ('b', 'other')) v (letter, tenant);
+                INSERT INTO redrives (tenant, id, filter, dry_run, rate, state, created_by, finished_at, next_at)
+                SELECT tenant, gen_random_uuid(), '{}', true, 1, 'done', 'x', now(), NULL
+                FROM UNNEST(ARRAY['acme', 'other']) tenant;
+                INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
+                SELECT tenant, gen_random_uuid(), 'x', gen_random_uuid(), 'https://example.com/', '{task.*}', '{}', '{}', 'k'
+                FROM UNNEST(ARRAY['acme', 'other']) tenant";
+    sqlx::raw_sql(more).execute(stack.db()).await.unwrap();
+
     let request = of_tenant();
     let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
     let erased = forget(&ann, &request).await;
-    assert_eq!((erased.counts.tasks, erased.counts.dead_letters), (2, 6));
+    assert_eq!((erased.counts.tasks, erased.counts.dead_letters, erased.counts.tokens), (2, 6, 1));
     assert!(erased.counts.statistics >= 40 + 50);
     assert_eq!(ForgetCounts { statistics: 0, ..erased.counts }, counted.counts);
     assert_eq!(found(stack, "CANARY").await, BTreeMap::new());
-    assert_eq!(rows(stack).await, others);
+    let mut left = rows(stack).await;
+    for table in ["tokens", "redrives", "webhooks"] {
+        assert_eq!(left.insert(table.to_owned(), others[table]), Some(others[table] + 1), "{table}");
+    }
+    assert_eq!(left, others);
     let named = found(stack, "acme").await;
     assert_eq!(named.keys().collect::<Vec<_>>(), ["actions", "tombstones"], "{named:?}");
     let left = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM call_stats WHERE tenant = 'other'");
@@ -328,29 +344,6 @@ async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_g
         (open.fetch_one(stack.db()).await.unwrap() == 0).then_some(())
     })
     .await;
-    assert_eq!(found(stack, CANARY).await, BTreeMap::new());
-    world.fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_conversation_that_is_being_worked_on_is_erased_only_if_it_may_be_cancelled() {
-    let world = World::open().await;
-    let (fixture, stack) = (&world.fixture, &world.fixture.stack);
-    let hour = Duration::from_hours(1);
-    fixture.small([says(CANARY).after(hour)]);
-    let talk = |input: &str| TaskSubmission { conversation: Some("talk-1".into()), ..task(input, agent()) };
-    let running = submit_task(stack.queue(), &talk(CANARY)).await;
-    stack.task_is(running, |state| state == TaskState::Running).await;
-    submit_task(stack.queue(), &talk(CANARY)).await;
-    let request = of_conversation("talk-1");
-    let refused = ask(stack.queue(), &request).await.unwrap_err();
-    assert!(refused.to_string().contains("has work that has not ended"), "{refused}");
-    assert_eq!(rows(stack).await["tasks"], 2);
-    let begun: i64 = sqlx::query_scalar("SELECT count(*) FROM tombstones").fetch_one(stack.db()).await.unwrap();
-    assert_eq!(begun, 0, "nothing was begun");
-    let erased = forget(stack.queue(), &Forget { cancel: true, ..request }).await;
-    assert_eq!((erased.counts.tasks, erased.counts.model_turns), (2, 1));
-    stack.wait_until_empty().await;
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());
     world.fixture.close().await;
 }

@@ -137,11 +137,6 @@ impl Fixture {
         self.server.requests().len()
     }
 
-    /// Everything that was sent to the models.
-    pub(crate) fn everything_seen(&self) -> String {
-        self.server.requests().iter().map(redial_testkit::Request::text).collect()
-    }
-
     /// A task's tool calls by turn and call index: id, tool, state, attempts.
     pub(crate) async fn calls_of(&self, task: TaskId) -> Vec<(CallId, String, String, i32)> {
         let rows: Vec<(uuid::Uuid, String, String, i32)> = sqlx::query_as(

@@ -1,8 +1,8 @@
 //! Functions of the client: calls that no worker serves, and that the client answers.
 
 use redial_proto::{
-    AnswerReply, AnswerRequest, CallId, CallState, Code, ErrorClass, FunctionError, FunctionSpec, TaskId, TaskState,
-    TaskSubmission, subjects::Verb,
+    AnswerReply, AnswerRequest, CallId, CallState, Code, FunctionSpec, TaskId, TaskState, TaskSubmission,
+    subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_testkit::Stack;
@@ -26,11 +26,6 @@ fn with_function(input: &str) -> TaskSubmission {
 
 fn output(call: CallId, output: &Value) -> AnswerRequest {
     AnswerRequest { call, output: Some(to_raw_value(output).unwrap()), error: None }
-}
-
-fn error(call: CallId, class: ErrorClass) -> AnswerRequest {
-    let error = FunctionError { message: "the window is closed".into(), class };
-    AnswerRequest { call, output: None, error: Some(error) }
 }
 
 async fn give(queue: &Queue, request: &AnswerRequest) -> Result<CallState, Code> {
@@ -90,36 +85,6 @@ async fn a_client_answers_beside_tools_and_the_record_says_who() {
 }
 
 #[tokio::test]
-async fn the_first_answer_counts_and_the_same_one_again_gets_the_same_reply() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([calls(&[("ask_user", r#"{"question":"a"}"#), ("ask_user", r#"{"question":"b"}"#)]), says("done")]);
-    let id = fixture.stack.task(&with_function("go")).await;
-    let open = waiting(&fixture.stack, id, 2).await;
-    let queue = fixture.stack.queue();
-    let first = output(open[0], &json!({"a": 1, "b": null}));
-    // All at once, and afterwards again: one of them ends the call, and each gets its reply.
-    let (one, two, three) = tokio::join!(give(queue, &first), give(queue, &first), give(queue, &first));
-    assert_eq!([one, two, three], [Ok(CallState::Succeeded); 3]);
-    assert_eq!(give(queue, &output(open[0], &json!({"b": null, "a": 1}))).await, Ok(CallState::Succeeded));
-    assert_eq!(give(queue, &output(open[0], &json!(2))).await, Err(Code::WrongState));
-    assert_eq!(give(queue, &error(open[0], ErrorClass::ToolFailed)).await, Err(Code::WrongState));
-    assert_eq!(give(queue, &error(open[1], ErrorClass::ToolFailed)).await, Ok(CallState::Failed));
-    assert_eq!(give(queue, &error(open[1], ErrorClass::ToolFailed)).await, Ok(CallState::Failed));
-    assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
-    let told = feedback(&fixture.seen(1));
-    assert_eq!(
-        (told["class"].as_str(), told["message"].as_str()),
-        (Some("tool_failed"), Some("ask_user failed: the window is closed"))
-    );
-    assert_eq!(give(queue, &error(open[1], ErrorClass::Unavailable)).await, Err(Code::InvalidValue));
-    assert_eq!(give(queue, &output(CallId::generate(), &json!(1))).await, Err(Code::CallNotFound));
-    let tool = fixture.stack.call("book", json!({"departure_city": "Rome", "seats": 1})).await;
-    fixture.stack.ended(tool).await;
-    assert_eq!(give(queue, &output(tool, &json!(1))).await, Err(Code::WrongState), "a worker serves it");
-    fixture.close().await;
-}
-
-#[tokio::test]
 async fn a_function_that_nobody_answers_ends_and_its_model_is_told() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([calls(&[("ask_user", r#"{"question":"a"}"#)]), says("I got no answer.")]);
@@ -133,23 +98,6 @@ async fn a_function_that_nobody_answers_ends_and_its_model_is_told() {
     let (call, _, state, attempts) = fixture.calls_of(id).await.remove(0);
     assert_eq!((state.as_str(), attempts), ("failed", 0));
     assert_eq!(give(fixture.stack.queue(), &output(call, &json!(1))).await, Err(Code::WrongState), "too late");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn wrong_arguments_of_a_function_are_fed_back() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([
-        calls(&[("ask_user", r#"{"times":"often"}"#)]),
-        calls(&[("ask_user", r#"{"question":"a"}"#)]),
-        says("done"),
-    ]);
-    let id = fixture.stack.task(&with_function("go")).await;
-    let open = waiting(&fixture.stack, id, 1).await;
-    assert_eq!(feedback(&fixture.seen(1))["class"], "invalid_arguments");
-    give(fixture.stack.queue(), &output(open[0], &Value::Null)).await.unwrap();
-    let report = fixture.stack.task_ended(id).await;
-    assert_eq!((answer(&report), report.task.corrections), ("done", 1));
     fixture.close().await;
 }
 
@@ -169,28 +117,6 @@ async fn a_task_whose_function_waits_can_be_cancelled() {
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
     fixture.stack.task_ended(id).await;
     assert_eq!(fixture.stack.redrive(call).await.error.unwrap().code, Code::WrongState);
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn an_answer_outlives_the_dispatcher_that_took_it() {
-    let mut fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([calls(&[("ask_user", r#"{"question":"a"}"#)]), says("done")]);
-    let id = fixture.stack.task(&with_function("go")).await;
-    let call = waiting(&fixture.stack, id, 1).await[0];
-    fixture.stack.stop_dispatchers().await;
-    // What a dispatcher leaves behind that dies between the commit of the answer and the next step.
-    let store = fixture.stack.store(redial_store::Purpose::Dispatch).await;
-    let record = store.load(&[call]).await.unwrap().remove(0);
-    let event = redial_engine::call::CallEvent::Answered { by: "client local", answer: Ok("\"Rome\"") };
-    let policy = redial_proto::RetryPolicy::default();
-    let transition = redial_engine::call::plan(&record, &policy, &event, record.read_at, 0.0).unwrap();
-    assert_eq!(store.apply(std::slice::from_ref(&transition)).await.unwrap().len(), 1);
-    assert_eq!(store.apply(&[transition]).await.unwrap().len(), 0, "only once");
-    fixture.stack.dispatch().await;
-    assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
-    assert_eq!(fixture.seen(1)[3]["content"], "\"Rome\"");
-    assert_eq!(give(fixture.stack.queue(), &output(call, &json!("Rome"))).await, Ok(CallState::Succeeded));
     fixture.close().await;
 }
 

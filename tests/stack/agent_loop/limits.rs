@@ -1,7 +1,5 @@
 //! Cancels, budgets and deadlines.
 
-use std::time::Duration;
-
 use redial_proto::{AgentSpec, Budgets, TaskCode, TaskState, ToolEffect};
 use redial_testkit::until;
 use redial_worker::{Context, Tool};
@@ -72,44 +70,6 @@ async fn the_time_limit_stops_the_tools_and_asks_for_a_last_answer() {
     started.acquire().await.unwrap().forget();
     assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(TaskCode::TimeExhausted)));
     assert_eq!(report.task.answer.as_deref(), Some("It took too long."));
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn every_budget_ends_with_its_code_and_a_last_answer() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    let book = |n: u32| calls(&[("book", &format!(r#"{{"departure_city":"City {n}","seats":1}}"#))]);
-    let budgets = [
-        (Budgets { turns: 1, ..Budgets::default() }, TaskCode::TurnsExhausted),
-        (Budgets { tool_calls: 0, ..Budgets::default() }, TaskCode::ToolCallsExhausted),
-        (Budgets { tokens: Some(50), ..Budgets::default() }, TaskCode::TokensExhausted),
-        (Budgets { cost_usd: Some(0.000_1), ..Budgets::default() }, TaskCode::CostExhausted),
-    ];
-    for (n, (budgets, code)) in (0..).zip(budgets) {
-        fixture.small([book(n), says("That is all I can do.")]);
-        let report = fixture.run_as("go", AgentSpec { budgets, ..agent() }).await;
-        assert_eq!((report.task.state, report.task.code), (TaskState::Failed, Some(code)));
-        assert_eq!(report.task.answer.as_deref(), Some("That is all I can do."), "{code}");
-    }
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn sequential_tools_do_not_overlap() {
-    static RUNNING: Semaphore = Semaphore::const_new(1);
-    async fn alone(_: serde_json::Map<String, Value>) -> Result<&'static str, redial_worker::ToolError> {
-        let Ok(_only) = RUNNING.try_acquire() else {
-            return Err(redial_worker::ToolError::business_rule("two ran at once"));
-        };
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        Ok("alone")
-    }
-    let fixture = Fixture::open(vec![Tool::new("alone", alone).effect(ToolEffect::Idempotent).sequential()]).await;
-    fixture.small([calls(&[("alone", r#"{"n":1}"#), ("alone", r#"{"n":2}"#), ("alone", r#"{"n":3}"#)]), says("done")]);
-    let report = fixture.run("go").await;
-    assert_eq!(answer(&report), "done");
-    let states: Vec<String> = fixture.calls_of(report.task.task).await.into_iter().map(|call| call.2).collect();
-    assert_eq!(states, ["succeeded", "succeeded", "succeeded"]);
     fixture.close().await;
 }
 

@@ -92,14 +92,3 @@ async fn the_intake_stream_accepts_tasks_and_keeps_invalid_messages() {
     .await;
     fixture.close().await;
 }
-
-#[tokio::test]
-async fn models_and_tools_have_separate_names() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([says("hello")]);
-    let report = fixture.run("hi").await;
-    assert_eq!(answer(&report), "hello");
-    let offered = fixture.body(0)["tools"].clone();
-    assert_eq!(offered.as_array().unwrap().len(), 1, "models are not offered as tools: {offered}");
-    fixture.close().await;
-}

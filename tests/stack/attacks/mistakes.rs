@@ -18,7 +18,7 @@ async fn redial(config: &QueueConfig, changed: &[(&str, &str)], arguments: &[&st
     command.envs(changed.iter().copied());
     let output = command.output().await.unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
+    (output.status.code().unwrap(), text(&output.stdout) + &*text(&output.stderr))
 }
 
 /// A user, what is changed of its settings, what it runs, and the exit code and parts of the output.

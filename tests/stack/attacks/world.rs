@@ -4,15 +4,11 @@ use std::time::Duration;
 
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::{TurnReply, TurnRequest};
-use redial_queue::{Queue, QueueConfig, QueueError};
+use redial_queue::{Queue, QueueConfig};
 use redial_testkit::Servers;
 use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
-use serde_json::Value;
-use tokio::{
-    sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, oneshot},
-    task::JoinHandle,
-};
+use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::nats_permissions::{client::Client, server::Server};
@@ -39,50 +35,25 @@ pools = ["other"]
 password = "$TEST_PASSWORD"
 "#;
 
-/// How long the tool `slow` takes.
-const SLOW: Duration = Duration::from_millis(300);
 pub(crate) const ANSWER: Duration = Duration::from_secs(25);
 /// What only acme may see.
 pub(crate) const SECRET: &str = "passport-X123";
-
-/// Tests that measure times have the machine for themselves; the others share it.
-static MACHINE: RwLock<()> = RwLock::const_new(());
-
-#[expect(dead_code, reason = "held, not read")]
-enum Turn {
-    Shared(RwLockReadGuard<'static, ()>),
-    Alone(RwLockWriteGuard<'static, ()>),
-}
 
 pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) servers: Servers,
     shutdown: CancellationToken,
     roles: Vec<JoinHandle<()>>,
-    _turn: Turn,
 }
 
 impl World {
     pub(crate) async fn start() -> Self {
-        Self::start_in(Turn::Shared(MACHINE.read().await)).await
-    }
-
-    /// The same while no other test of this file runs.
-    pub(crate) async fn start_alone() -> Self {
-        Self::start_in(Turn::Alone(MACHINE.write().await)).await
-    }
-
-    async fn start_in(turn: Turn) -> Self {
         let server = Server::start(ACCESS).await;
         let servers = Servers::start().await;
         servers.create_database().await;
-        let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new(), _turn: turn };
+        let mut world = Self { server, servers, shutdown: CancellationToken::new(), roles: Vec::new() };
         world.dispatch().await;
-        let slow = Tool::new("slow", |_: Value| async {
-            tokio::time::sleep(SLOW).await;
-            Ok::<_, ToolError>("done")
-        });
-        world.work("tools", "default", |worker| worker.add(Tool::echo()).add(slow)).await;
+        world.work("tools", "default", |worker| worker.add(Tool::echo())).await;
         let model = Tool::new("small", |request: TurnRequest| async move {
             let said = request.messages.last().map(|message| message.content.clone()).unwrap_or_default();
             Ok::<_, ToolError>(TurnReply { text: Some(format!("You said {said}")), ..TurnReply::default() })
@@ -139,13 +110,6 @@ impl World {
         Queue::connect(&self.config(user)).await.unwrap()
     }
 
-    /// The same with subjects of somebody else.
-    pub(crate) async fn posing(&self, user: &str, as_tenant: &str, as_user: &str) -> Queue {
-        let config = self.config(user);
-        let (tenant, user) = (as_tenant.parse().unwrap(), as_user.parse().unwrap());
-        Queue::connect(&QueueConfig { tenant, user, ..config }).await.unwrap()
-    }
-
     /// A client that does what a correct one never would.
     pub(crate) async fn raw(&self, user: &str) -> Client {
         self.server.connect(user).await
@@ -165,9 +129,4 @@ impl World {
             role.await.unwrap();
         }
     }
-}
-
-/// The server has refused the request, so that nobody got it.
-pub(crate) fn is_refused<T>(answer: &Result<T, QueueError>) -> bool {
-    matches!(answer, Err(QueueError::Forbidden { .. }))
 }

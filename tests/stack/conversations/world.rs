@@ -22,7 +22,7 @@ pub(crate) type Mutation = fn(&mut Step);
 /// More events than a task with these limits can need.
 const MAX_EVENTS: u32 = 1500;
 
-struct World<'a> {
+struct World {
     rng: StdRng,
     agent: AgentSpec,
     language: Language,
@@ -38,14 +38,10 @@ struct World<'a> {
     slow: bool,
     mutation: Option<Mutation>,
     tally: Tally,
-    trace: Trace<'a>,
 }
 
-/// Receives a line for each event and step.
-pub(crate) type Trace<'a> = Option<&'a mut dyn FnMut(String)>;
-
 /// One conversation of one to three tasks. The error names the broken rule.
-pub(crate) fn history(seed: u64, mutation: Option<Mutation>, trace: Trace<'_>) -> Result<Tally, String> {
+pub(crate) fn history(seed: u64, mutation: Option<Mutation>) -> Result<Tally, String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut world = World {
         agent: invent::agent(&mut rng),
@@ -61,7 +57,6 @@ pub(crate) fn history(seed: u64, mutation: Option<Mutation>, trace: Trace<'_>) -
         rng,
         mutation,
         tally: Tally::default(),
-        trace,
     };
     let (mut carried, mut system) = (Value::Null, true);
     for _ in 0..world.rng.random_range(1..=3) {
@@ -75,7 +70,7 @@ pub(crate) fn history(seed: u64, mutation: Option<Mutation>, trace: Trace<'_>) -
     Ok(world.tally)
 }
 
-impl World<'_> {
+impl World {
     /// One task from its submission to its end, and some events after its end.
     fn task(&mut self, carried: Value, system: bool) -> Result<(), String> {
         self.record.next_task();
@@ -162,8 +157,6 @@ impl World<'_> {
 
     /// Lets the engine decide and commits the decision, sometimes after a crash before the commit.
     fn deliver(&mut self, event: &Event) -> Result<(), String> {
-        let now = self.now.timestamp();
-        self.trace(|| format!("{now} {event:?}"));
         let (mut task, mut done) = self.decide(event);
         if self.rng.random_bool(0.2) {
             self.tally.note("crash before the commit");
@@ -178,7 +171,6 @@ impl World<'_> {
         if let Some(mutation) = self.mutation {
             mutation(&mut done);
         }
-        self.trace(|| format!("    {done:?}"));
         self.task = task;
         self.wake_at = done.wake_at;
         self.tally.step(&done);
@@ -217,12 +209,6 @@ impl World<'_> {
         }
         self.task = read;
         Ok(())
-    }
-
-    fn trace(&mut self, what: impl FnOnce() -> String) {
-        if let Some(trace) = &mut self.trace {
-            trace(what());
-        }
     }
 
     /// Builds the request of every provider, after each step, also while calls are open: each must be valid.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use redial_proto::{
     ApiError, CallState, CallView, CancelReply, CancelRequest, Code, Forget, ForgetReply, ForgetTool, ForgetToolReply,
-    GetRequest, Language, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply,
-    TaskId, ToolSpec, subjects::Verb,
+    GetRequest, Language, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, ToolSpec, subjects::Verb,
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
@@ -108,44 +107,6 @@ async fn an_erasure_is_one_action_however_often_it_is_asked_for() {
             row("ann", "conversations.forget", "c", "wrong_state", 0),
             row("ann", "conversations.forget", "c", "done", 2),
             row("bob", "tenants.forget", "globex", "done", 0),
-        ]
-    );
-    stack.finish().await;
-}
-
-/// A cancel counts once, and a client that has only an id may ask for a task first.
-#[tokio::test]
-async fn a_cancel_is_one_action_and_counts_if_it_stopped_something() {
-    let mut stack = Stack::start().await;
-    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    stack.leaves_jobs();
-    let call = stack.call("read", json!({})).await;
-    worker.beat().await;
-    let (bob, eve) = (stack.user("default", "bob").await, stack.user("globex", "eve").await);
-    let as_task = TaskCancel { task: TaskId(call.0) };
-    let code = |answer: Result<TaskCancelReply, QueueError>| match answer {
-        Err(QueueError::Api(ApiError { code, .. })) => code,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(code(bob.ask(Verb::TaskCancel, &as_task, ANSWER).await), Code::InvalidValue);
-    assert_eq!(
-        code(eve.ask(Verb::TaskCancel, &as_task, ANSWER).await),
-        Code::TaskNotFound,
-        "it does not exist for others"
-    );
-    for _ in 0..2 {
-        let cancel: CancelReply = bob.ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await.unwrap();
-        assert_eq!(cancel.state, CallState::Cancelled);
-    }
-    let row = |user: &str, verb: &str, result: &str, changed| {
-        (user.to_owned(), verb.to_owned(), vec![call.to_string()], Some(result.to_owned()), Some(changed))
-    };
-    assert_eq!(
-        actions(&stack).await,
-        [
-            row("eve", "tasks.cancel", "task_not_found", 0),
-            row("bob", "calls.cancel", "done", 1),
-            row("bob", "calls.cancel", "done", 0),
         ]
     );
     stack.finish().await;

@@ -81,8 +81,17 @@ async fn cost<T>(stack: &Stack, purpose: Purpose, ask: impl AsyncFnOnce(&Store) 
 }
 
 #[tokio::test]
-async fn no_history_query_scans_the_table() {
+async fn queries_over_many_calls_read_few_rows() {
     let stack = filled().await;
+    no_history_query_scans_the_table(&stack).await;
+    a_step_of_a_search_is_bounded(&stack).await;
+    an_id_is_found_by_a_range_of_the_primary_key(&stack).await;
+    no_index_of_calls_has_a_column_that_every_claim_changes(&stack).await;
+    a_search_within_a_tenant_is_bounded_and_finds_only_its_calls(&stack).await;
+    stack.finish().await;
+}
+
+async fn no_history_query_scans_the_table(stack: &Stack) {
     let filter = Filter::default;
     let ago = |minutes| Some(Utc::now() - TimeDelta::minutes(minutes));
     let worker = |name: &str| Filter { worker: Some(name.to_owned()), ..filter() };
@@ -109,13 +118,12 @@ async fn no_history_query_scans_the_table() {
         ),
     ];
     for (name, wanted, filter) in questions {
-        let (lines, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| store.history(&filter, 50).await).await;
+        let (lines, (scans, rows)) = cost(stack, Purpose::Audit, async |store| store.history(&filter, 50).await).await;
         let lines = lines.unwrap();
         assert_eq!((lines.len(), scans), (wanted, 0), "{name}: calls found, sequential scans");
         assert!(rows <= 1_500, "{name}: {rows} rows were looked at for {wanted}");
         assert!(lines.is_sorted_by(|a, b| a.call > b.call), "{name}: newest first");
     }
-    stack.finish().await;
 }
 
 /// The same calls once more for another tenant, each at the time of one of the others.
@@ -144,10 +152,8 @@ async fn also_of_acme(stack: &Stack, every: i32) {
     flush_counters(&mut db).await;
 }
 
-#[tokio::test]
-async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls() {
-    let stack = filled().await;
-    also_of_acme(&stack, 100).await;
+async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls(stack: &Stack) {
+    also_of_acme(stack, 100).await;
     let (acme, default): (Tenant, Tenant) = ("acme".parse().unwrap(), Tenant::default());
     let limits = Limits { matches: 50, looked: 100_000, time: Duration::from_mins(1) };
     let text = |text: &str| Some(text.to_owned());
@@ -173,7 +179,7 @@ async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls() {
     ];
     for (name, tenant, mut search, wanted, most) in questions {
         let mut pages = 0;
-        let (found, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| {
+        let (found, (scans, rows)) = cost(stack, Purpose::Audit, async |store| {
             let mut found = Vec::new();
             loop {
                 let page = store.of(tenant).search(&search, limits).await.unwrap();
@@ -191,25 +197,22 @@ async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls() {
         assert!(found.is_sorted_by(|a, b| a > b), "{name}: newest first, each once");
         assert!(rows <= most * pages, "{name}: {rows} rows were looked at in {pages} pages");
     }
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn a_step_of_a_search_is_bounded() {
-    let stack = filled().await;
+async fn a_step_of_a_search_is_bounded(stack: &Stack) {
     // Most of them are of other tools, but each step ends after so many calls of this worker.
     let filter = Filter { worker: Some("worker 0".to_owned()), class: Some(ErrorClass::Auth), ..Filter::default() };
-    let (found, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| store.find_calls(&filter, 100).await).await;
+    let (found, (scans, rows)) = cost(stack, Purpose::Audit, async |store| store.find_calls(&filter, 100).await).await;
     let found = found.unwrap();
     assert_eq!((found.looked.len(), found.calls.len(), found.ended, scans), (100, 20, false, 0));
     assert!(rows <= 1_000, "{rows} rows were looked at");
     let before = Filter { before: found.last, ..filter.clone() };
-    let (next, _) = cost(&stack, Purpose::Audit, async |store| store.find_calls(&before, 1_000).await).await;
+    let (next, _) = cost(stack, Purpose::Audit, async |store| store.find_calls(&before, 1_000).await).await;
     let next = next.unwrap();
     assert_eq!((next.looked.len(), next.calls.len(), next.ended), (400, 80, true), "each call once, and then the end");
 
     let all = Filter::default();
-    let (sizes, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| {
+    let (sizes, (scans, rows)) = cost(stack, Purpose::Audit, async |store| {
         let calls: Vec<_> = store.find_calls(&all, 1_000).await.unwrap().calls.iter().map(|found| found.call).collect();
         let texts = Texts { arguments: vec!["Paris".to_owned()], ..Texts::default() };
         let candidates = store.may_contain(&calls, &texts).await.unwrap();
@@ -218,13 +221,10 @@ async fn a_step_of_a_search_is_bounded() {
     .await;
     assert_eq!((sizes, scans), ((0, 1_000), 0));
     assert!(rows <= 12_000, "{rows} rows were looked at for 1,000 calls");
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn an_id_is_found_by_a_range_of_the_primary_key() {
-    let stack = filled().await;
-    let (id, (scans, rows)) = cost(&stack, Purpose::Audit, async |store| {
+async fn an_id_is_found_by_a_range_of_the_primary_key(stack: &Stack) {
+    let (id, (scans, rows)) = cost(stack, Purpose::Audit, async |store| {
         let newest = store.find_calls(&Filter::default(), 1).await.unwrap().calls[0].call.0;
         let digits = store.unique_digits(&[newest]).await.unwrap()[0].1;
         let open = u128::MAX.checked_shr(u32::try_from(digits * 4).unwrap()).unwrap_or(0);
@@ -238,14 +238,11 @@ async fn an_id_is_found_by_a_range_of_the_primary_key() {
     .await;
     assert_eq!((id, scans), ((true, true), 0));
     assert!(rows <= 30, "{rows} rows were looked at");
-    stack.finish().await;
 }
 
 /// But for `wake_at`: a claim sets it to the end of the lease if that is earlier, which with the default lease changes
 /// nothing.
-#[tokio::test]
-async fn no_index_of_calls_has_a_column_that_every_claim_changes() {
-    let stack = filled().await;
+async fn no_index_of_calls_has_a_column_that_every_claim_changes(stack: &Stack) {
     let indexed: Vec<String> = sqlx::query_scalar(
         "SELECT DISTINCT a.attname::text FROM pg_index i
          JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
@@ -261,25 +258,6 @@ async fn no_index_of_calls_has_a_column_that_every_claim_changes() {
     {
         assert!(!indexed.contains(&changed.to_owned()), "{changed} is indexed: claims are not HOT updates any more");
     }
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn pages_of_the_history_follow_each_other() {
-    let stack = filled().await;
-    let store = stack.store(Purpose::Audit).await;
-    let mut filter = Filter { state: Some(CallState::Failed), ..Filter::default() };
-    let mut seen: Vec<Uuid> = Vec::new();
-    loop {
-        let page = store.history(&filter, 120).await.unwrap();
-        let Some(last) = page.last() else { break };
-        filter.before = Some(redial_proto::CallId(last.call));
-        seen.extend(page.iter().map(|line| line.call));
-    }
-    assert_eq!(seen.len(), 495);
-    assert!(seen.is_sorted_by(|a, b| a > b));
-    store.close().await;
-    stack.finish().await;
 }
 
 #[tokio::test]

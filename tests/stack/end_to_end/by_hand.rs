@@ -104,34 +104,16 @@ impl Hand {
 
     /// Sends a heartbeat that renews nothing, written after the answer to the last one.
     pub(crate) async fn beat(&self) -> HeartbeatReply {
-        let reply = self.beat_of_before().await;
+        let after = *self.heard_at.lock().unwrap();
+        let reply = self.beat_with(Vec::new(), after).await;
         *self.heard_at.lock().unwrap() = reply.at;
         reply
-    }
-
-    /// The same, as if it had been written before the last one was answered.
-    pub(crate) async fn beat_of_before(&self) -> HeartbeatReply {
-        let after = *self.heard_at.lock().unwrap();
-        self.beat_with(Vec::new(), after).await
     }
 
     /// Sends a heartbeat that renews these, written after this time.
     pub(crate) async fn beat_with(&self, running: Vec<JobRef>, after: Option<DateTime<Utc>>) -> HeartbeatReply {
         let beat = Heartbeat { worker: self.id.clone(), running, after, slots: SLOTS, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
-    }
-
-    /// Sends heartbeats that renew this attempt, without an end.
-    pub(crate) fn renewing(&self, job: JobRef) -> impl Future<Output = ()> + use<> {
-        let (queue, subject) = (self.queue.clone(), self.subject(ControlVerb::Heartbeat));
-        let beat =
-            Heartbeat { worker: self.id.clone(), running: vec![job], after: None, slots: SLOTS, draining: false };
-        async move {
-            loop {
-                queue.request::<_, HeartbeatReply>(&subject, &beat, ANSWER).await.unwrap();
-                tokio::time::sleep(BEAT).await;
-            }
-        }
     }
 
     /// Sends the last heartbeat of a worker that has drained.
@@ -186,12 +168,6 @@ impl Hand {
 
     pub(crate) fn subject(&self, verb: ControlVerb) -> String {
         subjects::control(&self.id.identity(), ANY_POOL, verb)
-    }
-
-    /// Claims the first attempts of these calls with one request.
-    pub(crate) async fn claim_all(&self, calls: &[CallId]) -> Vec<Grant> {
-        let jobs: Vec<JobRef> = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
-        self.claim_jobs(ClaimId::generate(), &jobs).await
     }
 
     /// Claims one attempt.

@@ -3,40 +3,13 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallId, CallState, ClaimId, ErrorClass, Failure, GrantRef, Job, JobRef, ReleaseReply, ReleaseRequest,
-    RetryOverride, Submission, ToolEffect, ToolSpec, subjects::ControlVerb,
+    CallState, ClaimId, GrantRef, JobRef, ReleaseReply, ReleaseRequest, ToolEffect, ToolSpec, subjects::ControlVerb,
 };
-use redial_queue::OutgoingJob;
-use redial_testkit::{Stack, ToolEvent, arguments, scripted_tool, until};
+use redial_testkit::{Stack, until};
 use serde_json::json;
 use uuid::Uuid;
 
 use super::by_hand::Hand;
-
-/// Puts a job on the stream that no dispatcher sent.
-async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
-    let job = Job { call, attempt, tool: "read".to_owned(), bytes: 2 };
-    let forged = OutgoingJob { job, consumer: "default".to_owned(), publish_no, traceparent: None };
-    stack.queue().publish_jobs(&[forged]).await.remove(0).unwrap();
-}
-
-#[tokio::test]
-async fn a_job_that_is_delivered_again_runs_nothing() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
-    let call = stack.call("read", json!({"fail": "unavailable", "times": 1})).await;
-    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
-    for (n, attempt) in [1, 2, 3, 99].into_iter().enumerate() {
-        forge(&stack, call, attempt, 100 + u32::try_from(n).unwrap()).await;
-    }
-    forge(&stack, CallId::generate(), 1, 1).await;
-    let after = stack.call("read", json!({})).await;
-    stack.output(after).await;
-    let ledger = stack.ledger.clone();
-    // The stream is empty at the end: every forged job was acknowledged.
-    stack.finish().await;
-    assert_eq!(ledger.count(ToolEvent::Started, call), 2);
-}
 
 #[tokio::test]
 async fn a_running_call_is_not_granted_to_a_second_worker() {
@@ -134,27 +107,6 @@ async fn a_grant_that_its_worker_never_learned_of_burns_no_attempt() {
     stack.finish().await;
 }
 
-/// A registration and a heartbeat of before do not say what a worker holds now.
-#[tokio::test]
-async fn a_worker_that_does_not_tell_what_it_holds_loses_its_attempts() {
-    let stack = Stack::start().await;
-    stack.workers_will_die();
-    let tool = ToolSpec { effect: ToolEffect::Keyed, ..ToolSpec::named("pay") };
-    let mut worker = Hand::new(&stack, vec![tool.clone()]).await;
-    let call = stack.call("pay", json!({})).await;
-    worker.granted().await;
-    let after = until("the lease has ended", async || {
-        worker.register(vec![tool.clone()]).await;
-        worker.beat_of_before().await;
-        Some(stack.get(call).await).filter(|view| view.state != CallState::Running)
-    })
-    .await;
-    assert_eq!(after.attempts, 1, "the attempt was lost, and counts");
-    worker.granted().await;
-    worker.report(call, 2, Ok("1")).await;
-    stack.finish().await;
-}
-
 /// With attempts and without, which are two statements.
 #[tokio::test]
 async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
@@ -187,68 +139,6 @@ async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
     worker.say_goodbye().await;
     assert_eq!((proven.is_some(), heard().await), (true, proven));
     stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_claim_after_the_total_deadline_is_refused() {
-    let stack = Stack::start().await;
-    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    // Long enough for its job to be published on a busy machine.
-    let retry = RetryOverride { deadline_ms: Some(3_000), ..RetryOverride::default() };
-    let submission = Submission { retry: Some(retry), ..Submission::new("read", arguments(json!({}))) };
-    let call = stack.accepted(&submission).await;
-    let job = worker.job().await;
-    // The sweeper skips a locked call, so only the claim itself can notice that the deadline has passed.
-    let mut lock = stack.db().begin().await.unwrap();
-    sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
-    until("the deadline has passed", async || {
-        let passed = sqlx::query_scalar("SELECT clock_timestamp() > deadline_at FROM calls WHERE id = $1").bind(call.0);
-        passed.fetch_one(stack.db()).await.unwrap_or(false).then_some(())
-    })
-    .await;
-    assert!(worker.claim(job.call, job.attempt).await.is_empty());
-    lock.rollback().await.unwrap();
-    let view = stack.ended(call).await;
-    assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BudgetExhausted), 0));
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn invalid_messages_on_the_job_stream_are_discarded() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
-    let mut nats = stack.raw_nats().await;
-    let no_id = br#"{"call":"x","attempt":1,"tool":"read"}"#;
-    let no_number = format!(r#"{{"call":"{}","attempt":-1,"tool":"read"}}"#, CallId::generate());
-    let rubbish: [&[u8]; 6] = [b"", b"\xff\x00", b"{", b"[]", no_id, no_number.as_bytes()];
-    for payload in rubbish {
-        nats.publish("redial.jobs.default.read", payload).await;
-    }
-    let call = stack.call("read", json!({})).await;
-    stack.output(call).await;
-    // The stream is empty at the end.
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_worker_that_lost_its_lease_cannot_change_the_call() {
-    let stack = Stack::start().await;
-    stack.workers_will_die();
-    let tools = vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") }];
-    let mut slow = Hand::new(&stack, tools.clone()).await;
-    let call = stack.call("read", json!({})).await;
-    slow.granted().await;
-    // The lease is not renewed, so the sweeper ends the attempt as lost, and the next one is for a worker that lives.
-    let mut quick = Hand::new(&stack, tools).await;
-    let job = quick.job().await;
-    assert_eq!((job.call, job.attempt), (call, 2));
-    slow.report(call, 1, Ok(r#""too late""#)).await;
-    assert_eq!(quick.claim(call, 2).await.len(), 1);
-    slow.report(call, 2, Err(Failure::new(ErrorClass::Auth, "not mine to say"))).await;
-    quick.report(call, 2, Ok(r#""in time""#)).await;
-    assert_eq!(stack.output(call).await, r#""in time""#);
-    let evidence = stack.finish().await;
-    assert_eq!((evidence.lost(), evidence.late_reports), (1, 2));
 }
 
 /// A worker without an answer abandons its claim. If a copy of it arrives later, no worker would use the grant.
@@ -291,46 +181,6 @@ async fn a_released_attempt_is_not_used_up() {
     assert_eq!(stack.output(call).await, "1");
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls[&call].attempt, 1);
-}
-
-#[tokio::test]
-async fn a_call_whose_effect_is_unknown_is_not_granted_and_the_others_are() {
-    let mut stack = Stack::start().await;
-    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let (unknown, good) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
-    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_effect_check").execute(stack.db()).await.unwrap();
-    let effect = async |effect: &'static str| {
-        let change = sqlx::query("UPDATE calls SET effect = $1 WHERE id = $2").bind(effect).bind(unknown.0);
-        change.execute(stack.db()).await.unwrap();
-    };
-    effect("quantum").await;
-    let granted = worker.claim_all(&[unknown, good]).await;
-    assert_eq!(granted.iter().map(|grant| grant.call).collect::<Vec<_>>(), [good]);
-    assert_eq!(stack.get(unknown).await.state, CallState::Ready, "a newer version can still run it");
-    effect("unsafe").await;
-    assert_eq!(worker.claim(unknown, 1).await.len(), 1);
-    stack.leaves_calls();
-    stack.finish().await;
-}
-
-/// A stream that is set up otherwise fails each check of a dispatcher. It is not an outage: workers are heard.
-#[tokio::test]
-async fn trouble_with_one_stream_keeps_no_call_on_a_dead_worker() {
-    let mut stack = Stack::start().await;
-    let mut nats = stack.raw_nats().await;
-    let mut intake = nats.jetstream("STREAM.INFO.INTAKE", &json!({})).await["config"].clone();
-    intake["subjects"] = json!(["elsewhere.>"]);
-    let spoiled = nats.jetstream("STREAM.UPDATE.INTAKE", &intake).await;
-    assert_eq!(spoiled["config"]["subjects"], intake["subjects"], "{spoiled}");
-    let read = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") };
-    let dead = Hand::new(&stack, vec![read]).await;
-    stack.workers_died(vec![dead.id.to_string()]);
-    let call = stack.call("read", json!({})).await;
-    assert_eq!(dead.granted().await.attempt, 1);
-    stack.work(vec![scripted_tool("read", ToolEffect::Read, &stack.ledger)]).await;
-    assert_eq!(stack.output(call).await, r#"{"attempt":2}"#);
-    let evidence = stack.finish().await;
-    assert_eq!(evidence.calls[&call].attempts[0].class.as_deref(), Some("lost"));
 }
 
 /// A worker knows ids of calls that it was never given, from events or from its own past.

@@ -149,34 +149,6 @@ async fn another_tenant_does_not_change_an_erasure_and_who_makes_it_cancel_is_on
     stack.finish().await;
 }
 
-#[tokio::test]
-async fn many_calls_are_erased_in_steps_and_those_of_others_stay() {
-    let stack = Stack::start().await;
-    let acme = stack.user("acme", "ann").await;
-    write(&stack, "acme", "c", 12_000).await;
-    write(&stack, "other", "c", 3_000).await;
-    write(&stack, "acme", "d", 500).await;
-    let one = forget(&acme, &of(Some("d"))).await;
-    assert_eq!(one.counts, counts(500));
-    let request = of(None);
-    let (mut counted, mut dry) = (ForgetCounts::default(), Forget { dry_run: true, ..request.clone() });
-    loop {
-        let reply = ask(&acme, &dry).await.unwrap();
-        counted.add(&reply.counts);
-        if reply.done {
-            break;
-        }
-        dry.after = reply.next;
-    }
-    assert_eq!(counted, counts(12_000));
-    assert_eq!(forget(&acme, &request).await.counts, counted);
-    let left = [count(&stack, "calls").await, count(&stack, "attempts").await, count(&stack, "late_reports").await];
-    assert_eq!(left, [3_000, 6_000, 3_000]);
-    assert_eq!(count(&stack, "calls WHERE tenant = 'acme'").await, 0);
-    clear(&stack).await;
-    stack.finish().await;
-}
-
 /// Each step is a transaction, and the next one continues where the last one that was committed ended.
 #[tokio::test]
 async fn what_dies_between_two_steps_is_continued_and_counts_once() {
@@ -203,38 +175,5 @@ async fn what_dies_between_two_steps_is_continued_and_counts_once() {
     assert_eq!(finished.counts, counts(2_000), "{dropped:?}");
     assert_eq!(count(&stack, "calls").await, 100);
     clear(&stack).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_outage_of_postgres_only_delays_an_erasure() {
-    let mut stack = Stack::start_own().await;
-    write(&stack, "acme", "c", 30_000).await;
-    let request = of(None);
-    let acme = stack.user("acme", "ann").await;
-    let queue = acme.clone();
-    let (asked, asking) = (
-        request.clone(),
-        tokio::spawn({
-            let request = request.clone();
-            async move {
-                let reply = ask(&queue, &request).await;
-                reply.is_ok_and(|reply| reply.done)
-            }
-        }),
-    );
-    until("it has begun", async || {
-        let some = sqlx::query_scalar::<_, bool>("SELECT calls > 0 FROM tombstones").fetch_optional(stack.db());
-        some.await.ok().flatten().filter(|begun| *begun)
-    })
-    .await;
-    stack.servers.kill_postgres().await;
-    stack.servers.start_postgres().await;
-    let interrupted = !asking.await.unwrap();
-    let erased = forget(&acme, &asked).await;
-    // Whether they are in the statistics by now depends on how long all this took.
-    let wanted = ForgetCounts { statistics: erased.counts.statistics, ..counts(30_000) };
-    assert_eq!(erased.counts, wanted, "interrupted: {interrupted}");
-    assert_eq!(count(&stack, "calls").await, 0);
     stack.finish().await;
 }

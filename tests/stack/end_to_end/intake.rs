@@ -30,25 +30,6 @@ async fn new_calls_wait_for_lock(stack: &Stack) {
 }
 
 #[tokio::test]
-async fn messages_of_the_stream_are_accepted() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    let queue = stack.queue().clone();
-    queue.put_intake(Intake::Calls, br#"{"tool":"echo","arguments":{"n":1}}"#.as_slice().into(), None).await.unwrap();
-    let keyed = br#"{"tool":"echo","arguments":{"n":2},"key":"k"}"#.as_slice();
-    for _ in 0..3 {
-        queue.put_intake(Intake::Calls, keyed.into(), None).await.unwrap();
-    }
-    let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":3}},{"tool":"echo","arguments":{"n":3}}]}"#.as_slice();
-    queue.put_intake(Intake::Calls, batch.into(), None).await.unwrap();
-    for call in calls(&stack, 4).await {
-        stack.output(call).await;
-    }
-    let evidence = stack.finish().await;
-    assert_eq!(evidence.calls.len(), 4, "the key makes three of them one");
-}
-
-#[tokio::test]
 async fn invalid_messages_become_dead_letters_with_the_reason() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;

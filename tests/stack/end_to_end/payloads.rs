@@ -189,21 +189,6 @@ async fn a_user_has_so_many_pieces() {
 }
 
 #[tokio::test]
-async fn pieces_that_come_later_change_no_body() {
-    let stack = Stack::start().await;
-    let store = stack.store(Purpose::Dispatch).await;
-    let payload = Payload::of(1);
-    assert!(store.put_piece("user a.b", payload.payload, 0, "body").await.unwrap());
-    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
-    assert!(store.put_piece("user a.b", payload.payload, 1, "more").await.unwrap());
-    assert_eq!(store.payload_bytes("user a.b", payload).await.unwrap(), Some(4));
-    assert_eq!(store.payload("user a.b", payload).await.unwrap().as_deref(), Some("body"));
-    let three = Payload { pieces: 3, ..payload };
-    assert_eq!(store.payload("user a.b", three).await.unwrap(), None, "not all of them are there");
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn a_dispatcher_may_be_set_to_smaller_payloads() {
     let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
     stack.max_payload = 64 * 1024;

@@ -3,11 +3,10 @@
 use redial_proto::{Code, ToolSpec, subjects::ControlVerb};
 use redial_store::Purpose;
 use redial_testkit::Stack;
-use serde_json::json;
 
 use super::{
     by_hand::Hand,
-    pinning::{accept, accept_seen, code, count, laxer, on_record, owner, pay},
+    pinning::{accept_seen, code, count, laxer, on_record, owner, pay},
 };
 
 /// Between the operator's look and the command, the identity registers something else; or the owner does.
@@ -33,24 +32,6 @@ async fn what_the_operator_saw_is_what_is_accepted() {
     assert_eq!(on_record(&stack).await, described);
     accept_seen(&stack, Some("night"), &seen().await).await.unwrap();
     assert_eq!(on_record(&stack).await, laxer());
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_owner_may_restart_after_another_identity_changed_its_tool() {
-    let stack = Stack::start_pinned().await;
-    let mut owner = owner(&stack).await;
-    let mut night = Hand::of_identity(&stack, "night").await;
-    let shorter = json!({"type": "object", "properties": {"to": {"type": "string", "maxLength": 3}}});
-    let stricter = ToolSpec { parameters: shorter, ..pay() };
-    night.register(vec![stricter.clone()]).await;
-    accept(&stack, Some("night")).await.unwrap();
-    assert_eq!(on_record(&stack).await, stricter);
-    for (worker, spec) in [(&mut owner, pay()), (&mut night, stricter)] {
-        assert!(worker.register(vec![spec.clone()]).await.is_empty(), "it serves what it has served");
-        assert_eq!(on_record(&stack).await, spec);
-    }
-    assert_eq!(owner.register(vec![laxer()]).await.len(), 1, "but not more");
     stack.finish().await;
 }
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, CancelRedrive, Code, CreateRedrive, Forget, ForgetReply, RedriveFilter, RedriveId, RedriveState,
-    RedriveView, Submission, ToolEffect, subjects::Verb,
+    CallId, CancelRedrive, Code, CreateRedrive, RedriveFilter, RedriveId, RedriveState, RedriveView, Submission,
+    ToolEffect, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments, unique_path, until};
+use redial_testkit::{Stack, arguments, until};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -122,66 +122,6 @@ async fn two_people_who_order_the_same_at_once_run_no_call_again_twice() {
 }
 
 #[tokio::test]
-async fn no_more_calls_run_again_than_somebody_confirmed() {
-    let stack = with_tool(ToolEffect::Read).await;
-    failed(&stack, 5).await;
-    let too_many = CreateRedrive { at_most: Some(4), ..of_failed(10_000, false) };
-    create(stack.queue(), &too_many).await;
-    let ended_so = ended(&stack, too_many.redrive).await;
-    assert_eq!((ended_so.state, ended_so.redriven, redriven(&stack).await), (RedriveState::Failed, 0, 0));
-    assert!(ended_so.error.as_ref().unwrap().contains("at_most: 4"), "{ended_so:?}");
-    let other = CreateRedrive { at_most: Some(5), ..too_many.clone() };
-    assert_eq!(
-        ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &other).await.unwrap_err(),
-        Code::IdempotencyConflict
-    );
-    let exact = CreateRedrive { at_most: Some(5), ..of_failed(10_000, false) };
-    create(stack.queue(), &exact).await;
-    assert_eq!(ended(&stack, exact.redrive).await.redriven, 5);
-    let nothing = CreateRedrive { at_most: Some(0), ..of_failed(10_000, false) };
-    assert_eq!(ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &nothing).await.unwrap_err(), Code::InvalidValue);
-    stack.drained(ANSWER).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_call_that_fails_after_the_count_runs_again_in_no_order_that_was_full() {
-    let stack = with_tool(ToolEffect::Read).await;
-    let hold = unique_path("held");
-    // Submitted first, so that the walk from newer to older calls reaches it last.
-    let late = stack.call("tool", json!({"fail": "auth", "hold": hold})).await;
-    failed(&stack, 3).await;
-    let request = CreateRedrive { at_most: Some(3), ..of_failed(1, false) };
-    create(stack.queue(), &request).await;
-    view(&stack, "default", request.redrive, |view| view.redriven >= 1).await;
-    std::fs::write(&hold, "").unwrap();
-    stack.wait_for_end(late).await;
-    let ended = ended(&stack, request.redrive).await;
-    assert_eq!((ended.state, ended.matched, ended.redriven), (RedriveState::Failed, 3, 3), "{ended:?}");
-    assert!(ended.error.unwrap().contains("at_most"));
-    let again = "SELECT count(*) FROM calls WHERE redrive_of = $1";
-    let again: i64 = sqlx::query_scalar(again).bind(late.0).fetch_one(stack.db()).await.unwrap();
-    assert_eq!((again, redriven(&stack).await), (0, 3));
-    stack.drained(ANSWER).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn unknown_calls_match_only_if_the_filter_names_them() {
-    let stack = with_tool(ToolEffect::Unsafe).await;
-    let call = stack.call("tool", json!({"fail": "unavailable"})).await;
-    stack.ended(call).await;
-    let without = of_failed(100, true);
-    create(stack.queue(), &without).await;
-    assert_eq!(ended(&stack, without.redrive).await.matched, 0);
-    let mut with = of_failed(100, true);
-    with.filter.state = Some(redial_proto::CallState::Unknown);
-    create(stack.queue(), &with).await;
-    assert_eq!(ended(&stack, with.redrive).await.matched, 1);
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn nothing_runs_again_after_an_acknowledged_cancel() {
     let stack = with_tool(ToolEffect::Read).await;
     failed(&stack, 30).await;
@@ -203,60 +143,6 @@ async fn nothing_runs_again_after_an_acknowledged_cancel() {
     assert_eq!(view(&stack, "default", request.redrive, |_| true).await, cancelled);
     stack.drained(ANSWER).await;
     stack.finish().await;
-}
-
-#[tokio::test]
-async fn another_dispatcher_goes_on_where_one_stopped() {
-    let mut stack = with_tool(ToolEffect::Read).await;
-    failed(&stack, 40).await;
-    let request = of_failed(10, false);
-    create(stack.queue(), &request).await;
-    view(&stack, "default", request.redrive, |view| view.redriven >= 1).await;
-    stack.stop_dispatchers().await;
-    let then = redriven(&stack).await;
-    assert!(then < 40, "{then}");
-    stack.dispatch().await;
-    let done = ended(&stack, request.redrive).await;
-    assert_eq!((done.matched, done.redriven, redriven(&stack).await), (40, 40, 40));
-    stack.drained(ANSWER).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn redrives_are_erased_with_their_tenant() {
-    let stack = with_tool(ToolEffect::Read).await;
-    let acme = stack.user("acme", "alice").await;
-    let of_tool = of_failed(100, true);
-    let mut of_conversation = of_failed(100, true);
-    of_conversation.filter.conversation = Some("c".to_owned());
-    for request in [&of_tool, &of_conversation] {
-        create(&acme, request).await;
-        create(stack.queue(), request).await;
-        view(&stack, "acme", request.redrive, |view| view.state.is_terminal()).await;
-        ended(&stack, request.redrive).await;
-    }
-    let left = async || -> Vec<(String, Option<String>)> {
-        sqlx::query_as("SELECT tenant, filter ->> 'conversation' FROM redrives ORDER BY 1, 2 NULLS LAST")
-            .fetch_all(stack.db())
-            .await
-            .unwrap()
-    };
-    let row = |tenant: &str, conversation: Option<&str>| (tenant.to_owned(), conversation.map(str::to_owned));
-    erase(&acme, Verb::ConversationForget, Some("c")).await;
-    assert_eq!(left().await, [row("acme", None), row("default", Some("c")), row("default", None)]);
-    erase(&acme, Verb::TenantForget, None).await;
-    assert_eq!(left().await, [row("default", Some("c")), row("default", None)]);
-    stack.finish().await;
-}
-
-async fn erase(queue: &Queue, verb: Verb, conversation: Option<&str>) {
-    let erasure = Some(uuid::Uuid::new_v4());
-    let request = Forget { conversation: conversation.map(str::to_owned), erasure, ..Forget::default() };
-    until("it is erased", async || {
-        let reply: ForgetReply = ask(queue, verb, &request).await.unwrap();
-        reply.done.then_some(())
-    })
-    .await;
 }
 
 /// A dispatcher takes a step and dies; another one takes it then, and what the first one writes late changes nothing.

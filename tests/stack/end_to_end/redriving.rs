@@ -89,39 +89,6 @@ async fn a_call_that_cannot_run_again_is_rejected_with_the_reason() {
     stack.finish().await;
 }
 
-#[tokio::test]
-async fn an_unknown_call_runs_again_only_on_request() {
-    let stack = with_tool(ToolEffect::Unsafe).await;
-    let call = stack.call("tool", json!({"fail": "unavailable"})).await;
-    assert_eq!(stack.ended(call).await.state, CallState::Unknown);
-    let again = stack.redrive(call).await;
-    assert_eq!(again.status, SubmitStatus::Accepted);
-    assert_eq!(stack.ended(again.call.unwrap()).await.state, CallState::Unknown);
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_ended_call_refuses_every_change() {
-    let stack = with_tool(ToolEffect::Read).await;
-    let ended = [
-        stack.call("tool", json!({})).await,
-        stack.call("tool", json!({"fail": "auth"})).await,
-        stack.call("tool", json!({"fail": "unavailable", "retry_after_ms": 60_000})).await,
-    ];
-    stack.is(ended[2], CallState::RetryWait).await;
-    stack.cancel(ended[2]).await;
-    for call in ended {
-        stack.ended(call).await;
-        let opened = "state = 'ready', wake_at = clock_timestamp(), finished_at = NULL";
-        for change in [opened, "attempt = attempt + 1", "message = NULL", "worker = 'me'"] {
-            let statement = format!("UPDATE calls SET {change} WHERE id = '{call}'");
-            let refused = sqlx::query(sqlx::AssertSqlSafe(statement)).execute(stack.db()).await.unwrap_err();
-            assert!(refused.to_string().contains("ended calls never change"), "{change}: {refused}");
-        }
-    }
-    stack.finish().await;
-}
-
 async fn redrive_with(stack: &Stack, call: CallId, value: Value) -> SubmitResult {
     let request = RedriveRequest { calls: vec![call], arguments: Some(arguments(value)) };
     let answer = stack.queue().ask::<_, RedriveReply>(Verb::CallRedrive, &request, Duration::from_secs(25)).await;

@@ -112,62 +112,6 @@ async fn a_dispatcher_without_notice_of_a_changed_tool_learns_of_it() {
     stack.finish().await;
 }
 
-#[tokio::test]
-async fn calls_that_cannot_go_back_keep_those_of_other_gone_workers_from_nothing() {
-    let mut stack = Stack::start().await;
-    let _first = Hand::new(&stack, vec![ToolSpec::named("first")]).await;
-    let _second = Hand::new(&stack, vec![ToolSpec::named("second")]).await;
-    stack.call("first", json!({})).await;
-    let second = stack.call("second", json!({})).await;
-    let waits = async |condition: &str| {
-        let count = format!("SELECT count(*) FROM calls WHERE {condition}");
-        sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(count)).fetch_one(stack.db()).await.unwrap()
-    };
-    let published = async || (waits("published_at IS NOT NULL").await == 2).then_some(());
-    redial_testkit::until("both jobs are published", published).await;
-    let fail = "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$;
-                CREATE TRIGGER fail BEFORE UPDATE ON calls FOR EACH ROW WHEN (OLD.tool = 'first') EXECUTE FUNCTION fail();
-                UPDATE workers SET live_until = now() - interval '1 s'";
-    sqlx::raw_sql(fail).execute(stack.db()).await.unwrap();
-    let condition = format!("id = '{second}' AND backlog_at IS NOT NULL");
-    let back = async || (waits(&condition).await == 1).then_some(());
-    redial_testkit::until("the call of the second worker waits in the backlog", back).await;
-    assert_eq!(waits("tool = 'first' AND backlog_at IS NOT NULL").await, 0);
-    // Partitions are locked in another order than by the dispatcher's statements, so it may be chosen to end a deadlock.
-    redial_testkit::until("the trigger is dropped", async || {
-        sqlx::raw_sql("DROP TRIGGER fail ON calls").execute(stack.db()).await.ok()
-    })
-    .await;
-    let back = async || (waits("backlog_at IS NOT NULL").await == 2).then_some(());
-    redial_testkit::until("so does the other one", back).await;
-    stack.leaves_calls();
-    stack.finish().await;
-}
-
-/// Another registration gives the consumer away at the same moment.
-#[tokio::test]
-async fn a_worker_is_not_given_a_consumer_that_others_are_given_meanwhile() {
-    let stack = Stack::start().await;
-    let first = Hand::new(&stack, vec![ToolSpec::named("old")]).await;
-    assert_eq!(first.consumer, "default");
-    let mut giving = stack.db().begin().await.unwrap();
-    sqlx::query("LOCK TABLE consumers IN EXCLUSIVE MODE").execute(&mut *giving).await.unwrap();
-    sqlx::query("UPDATE consumers SET tools = '{new}'").execute(&mut *giving).await.unwrap();
-    let given = async {
-        let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
-                                    WHERE datname = current_database() AND wait_event_type = 'Lock')";
-        redial_testkit::until("the registration waits", async || {
-            let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(stack.db()).await.ok()?;
-            waits.then_some(())
-        })
-        .await;
-        giving.commit().await.unwrap();
-    };
-    let (second, ()) = tokio::join!(Hand::new(&stack, vec![ToolSpec::named("old")]), given);
-    assert_eq!(second.consumer, "default+2");
-    stack.finish().await;
-}
-
 /// The names of its tools alone are longer than an index entry may be.
 #[tokio::test]
 async fn a_worker_with_a_thousand_tools_has_a_consumer() {
@@ -209,22 +153,5 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
     assert!(silent.beat().await.register, "it is unknown now");
     let other = "SELECT last_served_at IS NOT NULL FROM tools WHERE name = 'other'";
     assert!(sqlx::query_scalar::<_, bool>(other).fetch_one(stack.db()).await.unwrap(), "its other tool is remembered");
-    stack.finish().await;
-}
-
-/// Many more dead workers and consumers than an hour leaves behind.
-#[tokio::test]
-async fn what_dead_workers_had_does_not_keep_calls_from_being_published() {
-    let mut stack = Stack::start().await;
-    let dead = "WITH names AS (
-                    INSERT INTO consumers (name, pool, tools)
-                    SELECT 'dead-' || n, 'dead-' || n, ARRAY['dead-' || n] FROM generate_series(1, 20000) n RETURNING name
-                ), arrays AS (SELECT array_agg(name) AS names FROM names)
-                INSERT INTO workers (id, version, tools, started_at, slots, consumers)
-                SELECT 'dead-' || n, '', '{}', now(), 1, names FROM arrays, generate_series(1, 4) n";
-    sqlx::query(dead).execute(stack.db()).await.unwrap();
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
-    let call = stack.call("tool", json!({})).await;
-    stack.output(call).await;
     stack.finish().await;
 }

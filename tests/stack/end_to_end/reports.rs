@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use redial_proto::{CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
 use redial_testkit::{Stack, arguments};
+use redial_proto::{CallId, CallState, ErrorClass, Failure, JobRef, ToolEffect, ToolSpec};
+use redial_testkit::{Stack, until};
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::dead_letters};
@@ -19,20 +21,6 @@ fn reader() -> ToolSpec {
 async fn late(stack: &Stack) -> Vec<(i32, String)> {
     let rows = sqlx::query_as("SELECT attempt, COALESCE(class, output::text) FROM late_reports ORDER BY received_at");
     rows.fetch_all(stack.db()).await.unwrap()
-}
-
-#[tokio::test]
-async fn a_report_sent_twice_counts_once() {
-    let stack = Stack::start_leasing(LEASE).await;
-    let mut worker = Hand::new(&stack, vec![reader()]).await;
-    let call = stack.call("read", json!({})).await;
-    worker.granted().await;
-    for _ in 0..3 {
-        worker.report(call, 1, Ok("1")).await;
-    }
-    assert_eq!(stack.output(call).await, "1");
-    assert!(late(&stack).await.is_empty(), "the same report again is not a late report");
-    stack.finish().await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
-use redial_testkit::{Stack, arguments};
+use redial_testkit::Stack;
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::with_tool};
@@ -25,18 +25,6 @@ fn bomb() -> Value {
         (0..34).map(|n| (format!("d{n}"), json!({"allOf": [next(n), next(n)]}))).collect();
     definitions.insert("d34".to_owned(), json!({"properties": {"a": {"type": "integer"}}}));
     json!({"$ref": "#/$defs/d0", "$defs": definitions})
-}
-
-/// Applies itself to a member twice, so that the work doubles with each level of the arguments.
-fn doubling(reference: &str) -> Value {
-    let one = json!({"properties": {"a": {reference: "#here"}}});
-    json!({"$anchor": "here", "$dynamicAnchor": "here", "type": "object", "allOf": [one, one],
-        "properties": {"n": {"type": "integer"}}})
-}
-
-/// Nests so deep; the innermost value is wrong.
-fn deep(levels: usize) -> Value {
-    (0..levels).fold(json!({"n": "wrong"}), |inner, _| json!({"a": inner}))
 }
 
 async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
@@ -84,37 +72,5 @@ async fn a_schema_that_multiplies_is_refused_at_registration_and_others_go_on() 
     // One bad tool keeps the others of its message away: a worker has all of its tools or says why not.
     let known: Vec<String> = sqlx::query_scalar("SELECT name FROM tools").fetch_all(stack.db()).await.unwrap();
     assert_eq!(known, ["tool"]);
-    stack.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn arguments_that_double_the_work_with_each_level_hold_nobody_up() {
-    let mut stack = with_tool(ToolEffect::Read).await;
-    let tools = vec![tool("remembered", doubling("$ref")), tool("dynamic", doubling("$dynamicRef"))];
-    register(&stack, tools).await.unwrap();
-    let submit = async |tool: &str, value: Value| -> SubmitResult {
-        stack.submit(&Submission::new(tool, arguments(value))).await
-    };
-    let attack = join_all((0..30).map(|n| submit(if n % 2 == 0 { "remembered" } else { "dynamic" }, deep(60))));
-    let others = async {
-        for n in 0..20 {
-            let call = stack.call("tool", json!({"n": n})).await;
-            assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
-        }
-    };
-    let (refused, ()) = tokio::join!(attack, others);
-    for (n, result) in refused.into_iter().enumerate() {
-        assert_eq!(result.status, SubmitStatus::Refused, "{result:?}");
-        let error = result.error.unwrap();
-        let code = if n % 2 == 0 { Code::InvalidArguments } else { Code::InvalidManifest };
-        assert_eq!(error.code, code, "{error}");
-        assert!(error.message.contains(" steps"), "{error}");
-    }
-    // What is right runs at any depth, and few levels are described as always.
-    let right = submit("remembered", (0..50).fold(json!({"n": 1}), |inner, _| json!({"a": inner}))).await;
-    assert_eq!(right.status, SubmitStatus::Accepted);
-    let wrong = submit("dynamic", deep(3)).await.error.unwrap();
-    assert_eq!((wrong.code, wrong.details[0].path.as_str()), (Code::InvalidArguments, "/a/a/a/n"));
-    stack.leaves_calls();
     stack.finish().await;
 }

@@ -28,22 +28,6 @@ async fn names(stack: &Stack, statement: &'static str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn two_dispatchers_count_every_ended_call_once() {
-    let mut stack = Stack::on(Servers::start().await).await;
-    for n in 2..32 {
-        ended(&stack, "t", &format!("{n} min")).await;
-    }
-    stack.dispatch().await;
-    stack.dispatch().await;
-    until("the calls are in the statistics", async || {
-        let sum = "SELECT COALESCE(sum(calls), 0)::text FROM call_stats";
-        (names(&stack, sum).await == ["30"]).then_some(())
-    })
-    .await;
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn retention_keeps_calls_until_they_are_counted() {
     let stack = Stack::on(Servers::start().await).await;
     ended(&stack, "counted", "30 min").await;

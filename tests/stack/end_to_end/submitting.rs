@@ -1,15 +1,14 @@
 //! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
 
-use std::{cell::Cell, collections::HashSet, time::Duration};
+use std::{cell::Cell, time::Duration};
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, CallView, Code, ErrorClass, GetRequest, Language, Repair, RepairKind, Submission, SubmitResult,
+    CallState, CallView, Code, ErrorClass, GetRequest, Language, RepairKind, Submission, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
     TaskSubmission, ToolEffect, ToolSpec,
-    subjects::{self, Intake, Verb},
+    subjects::{Intake, Verb},
 };
-use redial_store::Purpose;
 use redial_testkit::{Stack, arguments, scripted_tool, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
@@ -82,35 +81,6 @@ async fn on_record(stack: &Stack, tool: &str) -> i64 {
     count.fetch_one(stack.db()).await.unwrap()
 }
 
-/// What follows a trace context of a later version may be anything, for this version.
-#[tokio::test]
-async fn a_crafted_trace_context_is_ignored_and_fails_nobody() {
-    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let stack = with_echo().await;
-    let crafted = [format!("cc{}-\0", &TRACE[2..]), format!("{TRACE}\0"), "x".repeat(50_000), TRACE.to_owned()];
-    for (subject, source) in [(stack.subject(Verb::CallSubmit), "request"), (stack.intake(Intake::Calls), "intake")] {
-        let mut nats = stack.raw_nats().await;
-        for (n, header) in crafted.iter().enumerate() {
-            let submission = serde_json::to_vec(&keyed(&format!("{source}-{n}"), "{}")).unwrap();
-            nats.publish_with(&subject, (subjects::TRACEPARENT, header), &submission).await;
-        }
-    }
-    let traces = until("all are accepted", async || {
-        let traces = sqlx::query_as("SELECT key, traceparent FROM calls ORDER BY key").fetch_all(stack.db());
-        let traces: Vec<(String, Option<String>)> = traces.await.unwrap();
-        (traces.len() == 8).then_some(traces)
-    });
-    for (key, trace) in traces.await {
-        let stored = match key.rsplit('-').next().unwrap() {
-            "0" => Some(format!("cc{}", &TRACE[2..])),
-            "3" => Some(TRACE.to_owned()),
-            _ => None,
-        };
-        assert_eq!(trace, stored, "{key}");
-    }
-    stack.finish().await;
-}
-
 fn code(result: &SubmitResult) -> Code {
     result.error.as_ref().unwrap_or_else(|| panic!("{result:?}")).code
 }
@@ -147,22 +117,6 @@ async fn the_same_key_with_other_content_is_a_conflict() {
     let patient = Submission { timeout_ms: Some(1), ..keyed("k", r#"{"a":[1,2]}"#) };
     assert_eq!(code(&stack.submit(&patient).await), Code::IdempotencyConflict, "a setting is content, too");
     stack.output(first).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn many_submissions_of_one_key_at_once_are_one_call() {
-    let mut stack = with_echo().await;
-    stack.dispatch().await;
-    let submission = keyed("k", r#"{"a":1}"#);
-    let mut results = join_all((0..40).map(|_| stack.submit(&submission))).await;
-    let batch: Vec<Submission> = (0..40).map(|_| submission.clone()).collect();
-    results.extend(stack.try_submit_all(&batch).await.unwrap());
-    let calls: HashSet<_> = results.iter().map(|result| result.call.unwrap()).collect();
-    let accepted = results.iter().filter(|result| result.status == SubmitStatus::Accepted).count();
-    let existing = results.iter().filter(|result| result.status == SubmitStatus::Existing).count();
-    assert_eq!((calls.len(), accepted, existing), (1, 1, 79));
-    stack.output(results[0].call.unwrap()).await;
     stack.finish().await;
 }
 
@@ -294,62 +248,6 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Strict {
     count: u32,
-}
-
-#[tokio::test]
-async fn an_invalid_message_is_rejected_with_its_code_and_position() {
-    let stack = with_echo().await;
-    let mut nats = stack.raw_nats().await;
-    let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
-    let long = "k".repeat(201);
-    let cases: [(String, Code, &str); 8] = [
-        ("{".to_owned(), Code::InvalidMessage, "line 1 column 1"),
-        (r#"{"tool":"echo"}"#.to_owned(), Code::InvalidMessage, "missing field `arguments`"),
-        (r#"{"tool":"echo","argument":{}}"#.to_owned(), Code::InvalidMessage, "unknown field `argument`"),
-        (r#"{"tool":"","arguments":{}}"#.to_owned(), Code::InvalidValue, "tool is \"\"; allowed: 1 to 200 bytes"),
-        (format!(r#"{{"tool":"echo","arguments":{{}},"key":"{long}"}}"#), Code::InvalidValue, "key is"),
-        (format!(r#"{{"tool":"echo","arguments":{{"a":{deep}}}}}"#), Code::TooLarge, "nest 65 deep; allowed: 64"),
-        (r#"{"tool":"echo","arguments":{},"timeout_ms":0}"#.to_owned(), Code::InvalidValue, "timeout_ms is 0; allowed"),
-        (
-            r#"{"tool":"echo","arguments":{},"retry":{"factor":0.5}}"#.to_owned(),
-            Code::InvalidValue,
-            "retry.factor is 0.5; allowed: 1 to 100",
-        ),
-    ];
-    for (message, wanted, text) in cases {
-        let reply = nats.request(&stack.subject(Verb::CallSubmit), message.as_bytes()).await;
-        let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
-        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, wanted), "{text}");
-        let found = result.error.unwrap().message;
-        assert!(found.contains(text), "{found:?} lacks {text:?}");
-    }
-    let evidence = stack.finish().await;
-    assert!(evidence.calls.is_empty(), "nothing of it is a call");
-}
-
-#[tokio::test]
-async fn damaged_arguments_are_repaired_without_loss_and_the_repair_is_recorded() {
-    let mut stack = Stack::start().await;
-    let mut tool = Tool::echo();
-    tool.spec.parameters = json!({
-        "type": "object",
-        "required": ["city", "days"],
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-        "additionalProperties": false,
-    });
-    stack.work(vec![tool]).await;
-    let sent = RawValue::from_string(json!(r#"{"City": "Paris", "days": "2",}"#).to_string()).unwrap();
-    let call = stack.accepted(&Submission::new("echo", sent)).await;
-    assert_eq!(stack.output(call).await, r#"{"city": "Paris", "days": 2}"#);
-    let record = stack.store(Purpose::Audit).await.record(call).await.unwrap().unwrap();
-    let repairs: Vec<Repair> = serde_json::from_str(record.repairs.unwrap().get()).unwrap();
-    let kinds: Vec<&str> = repairs.iter().map(|repair| repair.kind.as_str()).collect();
-    assert_eq!(kinds, ["double_encoded", "trailing_comma", "key_name", "type"]);
-
-    let guess = RawValue::from_string(json!({"city": "Paris", "days": "two"}).to_string()).unwrap();
-    let refused = stack.submit(&Submission::new("echo", guess)).await;
-    assert_eq!((refused.status, code(&refused)), (Refused, Code::InvalidArguments));
-    stack.finish().await;
 }
 
 #[tokio::test]

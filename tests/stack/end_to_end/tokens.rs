@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, ApiToken, CallView, CancelRequest, Code, Door, Forget, ForgetCounts, ForgetReply, SubmitResult,
-    TaskResult, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User,
-    UserRole,
+    ApiError, ApiToken, CallView, CancelRequest, Code, Door, SubmitResult, TaskResult, Tenant, TokenCreate,
+    TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::{Queue, QueueConfig, QueueError};
@@ -14,7 +13,6 @@ use redial_testkit::{Servers, Stack, until};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 const ANSWER: Duration = Duration::from_secs(25);
 
@@ -283,49 +281,5 @@ async fn tokens_that_ended_long_ago_are_deleted() {
     let left: Vec<String> =
         sqlx::query_scalar("SELECT id FROM tokens ORDER BY id").fetch_all(stack.db()).await.unwrap();
     assert_eq!(left, (3..=5).map(|n| token(n).id.to_string()).collect::<Vec<_>>());
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn erasing_a_tenant_deletes_its_tokens_and_webhooks_and_no_others() {
-    let stack = Stack::start().await;
-    let (alice, bob) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
-    created(&alice, &request(1, &[UserRole::Read])).await.unwrap();
-    created(&bob, &request(2, &[UserRole::Read])).await.unwrap();
-    for tenant in ["acme", "globex"] {
-        sqlx::query(
-            "WITH hook AS (
-                 INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
-                 VALUES ($1, gen_random_uuid(), 'x', gen_random_uuid(), 'https://example.com/', '{call.*}', '{}', '{}', 'k')
-                 RETURNING tenant, id)
-             INSERT INTO webhook_events (tenant, webhook, subject, event, at)
-             SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM hook",
-        )
-        .bind(tenant)
-        .execute(stack.db())
-        .await
-        .unwrap();
-    }
-    let count = Forget { dry_run: true, ..Forget::default() };
-    let counted: ForgetReply = ask(&alice, Verb::TenantForget, &count).await.unwrap();
-    assert!(counted.done && counted.counts == ForgetCounts { tokens: 1, ..ForgetCounts::default() }, "{counted:?}");
-    let erase = Forget { erasure: Some(Uuid::from_u128(7)), ..Forget::default() };
-    let erased: ForgetReply = until("the tenant is erased", async || {
-        let reply: ForgetReply = ask(&alice, Verb::TenantForget, &erase).await.unwrap();
-        reply.done.then_some(reply)
-    })
-    .await;
-    assert_eq!(erased.counts, counted.counts);
-    let store = stack.store(Purpose::Audit).await;
-    assert!(store.token(&token(1).id).await.unwrap().is_none());
-    assert!(store.token(&token(2).id).await.unwrap().is_some());
-    let left = async |table: &str| -> Vec<String> {
-        sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT DISTINCT tenant FROM {table}")))
-            .fetch_all(stack.db())
-            .await
-            .unwrap()
-    };
-    assert_eq!(left("webhooks").await, ["globex"]);
-    assert!(!left("webhook_events").await.contains(&"acme".to_owned()));
     stack.finish().await;
 }

@@ -1,14 +1,11 @@
 //! Streams of a cluster.
 
-use redial_dispatcher::{DispatcherConfig, DispatcherError};
 use redial_proto::{
     ToolEffect,
     subjects::{INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM},
 };
-use redial_queue::QueueConfig;
 use redial_testkit::{RawNats, Servers, Stack, scripted_tool, until_within};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use super::LONG;
 
@@ -68,19 +65,5 @@ async fn replicas_are_given_to_existing_streams_and_kept_after_a_wipe() {
     stack.servers.start_nats().await;
     all_have(&stack, 2).await;
     assert_ne!(created(&stack).await, after);
-    stack.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "nightly: a cluster of NATS"]
-async fn a_single_server_keeps_no_replicas() {
-    let stack = Stack::start().await;
-    let queue = QueueConfig { url: stack.servers.nats_url().to_owned(), ..QueueConfig::default() };
-    let mut config = DispatcherConfig::new(queue, stack.servers.database_url());
-    for (replicas, told) in [(3, "not a member of a cluster"), (2, "nats_replicas is 2; allowed: 1, 3 or 5")] {
-        config.nats_replicas = Some(replicas);
-        let error = redial_dispatcher::run(config.clone(), CancellationToken::new(), || {}).await.unwrap_err();
-        assert!(matches!(&error, DispatcherError::Setting(text) if text.contains(told)), "{error}");
-    }
     stack.finish().await;
 }

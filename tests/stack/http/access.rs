@@ -143,42 +143,6 @@ async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_waited_for_ends_with_the_right_of_the_user() {
-    let file = AccessFile::create();
-    let mut stack = Stack::on(Servers::start().await).await;
-    let (agents, models) = (file.folder.path().join("agents.toml"), file.folder.path().join("models.toml"));
-    std::fs::write(&agents, "[agents.slow]\nmodel = \"small\"\n").unwrap();
-    std::fs::write(file.folder.path().join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
-    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
-    (stack.access, stack.agents) = (Some(file.path()), Some(agents));
-    stack.dispatch().await;
-    stack.serve_models(&models).await;
-    // Nobody plays the model: the response does not end.
-    stack.stop_workers().await;
-    stack.leaves_calls();
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let alice = user(&stack, &gateway, "alice", &[UserRole::Submit]).await;
-    let bob = user(&stack, &gateway, "bob", &[UserRole::Submit, UserRole::Read]).await;
-    let task = bob.post("/v1/tasks", &json!({"input": "x", "agent": "slow"})).await.must(202);
-    let mut bobs = wait(&bob, Method::GET, &format!("/v1/tasks/{}", task["task"].as_str().unwrap()), None);
-    let body = json!({"model": "slow", "input": "x"});
-    let whole = wait(&alice, Method::POST, "/v1/responses", Some(&body));
-    let body = json!({"model": "slow", "input": "x", "stream": true});
-    let stream = wait(&alice, Method::POST, "/v1/responses", Some(&body));
-    waiting(&bob, 3).await;
-    file.give(r#""read""#);
-    let (whole, stream) = tokio::select! {
-        over = async { (whole.await.unwrap(), stream.await.unwrap()) } => over,
-        bobs = &mut bobs => panic!("bob's wait was over first: {bobs:?}"),
-    };
-    assert_eq!((whole.status, &whole.body["error"]["code"]), (403, &json!("forbidden")), "{}", whole.text);
-    assert_eq!(whole.headers["x-should-retry"], "false", "it is on record");
-    assert!(stream.status == 200 && stream.text.contains("response.created"), "{}", stream.text);
-    bobs.abort();
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn a_redrive_by_filter_ends_with_the_right_of_the_user_who_asked_for_it() {
     let file = AccessFile::create();
     let mut stack = file.stack().await;

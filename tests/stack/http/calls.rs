@@ -44,44 +44,6 @@ async fn a_call_is_submitted_waited_for_and_read() {
     stack.finish().await;
 }
 
-/// A call that ends within a minute.
-async fn ended(http: &Http, path: &str) -> Option<Value> {
-    let answer = Answer::of(http.request(Method::GET, path).header("prefer", "wait=60").send().await.unwrap()).await;
-    (answer.status != 202).then(|| answer.must(200))
-}
-
-/// More of them at once than a gateway holds, in each of the forms.
-#[tokio::test]
-async fn large_calls_wait_for_their_turn() {
-    let mut stack = Stack::start_leasing(std::time::Duration::from_secs(30)).await;
-    stack.work(vec![Tool::echo()]).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
-    let text = "好 x".repeat(500_000);
-    let body = |n: usize| json!({"tool": "echo", "arguments": {"n": n, "text": text}});
-    let one = async |n: usize| {
-        let answer = http.post_with("/v1/calls", &body(n), &[("prefer", "wait=60")]).await;
-        let path = format!("/v1/calls/{}", answer.body["call"].as_str().unwrap_or_else(|| panic!("{}", answer.text)));
-        // A wait takes a minute at most, which may be over before its end.
-        let view = match answer.status {
-            202 => until("the call has ended", async || ended(&http, &path).await).await,
-            _ => answer.must(200),
-        };
-        assert_eq!(view["output"], body(n)["arguments"]);
-        let record = http.get(&path).await.must(200);
-        assert_eq!(record["arguments"], body(n)["arguments"]);
-    };
-    futures_util::future::join_all((0..4).map(one)).await;
-    let lines: String = (0..3).map(|n| body(n).to_string() + "\n").collect();
-    let request = http.request(Method::POST, "/v1/calls").header("content-type", "application/x-ndjson").body(lines);
-    let answer = Answer::of(request.send().await.unwrap()).await;
-    assert_eq!(answer.text.matches(r#""status":"accepted""#).count(), 3, "{}", answer.text);
-    let long = json!({"tool": "echo", "arguments": {"text": "x".repeat(18 << 20)}});
-    http.post("/v1/calls", &long).await.problem(StatusCode::PAYLOAD_TOO_LARGE, "too_large");
-    stack.drained(std::time::Duration::from_mins(2)).await;
-    stack.finish().await;
-}
-
 #[tokio::test]
 async fn a_call_is_shown_with_everything_on_record() {
     let mut stack = Stack::start().await;
@@ -119,20 +81,6 @@ async fn a_call_is_shown_with_everything_on_record() {
     let chinese = http.get(&format!("{path}?language=zh")).await.must(200)["feedback"].to_string();
     assert_ne!(chinese, record["feedback"].to_string());
     assert!(!chinese.is_ascii(), "{chinese}");
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn submit_and_wait_is_one_request() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
-    for n in 0..50 {
-        let body = json!({"tool": "echo", "arguments": {"n": n}});
-        let view = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
-        assert_eq!(view["output"], json!({"n": n}));
-    }
     stack.finish().await;
 }
 

@@ -109,15 +109,8 @@ async fn addresses_that_cost_much_or_lead_nowhere_are_refused() {
         let answer = http.get(&format!("/console/calls?{query}")).await;
         assert!(answer.status == 422 || answer.status == 400, "{query}: {} {}", answer.status, answer.text);
     }
-    assert_eq!(http.get("/console/calls?since=2h&until=2026-11-25").await.status, 200);
-    for twice in ["tool=a&tool=b&state=failed", "not_state=failed", "state=refused"] {
-        let answer = http.get(&format!("/console/failed/redrive?{twice}")).await;
-        assert!(answer.text.contains("class=\"broken\""), "{twice}: {}", answer.text);
-        let counted =
-            send(&http, "/console/failed/count", &[("filter", twice), ("redrive", &RedriveId::generate().to_string())])
-                .await;
-        assert_eq!(counted.status, 422, "{twice}");
-    }
+    let counted = [("filter", "state=refused"), ("redrive", &*RedriveId::generate().to_string())];
+    assert_eq!(send(&http, "/console/failed/count", &counted).await.status, 422);
     // What answers hold is for nobody after the session.
     assert_eq!(http.get("/v1/calls").await.headers["cache-control"], "no-store");
     stack.finish().await;

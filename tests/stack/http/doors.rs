@@ -56,32 +56,17 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_wrong_query_is_a_problem_that_names_the_parameter() {
+async fn what_may_not_enter_is_told_why() {
     let stack = Stack::start().await;
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);
-    for (path, says) in [
-        ("/v1/calls?since=2h", "since is \"2h\"; allowed: a time with its zone"),
-        ("/v1/calls?until=2026-11-24", "until is \"2026-11-24\"; allowed: a time"),
-        ("/v1/calls?page_size=x", "page_size is \"x\"; allowed: a whole number"),
-        ("/v1/calls?tool=a&tool=b", "tool is given 2 times"),
-        ("/v1/calls?state=sleeping", "state is \"sleeping\""),
-        ("/v1/calls?colour=red", "unknown parameter \"colour\"; allowed: tool, "),
-        ("/v1/events/missed?since=-200000-01-01T00:00:00Z", "since"),
-        ("/v1/events?after=-200000-01-01T00:00:00Z", "after"),
-        ("/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", "after_step"),
-    ] {
-        let detail = http.get(path).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-        assert!(detail.contains(says), "{path}: {detail}");
-    }
+    what_is_wrong_in_a_body_or_its_headers_is_named(&http).await;
+    pages_of_other_sites_and_other_names_reach_nothing(&http, &gateway.url).await;
+    a_header_of_which_only_the_first_would_count_is_given_once(&http, &gateway.url).await;
     stack.finish().await;
 }
 
-#[tokio::test]
-async fn what_is_wrong_in_a_body_or_its_headers_is_named() {
-    let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+async fn what_is_wrong_in_a_body_or_its_headers_is_named(http: &Http) {
     let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}, "retry": {"cap_ms": "x"}})).await;
     let error = &answer.body["errors"][0];
     assert_eq!((&error["pointer"], &error["rule"]), (&"/retry/cap_ms".into(), &"type".into()), "{}", answer.text);
@@ -94,14 +79,9 @@ async fn what_is_wrong_in_a_body_or_its_headers_is_named() {
     }
     let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
     assert!(answer.headers()["allow"].to_str().unwrap().contains("POST"));
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn pages_of_other_sites_and_other_names_reach_nothing() {
-    let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+async fn pages_of_other_sites_and_other_names_reach_nothing(http: &Http, url: &str) {
     let call = || http.request(Method::POST, "/v1/calls").json(&json!({"tool": "echo", "arguments": {}}));
     for (name, value, status) in [
         ("host", "attacker.example:8700", 421),
@@ -116,17 +96,12 @@ async fn pages_of_other_sites_and_other_names_reach_nothing() {
         let probe = http.request(Method::GET, path).header("host", "10.0.0.7:8700").send().await.unwrap();
         assert_eq!(probe.status(), 200, "{path}");
     }
-    let own = Answer::of(call().header("origin", &gateway.url).send().await.unwrap()).await;
+    let own = Answer::of(call().header("origin", url).send().await.unwrap()).await;
     own.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn a_header_of_which_only_the_first_would_count_is_given_once() {
-    let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
-    let host = gateway.url.strip_prefix("http://").unwrap();
+async fn a_header_of_which_only_the_first_would_count_is_given_once(http: &Http, url: &str) {
+    let host = url.strip_prefix("http://").unwrap();
     for (name, values) in [
         ("Host", [host, "attacker.example"]),
         ("Authorization", ["Bearer one", "Bearer two"]),
@@ -142,7 +117,6 @@ async fn a_header_of_which_only_the_first_would_count_is_given_once() {
         assert_eq!(detail, format!("the header {name} is given 2 times; allowed: once"));
         send(&values[..1]).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
     }
-    stack.finish().await;
 }
 
 #[tokio::test]

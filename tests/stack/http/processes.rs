@@ -1,20 +1,10 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-
-use futures_util::{StreamExt as _, stream};
 use redial_proto::{Submission, ToolEffect};
 use redial_testkit::{Process, Stack, arguments, scripted_tool, unique_path, until};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::sse::{Sse, gateway_process, memory};
+use super::sse::{Sse, gateway_process};
 
 fn client() -> reqwest::Client {
     redial_telemetry::install_crypto();
@@ -68,49 +58,5 @@ async fn a_gateway_opens_as_many_files_as_the_system_allows() {
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let files: Vec<&str> = files.split_whitespace().collect();
     assert_eq!(files[0], files[1], "the soft limit is the hard one");
-    stack.finish().await;
-}
-
-/// Lines, none of them a submission, so that no database is in the way.
-const LINES: usize = 400_000;
-/// Lines of a piece of the body.
-const PIECE: usize = 500;
-
-#[tokio::test]
-async fn of_a_client_that_does_not_read_no_more_lines_are_taken() {
-    let stack = Stack::start().await;
-    let (gateway, url) = gateway_process(&stack).await;
-    let taken = Arc::new(AtomicUsize::new(0));
-    let piece = format!("{{\"wrong\": \"{}\"}}\n", "x".repeat(80)).repeat(PIECE);
-    let counted = taken.clone();
-    let pieces = stream::iter(0..LINES / PIECE).map(move |_| {
-        counted.fetch_add(PIECE, Ordering::Relaxed);
-        Ok::<_, io::Error>(piece.clone())
-    });
-    let request = client().post(format!("{url}/v1/calls")).header("content-type", "application/x-ndjson");
-    let answer = request.body(reqwest::Body::wrap_stream(pieces)).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
-    // It stands still once everything between them is full.
-    let mut last = 0;
-    until("no more is taken", async || {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let now = taken.load(Ordering::Relaxed);
-        (std::mem::replace(&mut last, now) == now).then_some(())
-    })
-    .await;
-    assert!(last < LINES, "all {last} lines were taken though nothing was read");
-    let most = memory(&gateway, "VmHWM");
-    assert!(most < 150 * 1024, "{most} kB");
-    let (mut answers, mut rest) = (0, Vec::new());
-    let mut body = answer.bytes_stream();
-    while let Some(piece) = body.next().await {
-        rest.extend_from_slice(&piece.unwrap());
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = rest.drain(..=end).collect();
-            assert!(answers % 1_000 != 0 || serde_json::from_slice::<Value>(&line).unwrap()["status"] == "rejected");
-            answers += 1;
-        }
-    }
-    assert_eq!(answers, LINES, "then each line is answered");
     stack.finish().await;
 }

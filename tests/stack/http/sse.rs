@@ -106,10 +106,3 @@ pub(crate) async fn gateway_process(stack: &Stack) -> (Process, String) {
     let url = format!("http://127.0.0.1:{port}");
     (process, url)
 }
-
-/// A figure of `/proc/<pid>/status` in kB, such as `VmHWM`.
-pub(crate) fn memory(process: &Process, name: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}

@@ -5,10 +5,6 @@ use redial_testkit::{Stack, scripted_tool, token, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpSocket,
-};
 
 use super::{
     client::{Answer, Http},
@@ -100,23 +96,6 @@ async fn a_token_has_its_limits() {
     stack.finish().await;
 }
 
-/// The gateway knows none of these tokens when their first requests come, all together.
-#[tokio::test]
-async fn the_first_requests_of_a_token_share_its_limits() {
-    let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
-    let user = stack.user("acme", "alice").await;
-    for _ in 0..5 {
-        let token = token(&user, &[UserRole::Read]).await.text();
-        let asked = (0..16).map(|_| Sse::ask_with(&gateway.url, "/v1/events", &token));
-        let answers = futures_util::future::try_join_all(asked).await.unwrap();
-        let (open, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status() == StatusCode::OK);
-        assert_eq!(open.len(), 1, "{open:?}");
-        assert!(refused.iter().all(|answer| answer.status() == StatusCode::TOO_MANY_REQUESTS), "{refused:?}");
-    }
-    stack.finish().await;
-}
-
 #[tokio::test]
 async fn a_wait_counts_by_its_calls() {
     let mut stack = Stack::start().await;
@@ -146,83 +125,6 @@ async fn a_wait_counts_by_its_calls() {
     let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
     assert!(detail.ends_with("this request needs 3"), "{detail}");
     drop(feed);
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_answer_that_nobody_reads_counts_until_it_was_sent() {
-    const BYTES: usize = 500_000;
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    let gateway = stack.serve_http_with(|config| config.streams = 1).await;
-    let roles = [UserRole::Submit, UserRole::Read];
-    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
-    // Two halves: arguments are shown with the output.
-    let body = json!({"tool": "echo", "arguments": {"text": "x".repeat(BYTES / 2)}});
-    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
-    let path = format!("/v1/calls/{}", call.as_str().unwrap());
-    let again = async || {
-        let answer = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=30").send().await.unwrap());
-        answer.await
-    };
-    assert!(again().await.text.len() > BYTES);
-
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let address = gateway.url.strip_prefix("http://").unwrap();
-    let mut lazy = socket.connect(address.parse().unwrap()).await.unwrap();
-    let token = http.token();
-    let head =
-        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nPrefer: wait=30\r\n\r\n");
-    lazy.write_all(head.as_bytes()).await.unwrap();
-    let mut begin = [0; 12];
-    lazy.read_exact(&mut begin).await.unwrap();
-    assert_eq!(&begin, b"HTTP/1.1 200");
-    // The gateway has had time to send what it can.
-    for _ in 0..20 {
-        http.get("/v1/tools").await.must(200);
-    }
-    again().await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
-    drop(lazy);
-    until("the connection has ended", async || (again().await.status == 200).then_some(())).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn pages_that_nobody_reads_count_until_they_were_sent() {
-    /// As many of one token are under way at a time.
-    const PAGES: usize = 16;
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
-    let gateway = stack.serve_http_with(|_| ()).await;
-    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
-    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
-    // The page has a line for each.
-    let body = json!({"tool": "tool", "arguments": {"fail": "auth", "many": vec![1; 100_000]}});
-    let call = http.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
-    let path = format!("/console/calls/{}/again", call.as_str().unwrap());
-    assert!(http.get(&path).await.text.len() > 500_000);
-
-    let address = gateway.url.strip_prefix("http://").unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\n\r\n", http.token());
-    let mut lazy = Vec::new();
-    for _ in 0..PAGES {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        let mut socket = socket.connect(address.parse().unwrap()).await.unwrap();
-        socket.write_all(head.as_bytes()).await.unwrap();
-        let mut begin = [0; 12];
-        socket.read_exact(&mut begin).await.unwrap();
-        assert_eq!(&begin, b"HTTP/1.1 200");
-        lazy.push(socket);
-    }
-    let one_more = tokio::spawn(http.request(Method::GET, &path).send());
-    for _ in 0..20 {
-        http.get("/v1/tools").await.must(200);
-    }
-    assert!(!one_more.is_finished(), "it is not made before another one is gone");
-    lazy.pop();
-    assert_eq!(one_more.await.unwrap().unwrap().status(), 200);
     stack.finish().await;
 }
 

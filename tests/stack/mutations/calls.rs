@@ -7,7 +7,7 @@ use redial_proto::{
     ToolEffect, ToolSpec, subjects::Verb,
 };
 use redial_queue::{OutgoingJob, QueueError};
-use redial_testkit::{Ear, Servers, ToolEvent, Violation, arguments, canary, scripted_tool, unique_path, until};
+use redial_testkit::{Ear, Servers, ToolEvent, Violation, arguments, canary, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -52,8 +52,7 @@ pub(crate) async fn submission_in_a_crash(mutation: &'static Mutation, mutated: 
     let mut fixture = Fixture::new(mutation, mutated).await;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     first.silence_postgres();
     let submission = Submission { key: Some("k".into()), ..Submission::new("tool", arguments(json!({}))) };
     fixture.stack.submit_to_intake(&submission).await;
@@ -75,8 +74,7 @@ pub(crate) async fn result_in_a_crash(mutation: &'static Mutation, mutated: bool
     fixture.stack.lease = SHORT_LEASE;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
     fixture.stack.ledger.reaches(ToolEvent::Started, 1).await;
@@ -151,8 +149,7 @@ impl Drop for Stopped {
 /// A tool fails once.
 pub(crate) async fn one_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     let call = fixture.stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;
     fixture.ends(fixture.stack.ended(call)).await;
     fixture.violations().await
@@ -164,8 +161,7 @@ pub(crate) async fn lost_job(mutation: &'static Mutation, mutated: bool) -> Verd
     let dead = Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     dead.job().await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     until("the job is published again", async || {
         // The sweeper would look after ten seconds.
         fixture.execute("UPDATE calls SET wake_at = clock_timestamp() WHERE state = 'ready' AND publish_no = 1").await;
@@ -184,8 +180,7 @@ pub(crate) async fn second_delivery(mutation: &'static Mutation, mutated: bool) 
     let call = fixture.stack.call("tool", json!({})).await;
     let deliveries = fixture.stack.queue().jobs("default").unwrap().pull(1, PATIENCE).await.unwrap();
     deliveries[0].nak(Duration::ZERO).await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     fixture.stack.ended(call).await;
     fixture.violations().await
 }
@@ -205,8 +200,7 @@ pub(crate) async fn result_twice(mutation: &'static Mutation, mutated: bool) -> 
 /// A tool that always fails may be tried twice.
 pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     let retry = RetryOverride { max_attempts: Some(2), ..RetryOverride::default() };
     let arguments = arguments(json!({"fail": "unavailable"}));
     let call = fixture.stack.accepted(&Submission { retry: Some(retry), ..Submission::new("tool", arguments) }).await;
@@ -222,11 +216,11 @@ pub(crate) async fn capped_retries(mutation: &'static Mutation, mutated: bool) -
 pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
     let ledger = fixture.stack.ledger.clone();
-    let _first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
+    let _first = fixture.serve(ToolEffect::Unsafe).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(ToolEvent::Effect, 1).await;
     // The first one has no free permit.
-    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
+    let _second = fixture.serve(ToolEffect::Unsafe).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, consumer: "default".to_owned(), publish_no: 100, traceparent: None };
     fixture.stack.queue().publish_jobs(&[copy]).await.remove(0).unwrap();
@@ -246,12 +240,12 @@ pub(crate) async fn lost_worker(mutation: &'static Mutation, mutated: bool) -> V
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
+    let first = fixture.serve(ToolEffect::Unsafe).await;
     let call = fixture.stack.call("tool", json!({"after_ms": LONG})).await;
     ledger.reaches(ToolEvent::Effect, 1).await;
     fixture.answered("JOBS").await;
     first.kill();
-    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Unsafe, &ledger)]).await;
+    let _second = fixture.serve(ToolEffect::Unsafe).await;
     if mutated {
         ledger.reaches(ToolEvent::Effect, 2).await;
     } else {
@@ -272,8 +266,7 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     })
     .await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     fixture.answered("JOBS").await;
     if mutated {
         fixture.stack.is(call, CallState::Succeeded).await;
@@ -289,13 +282,13 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
     let _dispatcher = fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
-    let first = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &ledger)]).await;
+    let first = fixture.serve(ToolEffect::Read).await;
     let hold = unique_path("hold");
     let call = fixture.stack.call("tool", json!({"hold": hold})).await;
     ledger.reaches(ToolEvent::Started, 1).await;
     fixture.answered("JOBS").await;
     first.silence_nats();
-    let _second = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &ledger)]).await;
+    let _second = fixture.serve(ToolEffect::Read).await;
     ledger.reaches(ToolEvent::Started, 2).await;
     std::fs::write(&hold, "").unwrap();
     ledger.reaches(ToolEvent::Ended, if mutated { 2 } else { 1 }).await;
@@ -306,8 +299,7 @@ pub(crate) async fn cut_off_worker(mutation: &'static Mutation, mutated: bool) -
 /// A service asks for a pause before it is asked again.
 pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)];
-    let _worker = fixture.work(1, tools).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     // With the mutation nobody waits for the time, so it may be too long for any pause of the machine.
     let retry_after = if mutated { 60_000 } else { 2_000 };
     let orders = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": retry_after});
@@ -319,7 +311,7 @@ pub(crate) async fn patient_retry(mutation: &'static Mutation, mutated: bool) ->
 /// A user asks for a call of another tenant, whose id it has come across.
 pub(crate) async fn two_tenants(mutation: &'static Mutation, mutated: bool) -> Verdict {
     let (mut fixture, _dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let _worker = fixture.work(1, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
+    let _worker = fixture.serve(ToolEffect::Read).await;
     let (alice, bob) = (fixture.stack.user("acme", "alice").await, fixture.stack.user("globex", "bob").await);
     let orders = json!({"output": json!(canary("acme")).to_string()});
     let submission = Submission::new("tool", arguments(orders));

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use redial_testkit::{FaultProxy, Invariant, Servers, Stack, Violation, until};
+use redial_proto::ToolEffect;
+use redial_testkit::{FaultProxy, Invariant, Servers, Stack, Violation, scripted_tool, until};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -81,6 +82,12 @@ impl Fixture {
     /// Starts a worker with the mutation and so many slots.
     pub(crate) async fn work(&mut self, slots: u32, tools: Vec<Tool>) -> Links {
         self.start_worker(slots, |worker| tools.into_iter().fold(worker, Worker::add)).await
+    }
+
+    /// Starts a worker with one slot and `tool`.
+    pub(crate) async fn serve(&mut self, effect: ToolEffect) -> Links {
+        let tool = scripted_tool("tool", effect, &self.stack.ledger);
+        self.work(1, vec![tool]).await
     }
 
     /// Starts a worker with a model.

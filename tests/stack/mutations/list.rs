@@ -1,5 +1,6 @@
 //! The mutations, each with the scenario in which it matters and the invariant that must be violated.
 
+use futures_util::{FutureExt, future::LocalBoxFuture};
 use redial_testkit::{Invariant, Invariant as I, Violation};
 
 use super::{calls, messages::MessageChange, statements::Replacement, tasks, wire::Hits};
@@ -33,56 +34,8 @@ const NO_PROTECTION: &str = "
     ALTER TABLE calls DISABLE TRIGGER ended_calls_never_change;
     ALTER TABLE calls DROP CONSTRAINT calls_check, DROP CONSTRAINT calls_check1";
 
-/// What happens; each runs with the mutation and without.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Scenario {
-    StaleResult,
-    SubmissionInACrash,
-    ResultInACrash,
-    KilledPostgres,
-    OneRetry,
-    LostJob,
-    SecondDelivery,
-    ResultTwice,
-    CappedRetries,
-    TwoCopiesOfAJob,
-    LostWorker,
-    CancelledCall,
-    CutOffWorker,
-    PatientRetry,
-    ParallelCalls,
-    OneCall,
-    TwoTasks,
-    RepeatedFailure,
-    TwoTenants,
-}
-
-impl Mutation {
-    /// Runs the scenario with the mutation or without; returns what the checker finds.
-    pub(crate) async fn play(&'static self, mutated: bool) -> Vec<Violation> {
-        match self.scenario {
-            Scenario::StaleResult => calls::stale_result(self, mutated).await,
-            Scenario::SubmissionInACrash => calls::submission_in_a_crash(self, mutated).await,
-            Scenario::ResultInACrash => calls::result_in_a_crash(self, mutated).await,
-            Scenario::KilledPostgres => calls::killed_postgres(self, mutated).await,
-            Scenario::OneRetry => calls::one_retry(self, mutated).await,
-            Scenario::LostJob => calls::lost_job(self, mutated).await,
-            Scenario::SecondDelivery => calls::second_delivery(self, mutated).await,
-            Scenario::ResultTwice => calls::result_twice(self, mutated).await,
-            Scenario::CappedRetries => calls::capped_retries(self, mutated).await,
-            Scenario::TwoCopiesOfAJob => calls::two_copies_of_a_job(self, mutated).await,
-            Scenario::LostWorker => calls::lost_worker(self, mutated).await,
-            Scenario::CancelledCall => calls::cancelled_call(self, mutated).await,
-            Scenario::CutOffWorker => calls::cut_off_worker(self, mutated).await,
-            Scenario::PatientRetry => calls::patient_retry(self, mutated).await,
-            Scenario::ParallelCalls => tasks::parallel_calls(self, mutated).await,
-            Scenario::OneCall => tasks::one_call(self, mutated).await,
-            Scenario::TwoTasks => tasks::two_tasks(self, mutated).await,
-            Scenario::RepeatedFailure => tasks::repeated_failure(self, mutated).await,
-            Scenario::TwoTenants => calls::two_tenants(self, mutated).await,
-        }
-    }
-}
+/// What happens, with the mutation or without; returns what the checker finds.
+pub(crate) type Scenario = fn(&'static Mutation, bool) -> LocalBoxFuture<'static, Vec<Violation>>;
 
 const NONE: Mutation = Mutation {
     name: "",
@@ -90,7 +43,7 @@ const NONE: Mutation = Mutation {
     messages: None,
     schema: "",
     caught_by: I::EveryCallEnds,
-    scenario: Scenario::OneCall,
+    scenario: |mutation, mutated| tasks::one_call(mutation, mutated).boxed_local(),
 };
 
 pub(crate) static MUTATIONS: [Mutation; 22] = [
@@ -102,28 +55,28 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         ],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
-        scenario: Scenario::StaleResult,
+        scenario: |mutation, mutated| calls::stale_result(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a submission is acknowledged before its commit",
         messages: Some(MessageChange::AnswersFirst),
         caught_by: I::AcknowledgedExists,
-        scenario: Scenario::SubmissionInACrash,
+        scenario: |mutation, mutated| calls::submission_in_a_crash(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a result is acknowledged before its commit",
         messages: Some(MessageChange::AnswersFirst),
         caught_by: I::EffectsWithinAttempts,
-        scenario: Scenario::ResultInACrash,
+        scenario: |mutation, mutated| calls::result_in_a_crash(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "synchronous_commit = off is not refused",
         statements: &[("SELECT current_setting($1)", "SELECT COALESCE('on', current_setting($1))")],
         caught_by: I::AcknowledgedExists,
-        scenario: Scenario::KilledPostgres,
+        scenario: |mutation, mutated| calls::killed_postgres(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -133,14 +86,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
             "wake_at >= COALESCE($2::timestamptz, '-infinity') AND false AND wake_at <=",
         )],
         caught_by: I::EveryCallEnds,
-        scenario: Scenario::OneRetry,
+        scenario: |mutation, mutated| calls::one_retry(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a job is published again under the same message id",
         messages: Some(MessageChange::SameMessageId),
         caught_by: I::EveryCallEnds,
-        scenario: Scenario::LostJob,
+        scenario: |mutation, mutated| calls::lost_job(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -148,7 +101,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         statements: &[("AND c.attempt = i.attempt - 1 ", "")],
         messages: Some(MessageChange::DeliveriesAreAttempts),
         caught_by: I::AttemptsWithoutGaps,
-        scenario: Scenario::SecondDelivery,
+        scenario: |mutation, mutated| calls::second_delivery(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -156,14 +109,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         statements: &[("AND c.state = 'running' AND c.attempt = i.was_attempt", "AND c.attempt = i.was_attempt")],
         schema: NO_PROTECTION,
         caught_by: I::AttemptsWithoutGaps,
-        scenario: Scenario::ResultTwice,
+        scenario: |mutation, mutated| calls::result_twice(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "retries have no cap",
         statements: &[("c.retry::text, c.timeout_ms", "'{\"max_attempts\":1000}'::text, c.timeout_ms")],
         caught_by: I::AttemptsWithinMax,
-        scenario: Scenario::CappedRetries,
+        scenario: |mutation, mutated| calls::capped_retries(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -173,14 +126,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
             "(c.state IN ('ready', 'running') AND c.attempt <= i.attempt AND",
         )],
         caught_by: I::UnsafeOnce,
-        scenario: Scenario::TwoCopiesOfAJob,
+        scenario: |mutation, mutated| calls::two_copies_of_a_job(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "an unsafe tool is retried after a lost worker",
         statements: &[("effect AS \"effect!\"", "'read'::text AS \"effect!\"")],
         caught_by: I::UnsafeOnce,
-        scenario: Scenario::LostWorker,
+        scenario: |mutation, mutated| calls::lost_worker(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -191,14 +144,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         ],
         schema: NO_PROTECTION,
         caught_by: I::NothingAfterCancel,
-        scenario: Scenario::CancelledCall,
+        scenario: |mutation, mutated| calls::cancelled_call(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a worker continues after the end of its lease",
         messages: Some(MessageChange::EndlessLease),
         caught_by: I::LeasesApart,
-        scenario: Scenario::CutOffWorker,
+        scenario: |mutation, mutated| calls::cut_off_worker(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -209,7 +162,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
                 + interval '1 h'",
         )],
         caught_by: I::RetriesWhenDue,
-        scenario: Scenario::PatientRetry,
+        scenario: |mutation, mutated| calls::patient_retry(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -221,7 +174,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
              ) END, task_id, $1",
         )],
         caught_by: I::OneAnswerPerCall,
-        scenario: Scenario::ParallelCalls,
+        scenario: |mutation, mutated| tasks::parallel_calls(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -236,14 +189,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         ],
         schema: "DROP INDEX messages_call",
         caught_by: I::OneAnswerPerCall,
-        scenario: Scenario::OneCall,
+        scenario: |mutation, mutated| tasks::one_call(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a call ends and its task is not notified",
         statements: &[("FROM changed WHERE task_id IS NOT NULL", "FROM changed WHERE false")],
         caught_by: I::EveryTaskEnds,
-        scenario: Scenario::OneCall,
+        scenario: |mutation, mutated| tasks::one_call(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -253,7 +206,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
             "AS i (task_id, step, at, input, decisions) WHERE step <> 2",
         )],
         caught_by: I::StepsWithoutGaps,
-        scenario: Scenario::OneCall,
+        scenario: |mutation, mutated| tasks::one_call(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -263,7 +216,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
             "AS i (task_id, step, at, input, decisions) WHERE step < 4",
         )],
         caught_by: I::StepsWithoutGaps,
-        scenario: Scenario::OneCall,
+        scenario: |mutation, mutated| tasks::one_call(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -271,14 +224,14 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
         statements: &[("AND o.state = 'running' LIMIT 1", "AND false LIMIT 1")],
         schema: "DROP INDEX tasks_running",
         caught_by: I::OneTaskAtATime,
-        scenario: Scenario::TwoTasks,
+        scenario: |mutation, mutated| tasks::two_tasks(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
         name: "a conversation forgets what failed",
         statements: &[("(SELECT b.progress::text FROM tasks b WHERE b.id = last.task_id)", "NULL::text")],
         caught_by: I::FailuresRemembered,
-        scenario: Scenario::RepeatedFailure,
+        scenario: |mutation, mutated| tasks::repeated_failure(mutation, mutated).boxed_local(),
         ..NONE
     },
     Mutation {
@@ -289,7 +242,7 @@ pub(crate) static MUTATIONS: [Mutation; 22] = [
             ("h.tenant AS \"tenant!\"", "'globex'::text AS \"tenant!\""),
         ],
         caught_by: I::TenantsApart,
-        scenario: Scenario::TwoTenants,
+        scenario: |mutation, mutated| calls::two_tenants(mutation, mutated).boxed_local(),
         ..NONE
     },
 ];

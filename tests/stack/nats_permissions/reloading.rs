@@ -71,17 +71,3 @@ async fn connections_of_others_stay_and_new_rights_apply() {
     assert_eq!((&carl.refusals, &emil.refusals), (&vec![], &vec![]));
     assert_eq!((&worker.refusals, &dispatcher.refusals), (&vec![], &vec![]));
 }
-
-#[tokio::test]
-async fn a_changed_password_ends_the_connections_that_used_the_old_one() {
-    let server = Server::start(ACCESS).await;
-    let mut alice = server.connect("acme.alice").await;
-    let mut carl = server.connect("acme.carl").await;
-    let new = "alice = { roles = [\"submit\", \"read\"], password = \"$TEST_DISPATCHER\" }";
-    let old = "alice = { roles = [\"submit\", \"read\"], password = \"$TEST_PASSWORD\" }";
-    server.reload(&ACCESS.replace(old, new)).await;
-    alice.ended().await;
-    carl.flush().await.unwrap();
-    let login = serde_json::json!({"user": "acme.alice", "pass": "12e4"});
-    assert!(server.login(&login, "_INBOX_client.acme.alice").await.is_ok());
-}

@@ -1,10 +1,6 @@
 //! nats-server answers to whatever reply subject a message names, with its own rights (`docs/SECURITY.md`). In an account of
 //! one's own that leads nowhere; in one account for all it purges and deletes streams.
 
-use std::collections::BTreeMap;
-
-use serde_json::json;
-
 use super::{ACCESS, client::Client, dispatcher, server::Server, streams};
 
 /// Reply subjects that mean something to others.
@@ -160,59 +156,4 @@ async fn some_reply_subjects_are_refused_by_the_server() {
         }
     }
     assert_eq!(streams::state(&mut dispatcher).await, before);
-}
-
-/// All users in one account, with the same permissions.
-fn one_account() -> String {
-    let user = |name: &str, variable: &str, publish: &str, inbox: &str| {
-        format!(
-            "{{user: \"{name}\", password: ${variable}, permissions: {{publish: {{allow: [{publish}]}}, \
-             subscribe: {{allow: [\"{inbox}.>\"]}}}}}}"
-        )
-    };
-    let alice =
-        user("acme.alice", "TEST_PASSWORD", "\"redial.intake.acme.alice.submit.>\"", "_INBOX_client.acme.alice");
-    let pull = "\"$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2\"";
-    let worker = user("worker.tools", "TEST_PASSWORD", pull, "_INBOX_worker.tools");
-    let all = "{user: dispatcher, password: $TEST_DISPATCHER}";
-    format!("accounts {{ REDIAL {{ jetstream: enabled, users: [{all}, {alice}, {worker}] }} }}")
-}
-
-/// Waits until JetStream's API says so.
-async fn until(dispatcher: &mut Client, what: &str, holds: impl Fn(&BTreeMap<String, u64>) -> bool) {
-    let begin = std::time::Instant::now();
-    loop {
-        let state = streams::state(dispatcher).await;
-        if holds(&state) {
-            return;
-        }
-        assert!(begin.elapsed().as_secs() < 25, "{what}: {state:?}");
-        tokio::task::yield_now().await;
-    }
-}
-
-/// Why every user has an account: this is what the permissions alone allow. If it fails, a newer server forbids it.
-#[tokio::test]
-async fn in_one_account_they_lead_to_purged_and_deleted_streams() {
-    let server = Server::start(&one_account()).await;
-    let mut dispatcher = dispatcher(&server).await;
-    let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
-    dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
-    let pull = json!({"batch": 1, "no_wait": true}).to_string();
-    let is_empty = |state: &BTreeMap<String, u64>| !state.keys().any(|key| key.starts_with("INTAKE redial"));
-    if server.log().contains("Version:  2.9.") {
-        // Newer servers refuse requests with fields that they do not know.
-        alice.publish(INTAKE, "$JS.API.STREAM.PURGE.INTAKE", REFUSED_PUT, "{}").await;
-        until(&mut dispatcher, "a user purged", is_empty).await;
-        dispatcher.request("redial.intake.globex.bob.submit.calls", "{}").await;
-    }
-    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.PURGE.INTAKE", "", &pull).await;
-    until(&mut dispatcher, "a worker purged", is_empty).await;
-    alice.publish(INTAKE, "redial.intake.globex.bob.submit.calls", REFUSED_PUT, "{}").await;
-    until(&mut dispatcher, "stored for another", |state| {
-        state.contains_key("INTAKE redial.intake.globex.bob.submit.calls")
-    })
-    .await;
-    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", "$JS.API.STREAM.DELETE.INTAKE", "", &pull).await;
-    until(&mut dispatcher, "a worker deleted", |state| !state.contains_key("INTAKE consumer dispatchers")).await;
 }

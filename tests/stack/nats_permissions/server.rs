@@ -78,11 +78,6 @@ impl Server {
         }
     }
 
-    /// What it said so far.
-    pub(crate) fn log(&self) -> String {
-        self.log.borrow().clone()
-    }
-
     /// A user's password and inbox.
     pub(crate) fn credentials(user: &str) -> (&'static str, String) {
         match user.split_once('.') {
@@ -124,11 +119,8 @@ fn configuration(folder: &Path) -> String {
     })
 }
 
-/// The users of an access file, or a configuration that is used as it is.
+/// The users of an access file.
 fn users(access: &str) -> String {
-    if access.starts_with("accounts") {
-        return access.to_owned();
-    }
     let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
     server_configuration(&access, "access.toml")
 }

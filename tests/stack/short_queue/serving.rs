@@ -1,12 +1,11 @@
 //! Tools that no worker has, or only some.
 
-use redial_proto::{CallState, ErrorClass, RetryOverride, Submission, ToolEffect};
-use redial_testkit::{Stack, arguments, scripted_tool, until_within};
+use redial_proto::{CallState, ErrorClass, RetryOverride, Submission};
+use redial_testkit::{arguments, until_within};
 use serde_json::json;
 
 use super::fixture::{
-    LONG, count, jobs, published_again, states, steady, steady_with_notes, submit, tool, tool_in, waiting,
-    without_workers,
+    LONG, count, jobs, published_again, states, steady, steady_with_notes, submit, tool, waiting, without_workers,
 };
 
 #[tokio::test]
@@ -81,16 +80,6 @@ async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy(
 }
 
 #[tokio::test]
-async fn a_call_of_a_tool_that_moved_to_another_pool_runs_there() {
-    let mut stack = steady().await;
-    without_workers(&mut stack, |stack| tool(stack, "moving")).await;
-    let call = stack.call("moving", json!({})).await;
-    stack.work(vec![tool_in(&stack, "elsewhere", "moving")]).await;
-    assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
     let mut stack = steady().await;
     without_workers(&mut stack, |stack| tool(stack, "removed")).await;
@@ -101,17 +90,5 @@ async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
     let message = view.message.unwrap();
     let wanted = "no live worker had the tool \"removed\" before the call's total deadline; one was last seen at 20";
     assert!(message.starts_with(wanted), "{message}");
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn an_unsafe_call_whose_worker_left_before_it_started_still_runs() {
-    let mut stack = steady().await;
-    let tools = |stack: &Stack| vec![scripted_tool("pay", ToolEffect::Unsafe, &stack.ledger)];
-    stack.work(tools(&stack)).await;
-    stack.stop_workers().await;
-    let call = stack.call("pay", json!({})).await;
-    stack.work(tools(&stack)).await;
-    assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
     stack.finish().await;
 }

@@ -4,7 +4,7 @@ use redial_engine::window::LEAST;
 use redial_store::Purpose;
 use redial_testkit::{Servers, Stack, until_within};
 
-use super::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, tool_in, waiting, without_workers};
+use super::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, waiting};
 
 #[tokio::test]
 async fn a_pool_that_does_not_move_fills_its_window_and_no_more() {
@@ -25,35 +25,6 @@ async fn a_pool_that_does_not_move_fills_its_window_and_no_more() {
     assert!(jobs(&stack, "slow").await <= bound);
     std::fs::write(&release, "").unwrap();
     stack.drained(LONG).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_pool_without_workers_has_nothing_on_the_stream() {
-    let mut stack = steady().await;
-    without_workers(&mut stack, |stack| tool_in(stack, "scaled", "gone")).await;
-    stack.work(vec![tool(&stack, "good")]).await;
-    submit(&stack, "gone", 7_000).await;
-    submit(&stack, "good", 1_000).await;
-    count(&stack, "good", "succeeded", 1_000).await;
-    assert_eq!((waiting(&stack, "gone").await, jobs(&stack, "gone").await), (7_000, 0));
-    stack.work(vec![tool_in(&stack, "scaled", "gone")]).await;
-    stack.drained(LONG).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn calls_run_in_the_order_in_which_they_were_submitted() {
-    let mut stack = steady().await;
-    without_workers(&mut stack, |stack| tool(stack, "good")).await;
-    let calls = submit(&stack, "good", 3_000).await;
-    stack.work(vec![tool(&stack, "good")]).await;
-    stack.drained(LONG).await;
-    let [first, last] = [&calls[..500], &calls[2_500..]].map(|part| part.iter().map(|call| call.0).collect::<Vec<_>>());
-    let in_order = "SELECT (SELECT max(started_at) FROM calls WHERE id = ANY ($1))
-                         < (SELECT min(started_at) FROM calls WHERE id = ANY ($2))";
-    let in_order = sqlx::query_scalar::<_, bool>(in_order).bind(first).bind(last);
-    assert!(in_order.fetch_one(stack.db()).await.unwrap(), "the first 500 start before the last 500");
     stack.finish().await;
 }
 

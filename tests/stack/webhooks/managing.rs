@@ -1,54 +1,15 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
 use redial_proto::{
-    Code, DeleteWebhook, DeletedWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent,
-    WebhookSecret, WebhookState, WebhookView, subjects::Verb,
+    Code, DeleteWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
+    WebhookState, WebhookView, subjects::Verb,
 };
 use redial_store::{Purpose, WebhookChange};
 use redial_testkit::{Reply, ScriptedHttp, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use super::fixture::{HERE, ask, create, delivered, deliveries, events, set_state, start, subscribe, subscription};
-
-#[tokio::test]
-async fn a_webhook_is_created_once_and_every_mistake_is_named() {
-    let stack = Stack::start().await;
-    let request = subscription("https://example.com/hook", &[WebhookEvent::AnyCall]);
-    let created = create(stack.queue(), &request).await;
-    assert!(created.secret.starts_with("whsec_"));
-    assert_eq!(create(stack.queue(), &request).await, created, "the reply may have been lost");
-    let other = redial_proto::CreateWebhook { url: "https://example.com/other".to_owned(), ..request.clone() };
-    assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &other).await, Err(Code::IdempotencyConflict));
-    for (field, value) in [
-        ("url", json!("ftp://example.com")),
-        ("url", json!("https://me:secret@example.com")),
-        ("events", json!([])),
-        ("tools", json!(["a.b"])),
-    ] {
-        let mut wrong = serde_json::to_value(&request).unwrap();
-        wrong[field] = value;
-        assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &wrong).await, Err(Code::InvalidValue), "{wrong}");
-    }
-    let mut unknown = serde_json::to_value(&request).unwrap();
-    unknown["events"] = json!(["call.finished"]);
-    assert_eq!(ask::<Value>(stack.queue(), Verb::WebhookCreate, &unknown).await, Err(Code::InvalidMessage));
-    let own: redial_proto::Tenant = "default".parse().unwrap();
-    let store = stack.store(Purpose::Audit).await;
-    assert_eq!(store.of(&own).webhooks().await.unwrap(), [created.webhook]);
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_dispatcher_without_a_key_says_what_to_set() {
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.webhook_key = None;
-    stack.dispatch().await;
-    let request = subscription("https://example.com/hook", &[WebhookEvent::AnyCall]);
-    let refused: Result<Value, _> = ask(stack.queue(), Verb::WebhookCreate, &request).await;
-    assert_eq!(refused, Err(Code::InvalidConfiguration));
-    stack.finish().await;
-}
+use super::fixture::{HERE, ask, create, delivered, deliveries, events, start, subscribe, subscription};
 
 #[tokio::test]
 async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
@@ -86,40 +47,6 @@ async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
     assert_eq!(tenant, "acme");
     stack.drained(super::fixture::ANSWER).await;
     assert_eq!((deliveries(&stack).await.len(), receiver.requests().len()), (1, 1));
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn what_waits_for_a_deleted_or_disabled_webhook_is_dropped_and_what_is_under_way_is_cancelled() {
-    let (mut stack, receiver) = start([Reply::status(500)]).await;
-    let first = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook;
-    stack.call("echo", json!({})).await;
-    receiver.arrived(1).await;
-    let deleted: DeletedWebhook =
-        ask(stack.queue(), Verb::WebhookDelete, &DeleteWebhook { webhook: first }).await.unwrap();
-    assert_eq!(deleted.cancelled, 1);
-    let gone: Result<Value, _> = ask(stack.queue(), Verb::WebhookDelete, &DeleteWebhook { webhook: first }).await;
-    assert_eq!(gone, Err(Code::WebhookNotFound));
-    let second = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.webhook.webhook;
-    stack.call("echo", json!({})).await;
-    until("a delivery to the second is on record", async || (deliveries(&stack).await.len() == 2).then_some(())).await;
-    set_state(&stack, second, WebhookState::Disabled).await;
-    stack.drained(super::fixture::ANSWER).await;
-    until("no event is left", async || (events(&stack).await == 0).then_some(())).await;
-    let actions: Vec<(String, Option<String>)> =
-        sqlx::query_as("SELECT verb, result FROM actions ORDER BY id").fetch_all(stack.db()).await.unwrap();
-    let done = |verb: &str, result: &str| (verb.to_owned(), Some(result.to_owned()));
-    assert_eq!(
-        actions,
-        [
-            done("webhooks.create", "done"),
-            done("webhooks.delete", "done"),
-            done("webhooks.delete", "webhook_not_found"),
-            done("webhooks.create", "done"),
-            done("webhooks.update", "done"),
-        ]
-    );
-    stack.leaves_jobs();
     stack.finish().await;
 }
 
@@ -165,52 +92,6 @@ async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
     until("it goes on with new ones", async || (deliveries(&stack).await.len() == 202).then_some(())).await;
     stack.leaves_calls();
     stack.finish().await;
-}
-
-/// Two at once, both of which count before either is on record, unless one waits for the other.
-#[tokio::test]
-async fn creators_at_once_do_not_exceed_the_limits() {
-    let stack = Stack::start().await;
-    for statement in [
-        "INSERT INTO webhooks (tenant, id, created_by, content, url, events, tools, agents, key_id)
-         SELECT 'default', gen_random_uuid(), 'x', gen_random_uuid(), 'https://x', '{call.*}', '{}', '{}', 'k'
-         FROM generate_series(1, 99)",
-        "INSERT INTO redrives (tenant, id, filter, dry_run, rate, state, created_by, next_at)
-         SELECT 'default', gen_random_uuid(), '{}', true, 1, 'counting', 'x', clock_timestamp() + interval '1 day'
-         FROM generate_series(1, 19)",
-        "CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$
-         BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NEW; END $$",
-        "CREATE TRIGGER waits BEFORE INSERT ON webhooks FOR EACH ROW EXECUTE FUNCTION waits()",
-        "CREATE TRIGGER waits BEFORE INSERT ON redrives FOR EACH ROW EXECUTE FUNCTION waits()",
-    ] {
-        sqlx::raw_sql(statement).execute(stack.db()).await.unwrap();
-    }
-    let both_wait = async || {
-        until("both wait", async || {
-            let waiting = "SELECT count(*) FROM pg_stat_activity
-                           WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event = 'advisory'";
-            (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 2).then_some(())
-        })
-        .await;
-    };
-    let webhook = || serde_json::to_value(subscription("https://example.com/hook", &[WebhookEvent::AnyCall])).unwrap();
-    let redrive = || json!({"redrive": uuid::Uuid::new_v4(), "filter": {"state": "failed"}, "dry_run": true});
-    for (verb, requests, too_many) in [
-        (Verb::WebhookCreate, [webhook(), webhook()], Code::TooLarge),
-        (Verb::RedriveCreate, [redrive(), redrive()], Code::WrongState),
-    ] {
-        let mut lock = stack.db().begin().await.unwrap();
-        sqlx::query("SELECT pg_advisory_xact_lock(4711)").execute(&mut *lock).await.unwrap();
-        let release = async {
-            both_wait().await;
-            lock.rollback().await.unwrap();
-        };
-        let create = async |request: &Value| ask::<Value>(stack.queue(), verb, request).await;
-        let (one, other, ()) = tokio::join!(create(&requests[0]), create(&requests[1]), release);
-        let refused: Vec<Code> = [one, other].into_iter().filter_map(Result::err).collect();
-        assert_eq!(refused, [too_many], "{verb:?}");
-    }
-    stack.verdict().await;
 }
 
 #[tokio::test]

@@ -5,11 +5,11 @@ use redial_proto::{
     WebhookState, WebhookView, subjects::Verb,
 };
 use redial_testkit::{Reply, Request, ScriptedHttp, Stack, WEBHOOK_KEY, arguments, until};
-use redial_tools::{Tool, WebhookKey};
+use redial_tools::Tool;
 use serde_json::{Value, json};
 
 use super::{
-    fixture::{ANSWER, HERE, ask, delivered, deliveries, events, set_state, start, subscribe},
+    fixture::{HERE, ask, delivered, deliveries, set_state, start, subscribe},
     standard::verifies,
 };
 
@@ -210,78 +210,5 @@ async fn a_redirect_is_a_failure_and_leads_nowhere() {
     }
     let paths: Vec<String> = receiver.requests().into_iter().map(|request| request.path).collect();
     assert_eq!(paths, ["/hook"; 3]);
-    stack.finish().await;
-}
-
-/// A delivery has the id of the key that its webhook's secret was from. Under another key it fails, and fails again when it is
-/// redriven, until the key is back.
-#[tokio::test]
-async fn a_failed_delivery_is_redriven_under_the_same_id_once_its_key_is_back() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    let (first, other) = (stack.webhook_key.clone(), WebhookKey::new("another-canary-key-of-tests-0123456789"));
-    stack.webhook_key = other.ok();
-    stack.deliver_webhooks(HERE).await;
-    let receiver = ScriptedHttp::start().await;
-    receiver.script("/hook", [Reply::status(200)]);
-    let secret = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await.secret;
-    let call = stack.call("echo", json!({})).await;
-    let delivery = delivered(&stack, 1).await[0];
-    let again = stack.redrive(delivery).await.call.unwrap();
-    for failed in [delivery, again] {
-        let view = stack.ended(failed).await;
-        assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Configuration)));
-    }
-    assert!(receiver.requests().is_empty());
-    stack.stop_workers().await;
-    stack.webhook_key = first;
-    stack.deliver_webhooks(HERE).await;
-    let last = stack.redrive(again).await.call.unwrap();
-    assert_eq!(stack.output(last).await, r#"{"status":200}"#);
-    let request = receiver.arrived(1).await;
-    assert_eq!(request.header("webhook-id"), Some(format!("evt_{}", call.0.simple()).as_str()));
-    assert_eq!(versions(&request), 3, "a rotation may have come since");
-    assert_ne!(verifies(&secret, &request), Some(false));
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_test_is_a_delivery_that_can_be_waited_for() {
-    let (stack, receiver) = start([Reply::status(202)]).await;
-    let created = subscribe(&stack, &receiver, &[WebhookEvent::AnyTask]).await;
-    let webhook = created.webhook.webhook;
-    let tested: TestedWebhook = ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await.unwrap();
-    assert_eq!(stack.output(tested.call).await, r#"{"status":202}"#);
-    let request = receiver.arrived(1).await;
-    assert_eq!(body(&request)["type"], "webhook.ping");
-    assert_ne!(verifies(&created.secret, &request), Some(false));
-    assert_eq!(stack.get(tested.call).await.submitted_by.as_deref(), Some("local"));
-    assert_eq!(events(&stack).await, 0);
-    stack.finish().await;
-}
-
-/// A receiver that does not answer holds its own deliveries only.
-#[tokio::test]
-async fn a_receiver_that_does_not_answer_is_in_nobodys_way() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    stack.deliver_webhooks(HERE).await;
-    let (silent, quick) = (ScriptedHttp::start().await, ScriptedHttp::start().await);
-    silent.script("/hook", [Reply::status(200).after(std::time::Duration::from_hours(1))]);
-    quick.script("/hook", [Reply::status(200)]);
-    let acme = stack.user("acme", "ann").await;
-    super::fixture::create(&acme, &super::fixture::subscription(&silent.url("/hook"), &[WebhookEvent::AnyCall])).await;
-    subscribe(&stack, &quick, &[WebhookEvent::AnyCall]).await;
-    for n in 0..150 {
-        let call = Submission::new("echo", arguments(json!({ "n": n })));
-        let _: redial_proto::SubmitResult = acme.ask(Verb::CallSubmit, &call, ANSWER).await.unwrap();
-    }
-    silent.arrived(32).await;
-    for n in 1..=20 {
-        stack.call("echo", json!({ "n": n })).await;
-        quick.arrived(n).await;
-    }
-    assert!(silent.requests().len() <= 40, "{}", silent.requests().len());
-    stack.leaves_calls();
     stack.finish().await;
 }
