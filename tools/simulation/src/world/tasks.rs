@@ -11,7 +11,7 @@ use redial_proto::{
     CallId, CallState, ErrorClass, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect,
 };
 use redial_records::{
-    EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition, TurnArguments,
+    EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition, TurnOnRecord,
 };
 
 use super::{
@@ -105,7 +105,7 @@ impl World<'_> {
                 Planning::Done(planned) => break planned,
                 Planning::Paused(paused) => paused,
                 // The simulation has one version.
-                Planning::SetAside { why, .. } => unreachable!("a task cannot be read: {why}"),
+                Planning::Unreadable(why) => unreachable!("a task cannot be read: {why}"),
             };
             let known = match paused.needs() {
                 Needs::Conversation(reach) => {
@@ -308,12 +308,7 @@ impl World<'_> {
 
 /// A request to a model without its messages, as an end of its call is read.
 fn without_messages(arguments: &str, transition: &TaskTransition) -> String {
-    match TurnArguments::read(arguments.to_owned()) {
-        TurnArguments::Whole(request) => request,
-        TurnArguments::Newer(why) => unreachable!("the simulation has one version: {why}"),
-        TurnArguments::Referring(turn) => {
-            let offered = transition.offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
-            turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap_or_else(|_| arguments.to_owned())
-        }
-    }
+    let turn = TurnOnRecord::read(arguments).expect("the simulation has one version");
+    let offered = transition.offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());
+    turn.without_messages(offered.map(|offer| offer.tools.as_str())).unwrap_or_else(|_| arguments.to_owned())
 }
