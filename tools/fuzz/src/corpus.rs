@@ -1,8 +1,5 @@
 //! Documents to damage: good ones, and damaged ones that are worth damaging further.
 
-#[path = "../../../crates/arguments/tests/corpus/texts.rs"]
-mod texts;
-
 use serde_json::json;
 
 pub(crate) const JOBS: [&str; 2] = [
@@ -82,8 +79,9 @@ pub(crate) const REGISTRATIONS: [&str; 1] = [
 
 /// The texts that the crate of the arguments is tested with.
 pub(crate) fn arguments() -> Vec<Vec<u8>> {
-    let all = texts::RUN.iter().chain(texts::FEEDBACK);
-    all.map(|(text, _)| text.as_bytes().to_vec()).collect()
+    let corpus = include_str!("../../../crates/arguments/tests/arguments/corpus.txt");
+    let texts = corpus.lines().filter_map(|line| line.strip_prefix('>'));
+    texts.map(|text| text.trim_start().replace('⏎', "\n").into_bytes()).collect()
 }
 
 pub(crate) const NAMES: [&str; 7] =

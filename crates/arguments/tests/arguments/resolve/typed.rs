@@ -1,6 +1,6 @@
 //! Against a schema of every type: correct members keep every byte, whatever is wrong with the others.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use proptest::prelude::*;
 use redial_arguments::{Repairs, Schema};
@@ -57,13 +57,8 @@ fn members(members: &[(&str, String)]) -> String {
 }
 
 fn unique(mut all: Vec<(&'static str, String)>) -> Vec<(&'static str, String)> {
-    let mut seen = Vec::new();
-    all.retain(|(key, _)| {
-        !seen.contains(key) && {
-            seen.push(*key);
-            true
-        }
-    });
+    let mut seen = BTreeSet::new();
+    all.retain(|(key, _)| seen.insert(*key));
     all
 }
 

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use redial_arguments::{Repairs, Schema};
-use redial_proto::{Advice, Limited, RepairKind};
+use redial_proto::RepairKind;
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     any_object, anything,
     damage::{Damage, Printer},
 };
@@ -107,19 +107,6 @@ proptest! {
         prop_assert_eq!(value, object);
         prop_assert_eq!(kinds.first(), Some(&RepairKind::CodeFence));
     }
-
-    #[test]
-    fn literals_in_capitals_are_restored(flags in prop::collection::vec(prop::option::of(any::<bool>()), 1..5)) {
-        let text = |flag: &Option<bool>| match flag {
-            Some(true) => "TRUE",
-            Some(false) => "FALSE",
-            None => "Null",
-        };
-        let texts: Vec<&str> = flags.iter().map(text).collect();
-        let (value, kinds) = read(&format!("{{\"NULL\": [{}]}}", texts.join(", ")))?;
-        prop_assert_eq!(value, json!({"NULL": flags}));
-        prop_assert_eq!(kinds, vec![RepairKind::LiteralCase; flags.len()]);
-    }
 }
 
 /// The forms of tags that the reader of replies knows, and some that it does not know.
@@ -198,48 +185,4 @@ fn advice_fits_the_case() {
     })
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
-}
-
-#[test]
-fn whoever_exceeds_a_limit_is_told_by_how_much() {
-    let of = |raw: &str| match anything().resolve(raw, Repairs::On).unwrap_err().help.advice {
-        Advice::OverLimit(limit) => (limit.of, limit.allowed, limit.over),
-        advice => panic!("{advice:?}"),
-    };
-    assert_eq!(of(&format!("{{\"a\":\"{}\"}}", "x".repeat(16 << 20))), (Limited::Bytes, 16 << 20, 8));
-    assert_eq!(of(&format!("{{\"a\":{}1{}}}", "[".repeat(70), "]".repeat(70))), (Limited::Levels, 64, 7));
-    assert_eq!(of(&format!("{{'a':[{}]}}", "'x',".repeat(1_100))), (Limited::Repairs, 1_000, 1));
-    let many = format!("{{\"a\":[{}0]}}", "[1],".repeat(300_000));
-    assert_eq!(of(&many), (Limited::Values, 500_000, 100_003));
-    assert_eq!(of(&serde_json::to_string(&many).unwrap()), (Limited::Values, 500_000, 100_003), "in a string");
-    let refused =
-        anything().resolve(&format!("{{\"a\":{}1{}}}", "[".repeat(70), "]".repeat(70)), Repairs::Off).unwrap_err();
-    assert!(matches!(refused.help.advice, Advice::OverLimit(limit) if limit.over == 7), "{:?}", refused.help);
-}
-
-#[test]
-fn hostile_texts_have_short_help() {
-    let schema = json!({"properties": {"a": {"type": "string", "minLength": 3}}, "required": ["a"]});
-    let schema = Schema::compile(&schema).unwrap();
-    let bytes = 16 * 1024 * 1024;
-    let quarter = 60_000;
-    for raw in [
-        "[".repeat(bytes),
-        "\\".repeat(bytes),
-        format!("{} {{\"a\": 1}}", "word ".repeat(bytes / 5)),
-        "[".repeat(quarter),
-        "{\"a\":".repeat(quarter / 5),
-        "\\".repeat(quarter),
-        "<".repeat(quarter),
-        format!("{{\"a\": \"{}", "\u{1}".repeat(quarter)),
-        format!("{{\"a\": 1, \"b\": \"{}\"}}", "x".repeat(quarter)),
-        format!("{{\"a\": [{}1]}}", "1,".repeat(quarter / 2)),
-    ] {
-        for repairs in [Repairs::On, Repairs::Off] {
-            let refusal = schema.resolve(&raw, repairs).unwrap_err();
-            let help = serde_json::to_string(&refusal.help).unwrap();
-            assert!(help.len() < 5_000, "{help}");
-            assert_eq!(refusal.help.example, Some(json!({"a": "text"})), "{}", &raw[..20]);
-        }
-    }
 }
