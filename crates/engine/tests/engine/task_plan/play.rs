@@ -91,7 +91,7 @@ impl Play {
             }
             // A later task of the conversation, so much later that nothing of this one is read.
             "next" => {
-                let next_seq = self.messages.drain(..).last().unwrap().seq + 1;
+                let next_seq = self.messages.drain(..).next_back().unwrap().seq + 1;
                 let carried = self.record.progress.take();
                 self.record = new_task();
                 self.record.start = Some(StartInfo { next_seq, system: Some("Be.".to_owned()), carried });
@@ -100,7 +100,7 @@ impl Play {
                 let submitted_at = NOW - TimeDelta::seconds(rest.parse().unwrap());
                 (self.record.start, self.record.submitted_at) = (None, submitted_at);
             }
-            "spec" => self.record.spec = rest.to_owned(),
+            "spec" => rest.clone_into(&mut self.record.spec),
             "progress" => {
                 let (progress, state) = (Some(rest.to_owned()), TaskState::Running);
                 self.record = TaskRecord { progress, state, start: None, ..self.record.clone() };

@@ -79,8 +79,11 @@ async fn an_unusable_response_is_retried() {
     assert_eq!(failure.message, "the provider reported an error: Overloaded");
 }
 
+/// The environment, as the loading of models reads it.
+type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// The failure of a model with these lines, which cannot be asked.
-async fn not_asked(lines: &str, variable: &dyn Fn(&str) -> Option<String>) -> Failure {
+async fn not_asked(lines: &str, variable: Variable<'_>) -> Failure {
     let text = format!("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n{lines}\n");
     load(&text, variable).ask(&asked(), |_| ()).await.unwrap_err()
 }
@@ -99,7 +102,7 @@ async fn a_variable_that_cannot_be_used_is_reported_and_nothing_is_sent() {
     let unusable = |_: &str| Some(format!("{KEY}\n\u{1}x"));
     let missing = "environment variable NOT_SET is not set";
     let characters = "environment variable KEY contains characters that a header cannot contain";
-    let rows: [(&str, &dyn Fn(&str) -> Option<String>, &str); 3] = [
+    let rows: [(&str, Variable<'_>, &str); 3] = [
         ("key_env = \"NOT_SET\"", &|_| None, missing),
         ("headers = { A = \"${NOT_SET}\" }", &|_| None, missing),
         ("key_env = \"KEY\"", &unusable, characters),
