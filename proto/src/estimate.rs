@@ -63,7 +63,7 @@ fn wide(tokens: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Language, ReplyCall, Role, TaskId, Trimmed};
+    use crate::{ReplyCall, Role, TaskId};
 
     #[test]
     fn tokens_are_estimated_by_script() {
@@ -77,28 +77,17 @@ mod tests {
 
     #[test]
     fn everything_that_a_model_reads_and_writes_counts() {
-        let tool = ToolOffer {
-            name: "book".to_owned(),
-            description: "Books a trip.".to_owned(),
-            parameters: serde_json::json!({"type": "object"}),
-            version: String::new(),
-            polling: false,
-            sequential: false,
-            repairs: true,
-        };
-        let request = |messages, tools| TurnRequest {
-            task: TaskId::generate(),
-            turn: 1,
+        let request = |messages, tools: serde_json::Value| TurnRequest {
             messages,
-            tools,
-            language: Language::En,
-            max_tokens: None,
-            temperature: None,
-            trimmed: Trimmed::default(),
+            tools: serde_json::from_value(tools).unwrap(),
+            ..serde_json::from_value(serde_json::json!({"task": TaskId::generate(), "turn": 1, "messages": []}))
+                .unwrap()
         };
+        let tool =
+            serde_json::json!({"name": "book", "description": "Books a trip.", "parameters": {"type": "object"}});
         let hello = vec![Message::text(Role::User, "Hello, hello")];
-        assert_eq!(of_request(&request(hello.clone(), Vec::new())), 8 + 4);
-        assert!(of_request(&request(hello, vec![tool])) > 8 + 4 + 24);
+        assert_eq!(of_request(&request(hello.clone(), serde_json::json!([]))), 8 + 4);
+        assert!(of_request(&request(hello, serde_json::json!([tool]))) > 8 + 4 + 24);
         let call = ReplyCall { name: "book".to_owned(), arguments: "{}".to_owned() };
         let said =
             TurnReply { text: Some("明天".to_owned()), thought: Some("好".to_owned()), ..TurnReply::default() };

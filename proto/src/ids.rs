@@ -132,12 +132,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn call_ids_sort_by_creation() {
-        let ids: Vec<_> = (0..1000).map(|_| CallId::generate()).collect();
-        assert!(ids.is_sorted());
-    }
-
-    #[test]
     fn worker_ids_are_subject_tokens() {
         let identity = WorkerIdentity::of_name("hôte.example com");
         let id = WorkerId::generate(&identity);

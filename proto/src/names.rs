@@ -122,19 +122,11 @@ mod tests {
 
     #[test]
     fn every_named_enum_has_the_names_of_the_wire() {
-        names_match_the_wire(&CallState::ALL);
-        names_match_the_wire(&Code::ALL);
-        names_match_the_wire(&ToolEffect::ALL);
-        names_match_the_wire(&ErrorClass::ALL);
-        names_match_the_wire(&Language::ALL);
-        names_match_the_wire(&RepairKind::ALL);
-        names_match_the_wire(&Role::ALL);
-        names_match_the_wire(&SubmitStatus::ALL);
-        names_match_the_wire(&TaskCode::ALL);
-        names_match_the_wire(&TaskState::ALL);
-        names_match_the_wire(&WebhookEvent::ALL);
-        names_match_the_wire(&WebhookState::ALL);
-        names_match_the_wire(&DisabledReason::ALL);
+        macro_rules! check {
+            ($($named:ty)*) => { $(names_match_the_wire(&<$named>::ALL);)* };
+        }
+        check!(CallState Code ToolEffect ErrorClass Language RepairKind Role SubmitStatus TaskCode TaskState);
+        check!(WebhookEvent WebhookState DisabledReason);
     }
 
     #[test]

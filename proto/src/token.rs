@@ -325,12 +325,4 @@ mod tests {
             assert!(serde_json::from_str::<TokenHash>(&wrong).is_err(), "{wrong}");
         }
     }
-
-    #[test]
-    fn a_token_ends_after_90_days_unless_something_else_is_asked_for() {
-        let read = |json: &str| serde_json::from_str::<TokenExpiry>(json).unwrap();
-        assert_eq!(TokenExpiry::default().seconds(), Some(7_776_000));
-        assert_eq!(read(r#"{"after_seconds": 60}"#).seconds(), Some(60));
-        assert_eq!(read(r#""never""#), TokenExpiry::Never);
-    }
 }

@@ -277,38 +277,3 @@ const fn allows(role: UserRole) -> &'static str {
 fn import(direction: Direction, account: &str, subject: &str) -> Import {
     Import { direction, account: account.to_owned(), subject: subject.to_owned() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn example() -> Vec<Account> {
-        Access::read("access.toml", include_str!("example.toml")).unwrap().accounts()
-    }
-
-    #[test]
-    fn an_account_imports_what_its_user_may_publish_and_nothing_else() {
-        for account in example().iter().skip(1) {
-            let services = account.imports.iter().filter(|import| import.direction == Direction::Service);
-            let imported: Vec<&String> = services.map(|import| &import.subject).collect();
-            let published: Vec<&String> = account.publish.iter().filter(|subject| *subject != DELTAS).collect();
-            assert_eq!(imported, published, "{}", account.name);
-        }
-    }
-
-    #[test]
-    fn nobody_can_name_the_reserved_replies() {
-        for account in example().iter().skip(1) {
-            let all = account.publish.iter().chain(&account.subscribe);
-            assert!(all.clone().all(|subject| !subject.starts_with("_R_")), "{}", account.name);
-            assert!(all.clone().all(|subject| !subject.starts_with(['>', '*'])), "{}", account.name);
-        }
-    }
-
-    #[test]
-    fn names_are_distinct() {
-        let names: std::collections::BTreeSet<String> =
-            example().into_iter().flat_map(|account| [account.name, account.user]).collect();
-        assert_eq!(names.len(), 11);
-    }
-}

@@ -270,34 +270,7 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let text = r#"
-[dispatcher]
-pasword = "$A"
-[gateway]
-user = "a b"
-password = "$G"
-[tenants."a b"]
-tools = ["get *"]
-models = "small"
-[tenants.acme]
-tool = []
-budgets = { turns = 0, cost = 3 }
-[tenants.acme.users.alice]
-roles = ["submit", "reader"]
-[tenants.acme.users."b.c"]
-roles = []
-password = "$2a$1"
-[tenants.worker.users]
-bob = 3
-[workers.tools]
-pools = []
-password = 5
-[workers."a b"]
-pools = ["a+2"]
-password = "$X"
-[worker.x]
-"#;
-        insta::assert_snapshot!(wrong(text));
+        insta::assert_snapshot!(wrong(include_str!("file/mistakes.toml")));
     }
 
     #[test]

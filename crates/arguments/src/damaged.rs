@@ -2,8 +2,6 @@
 
 #[path = "../../../tests/shared/damaged.rs"]
 mod strategy;
-#[path = "../tests/corpus/texts.rs"]
-mod texts;
 
 use std::sync::LazyLock;
 
@@ -15,8 +13,10 @@ use self::strategy::{assert_linear, damaged};
 use crate::{Repairs, Schema, tool_name_in};
 
 /// The texts of the corpus.
-fn arguments() -> Vec<&'static str> {
-    texts::RUN.iter().chain(texts::FEEDBACK).map(|(text, _)| *text).collect()
+fn arguments() -> Vec<String> {
+    let corpus = include_str!("../tests/arguments/corpus.txt").lines();
+    corpus.filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "
+")).collect()
 }
 
 const NAMES: [&str; 7] =

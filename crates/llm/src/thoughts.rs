@@ -122,44 +122,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn thoughts_end_at_the_last_closing_tag() {
-        for (text, thought, rest) in [
-            ("an answer", None, "an answer"),
-            ("  spaces stay ", None, "  spaces stay "),
-            ("<think>\nhm\n</think>\n\nyes", Some("hm"), "yes"),
-            ("<think></think>yes", None, "yes"),
-            ("hm\n</think>\nyes", Some("hm"), "yes"),
-            ("so <think>hm</think> yes", Some("so\nhm"), "yes"),
-            ("<think>a</think> b <think>c</think> d", Some("a\nb\nc"), "d"),
-            ("a</think>b</think>c", Some("a\nb"), "c"),
-            ("<think>hm, yes", Some("hm, yes"), ""),
-            ("no <think>hm", Some("no\nhm"), ""),
-            ("<think>a</think>b<think>c", Some("a\nb\nc"), ""),
-            ("<THINKING >a</Thinking>b", Some("a"), "b"),
-            ("[THINK]a[/THINK]b", Some("a"), "b"),
-            ("◁think▷a◁/think▷b", Some("a"), "b"),
-            ("<|START_THINKING|>a<|END_THINKING|>b", Some("a"), "b"),
-            ("<seed:think>a</seed:think>b", Some("a"), "b"),
-            ("a < b <thinker> </ think>", None, "a < b <thinker> </ think>"),
-            // Quoted tags are text.
-            ("Write `</think>` at the end.", None, "Write `</think>` at the end."),
-            ("The tag \"<think>\" opens.", None, "The tag \"<think>\" opens."),
-            ("```\n<think>x</think>\n```", None, "```\n<think>x</think>\n```"),
-            (r#"{"text": "</think>"}"#, None, r#"{"text": "</think>"}"#),
-            (r#"hm</think>{"text": "</think>"}"#, Some("hm"), r#"{"text": "</think>"}"#),
-            // Unless nothing else closes thoughts that are open.
-            ("<think>```\nx\n</think>\n```\nyes", Some("```\nx"), "```\nyes"),
-            (r#"<think>{"a": "</think>"} so</think>yes"#, Some(r#"{"a": "</think>"} so"#), "yes"),
-            ("<think>hm `</think>` yes", Some("hm `"), "` yes"),
-            // Code that does not end is no code.
-            ("```\nx\n</think>\nyes", Some("```\nx"), "yes"),
-        ] {
-            let split = split(text);
-            assert_eq!((split.thought.as_deref(), split.rest.as_str()), (thought, rest), "{text}");
-        }
-    }
-
     fn piece() -> impl Strategy<Value = String> {
         let known =
             ["<think>", "</think>", "[THINK]", "[/THINK]", "`", "```\n", "\n", "{\"a\":\"", "\"}", "\"", "<", "◁"];

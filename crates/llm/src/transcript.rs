@@ -90,22 +90,13 @@ fn object_text(text: &str) -> &str {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use redial_proto::{ErrorClass, MessageCall, TaskId, Trimmed, TurnRequest};
+    use redial_proto::{ErrorClass, MessageCall, TaskId, TurnRequest};
 
     use super::*;
 
     /// A request without messages and tools.
     pub(crate) fn request(task: TaskId) -> TurnRequest {
-        TurnRequest {
-            task,
-            turn: 1,
-            messages: Vec::new(),
-            tools: Vec::new(),
-            language: Language::En,
-            max_tokens: None,
-            temperature: None,
-            trimmed: Trimmed::default(),
-        }
+        serde_json::from_value(serde_json::json!({"task": task, "turn": 1, "messages": []})).unwrap()
     }
 
     fn tool(call: &str, content: &str) -> Message {

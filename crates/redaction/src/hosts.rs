@@ -161,45 +161,9 @@ mod tests {
 
     #[test]
     fn hosts_are_removed_and_other_words_stay() {
-        for (text, shown) in [
-            ("dial tcp 10.0.3.17:5432: refused", "dial tcp [host]: refused"),
-            ("could not reach http://db-7.prod.internal:5432/x", "could not reach http://[host]/x"),
-            ("upstream payments-v2:8080 timed out", "upstream [host] timed out"),
-            ("getaddrinfo redis.default.svc.cluster.local.", "getaddrinfo [host]."),
-            ("localhost refused", "[host] refused"),
-            ("host \"Shop.Example.org\" said no", "host \"[host]\" said no"),
-            ("see https://docs.example.com/errors", "see https://docs.example.com/errors"),
-            ("at 10:30 line 5: status:503, version 1.2.3", "at 10:30 line 5: status:503, version 1.2.3"),
-            ("row 17:2048, order:123456", "row 17:2048, order:123456"),
-            ("没有 db.corp 了。", "没有 [host] 了。"),
-            ("主机 localhost：没有回答", "主机 [host]：没有回答"),
-            ("dial 10.1.2.3:443: refused", "dial [host]: refused"),
-            ("upstream gpu-7.prod.svc. gone", "upstream [host]. gone"),
-            ("gpu.localdomain, gpu.private and gpu.home.arpa", "[host], [host] and [host]"),
-            ("vllm:8000 timed out at 10:30", "[host] timed out at 10:30"),
-            ("connect to [fe80::7]:8000 or 2001::1234", "connect to [[host]]:8000 or [host]"),
-            ("see platform.openai.com/docs; error: 4.5 of 10", "see platform.openai.com/docs; error: 4.5 of 10"),
-            (" .: ..", " .: .."),
-            ("host=db.internal:5432, port=5432", "host=[host], port=5432"),
-            ("connect(10.0.0.7:80)failed", "connect([host])failed"),
-            ("tcp:10.0.0.7:80:refused", "tcp:[host]:refused"),
-            ("dial_tcp_10.0.0.7_failed", "dial_tcp_[host]_failed"),
-            ("failed10.0.0.7:5432x", "failed[host]:5432x"),
-            ("pool-10.0.0.7:5432", "[host]"),
-            ("ip%2F10.0.0.7", "ip%2F[host]"),
-            ("postgres://app@db-7.internal:5432/orders", "postgres://app@[host]/orders"),
-            ("error:db-7.internal:5432:refused", "error:[host]:refused"),
-            ("upstream:vllm:8000:refused", "upstream:[host]:refused"),
-            ("db.internal-refused", "[host]-refused"),
-            ("at_localhost_now", "at_[host]_now"),
-            ("tcp:localhost:80", "tcp:[host]"),
-            ("to-shop.example.org-now", "to-[host]-now"),
-            ("addr=fe80::7;tcp:fe80::7", "addr=[host];tcp:[host]"),
-            ("连接10.0.0.7失败", "连接[host]失败"),
-            ("std::fade::cafe serde::de", "std::fade::cafe serde::de"),
-            ("1.2.3.4.5 of v1.2.3 at 10:30:15", "1.2.3.4.5 of v1.2.3 at 10:30:15"),
-            ("localhosts internal. local-time", "localhosts internal. local-time"),
-        ] {
+        let marked =
+            |mark| include_str!("hosts/texts.txt").lines().filter_map(move |line: &str| line.strip_prefix(mark));
+        for (text, shown) in marked("> ").zip(marked("= ")) {
             assert_eq!(redact(text, Some("shop.example.org")), shown);
         }
     }

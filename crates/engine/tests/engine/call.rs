@@ -3,7 +3,6 @@
 mod effects;
 mod fixture;
 mod functions;
-mod histories;
 mod sweep;
 mod waiting;
 

@@ -236,11 +236,18 @@ mod tests {
         }
     }
 
+    fn call(name: &str, arguments: &str) -> ReplyCall {
+        ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() }
+    }
+
+    fn shown<'a>(offers: &'a [ToolOffer], conversation: &'a Conversation) -> Shown<'a> {
+        Shown { offers, conversation, result_bytes: 300, language: Language::En }
+    }
+
     fn resolve(name: &str, arguments: &str, offers: &[ToolOffer], tools: &Tools) -> Verdict {
-        let call = ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() };
-        let reply = TurnReply { calls: vec![call], ..TurnReply::default() };
-        let shown = Shown { offers, conversation: &conversation(), result_bytes: 300, language: Language::En };
-        Resolver::new(tools).reply(reply, shown).unwrap().calls.remove(0).verdict
+        let reply = TurnReply { calls: vec![call(name, arguments)], ..TurnReply::default() };
+        let conversation = conversation();
+        Resolver::new(tools).reply(reply, shown(offers, &conversation)).unwrap().calls.remove(0).verdict
     }
 
     fn conversation() -> Conversation {
@@ -287,15 +294,11 @@ mod tests {
         assert_eq!(failure.details.len(), 2, "every broken rule at once: {:?}", failure.details);
         let (_, failure) = refused("get_weather", r#"{"location":"Paris","days":2"#);
         assert_eq!(failure.class, ErrorClass::MalformedArguments);
+        let unrepaired = [ToolOffer { repairs: false, ..offer(&weather()) }];
+        let (_, failure) = failure_of(resolve("get_weather", r#"{"location": "Paris",}"#, &unrepaired, &Tools::new()));
+        assert_eq!(failure.class, ErrorClass::MalformedArguments);
         let (_, failure) = refused("get_weather", &"[".repeat(redial_proto::limits::MAX_PAYLOAD + 1));
         assert!(failure.message.contains("1 too many; at most 16777216 are allowed"), "{}", failure.message);
-    }
-
-    #[test]
-    fn a_tool_that_wants_no_repairs_gets_none() {
-        let offers = [ToolOffer { repairs: false, ..offer(&weather()) }];
-        let (_, failure) = failure_of(resolve("get_weather", r#"{"location": "Paris",}"#, &offers, &Tools::new()));
-        assert_eq!(failure.class, ErrorClass::MalformedArguments);
     }
 
     #[test]
@@ -323,18 +326,12 @@ mod tests {
     #[test]
     fn a_result_that_was_not_read_yet_is_asked_for() {
         let offers = [view::read_result_offer()];
-        let read = |offset: u32| ReplyCall {
-            name: view::READ_RESULT.to_owned(),
-            arguments: format!(r#"{{"call_id": "c1_1", "offset": {offset}}}"#),
-        };
+        let read = |offset: u32| call(view::READ_RESULT, &format!(r#"{{"call_id": "c1_1", "offset": {offset}}}"#));
         let reply = TurnReply { calls: vec![read(0), read(1)], ..TurnReply::default() };
         let mut conversation = Conversation::default();
         let tools = Tools::new();
         let mut resolver = Resolver::new(&tools);
-        let mut resolve = |conversation: &Conversation| {
-            let shown = Shown { offers: &offers, conversation, result_bytes: 300, language: Language::En };
-            resolver.reply(reply.clone(), shown)
-        };
+        let mut resolve = |conversation: &Conversation| resolver.reply(reply.clone(), shown(&offers, conversation));
         let missing = resolve(&conversation).unwrap_err();
         assert_eq!(missing, ["c1_1"], "one result is read once, however many parts of it are asked for");
         conversation.add_results(missing, HashMap::from([("c1_1".to_owned(), "12".to_owned())]));
@@ -353,16 +350,15 @@ mod tests {
         let schema = json!({"$dynamicAnchor": "here", "allOf": [one, one]});
         let tool = RegisteredTool::new(ToolSpec { parameters: schema, ..ToolSpec::named("nest") }).unwrap();
         let deep = (0..50).fold(json!({}), |inner, _| json!({"a": inner})).to_string();
-        let calls = [deep.as_str(), "{}"]
-            .map(|arguments| ReplyCall { name: "nest".to_owned(), arguments: arguments.to_owned() });
+        let calls = [deep.as_str(), "{}"].map(|arguments| call("nest", arguments));
         let reply = TurnReply { calls: calls.into(), ..TurnReply::default() };
         let (tools, offers, conversation) = (Tools::new(), [offer(&tool)], Conversation::default());
-        let shown = Shown { offers: &offers, conversation: &conversation, result_bytes: 300, language: Language::En };
         let aside: Aside = |check| {
             ASIDE.fetch_add(1, Ordering::Relaxed);
             check();
         };
-        let mut calls = Resolver::new(&tools).with_aside(aside).reply(reply, shown).unwrap().calls;
+        let mut calls =
+            Resolver::new(&tools).with_aside(aside).reply(reply, shown(&offers, &conversation)).unwrap().calls;
         assert_eq!(ASIDE.load(Ordering::Relaxed), 2);
         assert!(matches!(calls.remove(1).verdict, Verdict::Run { .. }), "a small one runs");
         let (tool, failure) = failure_of(calls.remove(0).verdict);
@@ -372,12 +368,9 @@ mod tests {
 
     #[test]
     fn too_many_calls_are_a_problem_of_form() {
-        let call = ReplyCall { name: "a".to_owned(), arguments: "{}".to_owned() };
-        let reply = TurnReply { calls: vec![call; MAX_CALLS + 1], ..TurnReply::default() };
-        let tools = Tools::new();
-        let conversation = Conversation::default();
-        let shown = Shown { offers: &[], conversation: &conversation, result_bytes: 300, language: Language::En };
-        let resolved = Resolver::new(&tools).reply(reply, shown).unwrap();
+        let reply = TurnReply { calls: vec![call("a", "{}"); MAX_CALLS + 1], ..TurnReply::default() };
+        let (tools, conversation) = (Tools::new(), Conversation::default());
+        let resolved = Resolver::new(&tools).reply(reply, shown(&[], &conversation)).unwrap();
         assert!(resolved.calls.is_empty());
         assert_eq!(resolved.problem.as_deref(), Some("129 calls were asked for at once; allowed: 128"));
     }

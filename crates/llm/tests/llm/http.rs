@@ -1,0 +1,67 @@
+//! Models behind real HTTP: requests as they arrive, responses of every kind, and failures.
+
+mod answers;
+mod failures;
+
+use std::fs;
+
+use redial_llm::{Model, load_with};
+use redial_proto::{Delta, Failure, Message, Role, TurnReply, TurnRequest};
+use redial_testkit::{Reply, ScriptedHttp};
+
+use crate::request::{request, tool};
+
+const KEY: &str = "canary-5f1c";
+
+/// A model of the given provider, behind the given server.
+fn model(server: &ScriptedHttp, provider: &str, lines: &str) -> Model {
+    let text = format!(
+        "[models.m]\nprovider = \"{provider}\"\nmodel = \"big\"\nbase_url = \"{}\"\nkey_env = \"KEY\"\n\
+         headers = {{ X-Team = \"${{TEAM}}\" }}\ninput_price = 2\noutput_price = 10\n{lines}\n",
+        server.url("")
+    );
+    let variable = |name: &str| match name {
+        "KEY" => Some(KEY.to_owned()),
+        "TEAM" => Some("team-canary".to_owned()),
+        _ => None,
+    };
+    load(&text, &variable)
+}
+
+/// The only model of a file.
+fn load(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Model {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("models.toml");
+    fs::write(&path, text).unwrap();
+    load_with(&path, variable).unwrap().remove(0)
+}
+
+fn asked() -> TurnRequest {
+    TurnRequest {
+        turn: 3,
+        messages: vec![Message::text(Role::User, "How is the weather in Paris?")],
+        tools: vec![tool("get_weather"), tool("订机票")],
+        ..request()
+    }
+}
+
+/// The path of a provider's requests.
+fn path(provider: &str) -> &'static str {
+    if provider == "anthropic" { "/v1/messages" } else { "/chat/completions" }
+}
+
+/// The model's reply if its server sends this response, and the deltas that came before it.
+async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<Delta>) {
+    let server = ScriptedHttp::start().await;
+    server.script(path(provider), [reply]);
+    let mut deltas = Vec::new();
+    let reply = model(&server, provider, "").ask(&asked(), |delta| deltas.push(delta)).await;
+    (reply, deltas)
+}
+
+/// A stream of events, as their data.
+fn stream(events: &str) -> Reply {
+    let events: Vec<_> = events.lines().map(|data| format!("data: {}\n\n", data.trim())).collect();
+    let body = events.concat();
+    Reply::status(200).header("content-type", "text/event-stream; charset=utf-8").body(body)
+}
