@@ -17,7 +17,7 @@ use super::by_hand::Hand;
 async fn forge(stack: &Stack, call: CallId, attempt: u32, publish_no: u32) {
     let job = Job { call, attempt, tool: "read".to_owned(), bytes: 2 };
     let forged = OutgoingJob { job, consumer: "default".to_owned(), publish_no, traceparent: None };
-    stack.queue().publish_jobs(&[forged]).await.remove(0).unwrap();
+    stack.queue().publish_packs(&[&[forged]]).await.remove(0).unwrap();
 }
 
 #[tokio::test]

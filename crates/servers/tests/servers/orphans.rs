@@ -1,5 +1,4 @@
 //! When the process that started the servers is killed, they die with it, and the next start succeeds.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     env, fs,
@@ -36,7 +35,7 @@ async fn parent() {
 
 fn spawn_parent(folder: &Path) -> (Child, Vec<String>) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "parent", "--ignored", "--nocapture"]).env(FOLDER, folder).stdout(Stdio::piped());
+    command.args(["--exact", "orphans::parent", "--ignored", "--nocapture"]).env(FOLDER, folder).stdout(Stdio::piped());
     let mut parent = command.spawn().unwrap();
     let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.find(|line| line.starts_with("PIDS ")).unwrap();

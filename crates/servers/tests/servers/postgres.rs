@@ -1,5 +1,4 @@
 //! Postgres as a process: start, crash, restart, refusals. The tests of the store cover SQL.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     fs,
@@ -94,47 +93,16 @@ async fn an_interrupted_initdb_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_lost_password_is_reported_and_data_kept() {
+async fn a_failed_start_quotes_the_log_and_a_lost_password_is_reported_and_data_kept() {
     let temp = open_folder();
+    Postgres::start(config(&temp)).await.unwrap().stop().await;
+    let error = Postgres::start(config(&temp).setting("no_such_setting", "1")).await.unwrap_err();
+    assert!(error.to_string().contains("unrecognized configuration parameter \"no_such_setting\""), "{error}");
     Postgres::start(config(&temp)).await.unwrap().stop().await;
     fs::remove_file(temp.path().join("postgres/password")).unwrap();
     let error = Postgres::start(config(&temp)).await.unwrap_err();
     assert!(matches!(error, ServerError::PasswordLost { .. }), "{error}");
     assert!(temp.path().join("postgres/data/PG_VERSION").exists());
-}
-
-#[tokio::test]
-async fn a_taken_port_is_avoided_or_reported() {
-    let temp = open_folder();
-    let server = Postgres::start(config(&temp)).await.unwrap();
-    let port = server.port();
-    server.stop().await;
-    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-    let error = Postgres::start(PostgresConfig { port: Some(port), ..config(&temp) }).await.unwrap_err();
-    assert!(matches!(error, ServerError::PortTaken { port: found, .. } if found == port), "{error}");
-    let moved = Postgres::start(config(&temp)).await.unwrap();
-    assert_ne!(moved.port(), port);
-    assert_eq!(knock(moved.port()).0, b'R');
-}
-
-#[tokio::test]
-async fn a_failed_start_quotes_the_log() {
-    let temp = open_folder();
-    Postgres::start(config(&temp)).await.unwrap().stop().await;
-    let error = Postgres::start(config(&temp).setting("no_such_setting", "1")).await.unwrap_err();
-    assert!(error.to_string().contains("unrecognized configuration parameter \"no_such_setting\""), "{error}");
-    Postgres::start(config(&temp)).await.unwrap();
-}
-
-#[tokio::test]
-async fn a_folder_has_one_server() {
-    let temp = open_folder();
-    let _server = Postgres::start(config(&temp)).await.unwrap();
-    let lock = temp.path().join("postgres/lock");
-    assert_eq!(fs::read_to_string(&lock).unwrap(), std::process::id().to_string());
-    fs::write(&lock, "1").unwrap();
-    let error = Postgres::start(config(&temp)).await.unwrap_err();
-    assert!(matches!(&error, ServerError::FolderInUse { owner, .. } if owner == "1"), "{error}");
 }
 
 /// As root with a folder that no other user can enter, such as a checkout below `/root`. As another user the data stays
