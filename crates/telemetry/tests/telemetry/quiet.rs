@@ -1,22 +1,17 @@
 //! Without a collector: nothing is collected, no thread is started, nothing is sent.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
-
-#[path = "support/collector.rs"]
-#[expect(dead_code, reason = "shared with the tests that decode what arrives")]
-mod collector;
-#[path = "support/process.rs"]
-#[expect(dead_code, reason = "shared with the tests that look at the output")]
-mod process;
-
 use std::time::Duration;
 
-use collector::{Answer, Collector};
 use redial_telemetry::{
     TelemetryConfig, TelemetryError, current_traceparent, execute_tool, init, is_exporting, metrics, set_parent,
     submit_call,
 };
 use tracing::info_span;
+
+use crate::{
+    collector::{Answer, Collector},
+    process::run,
+};
 
 /// A process that counts and traces, and looks for its own exporter threads.
 #[tokio::test]
@@ -50,32 +45,17 @@ async fn exporting() {
     let telemetry = init(&TelemetryConfig::new("redial-worker", "w1")).unwrap();
     assert!(is_exporting());
     assert!(!exporter_threads().is_empty());
+    let again = init(&TelemetryConfig::new("redial-worker", "w1"));
+    assert!(matches!(again, Err(TelemetryError::AlreadyStarted)));
     telemetry.shutdown().await;
 }
 
 #[tokio::test]
-#[ignore = "a process that the other tests start"]
-async fn twice() {
-    let config = TelemetryConfig::new("redial-worker", "w1");
-    let _telemetry = init(&config).unwrap();
-    assert!(matches!(init(&config), Err(TelemetryError::AlreadyStarted)));
-}
-
-#[tokio::test]
-async fn without_variables_there_is_no_exporter() {
-    process::run("silent", &[]).await;
-}
-
-#[tokio::test]
-async fn a_disabled_sdk_sends_nothing() {
+async fn without_variables_there_is_no_exporter_and_a_disabled_sdk_sends_nothing() {
+    run("quiet::silent", &[]).await;
     let collector = Collector::start(Answer::Ok).await;
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url());
-    process::run("silent", &[endpoint, ("OTEL_SDK_DISABLED", "true")]).await;
+    run("quiet::silent", &[endpoint, ("OTEL_SDK_DISABLED", "true")]).await;
     assert!(collector.posts().is_empty());
-    process::run("exporting", &[endpoint]).await;
-}
-
-#[tokio::test]
-async fn telemetry_starts_once() {
-    process::run("twice", &[]).await;
+    run("quiet::exporting", &[endpoint]).await;
 }

@@ -1,26 +1,22 @@
 //! With a collector: spans and metrics arrive, a call is one trace over all processes, secrets are not exported.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+use std::time::Duration;
 
-#[path = "support/collector.rs"]
-mod collector;
-#[path = "support/process.rs"]
-mod process;
-
-use std::time::{Duration, Instant};
-
-use collector::{Answer, Collector, attribute};
 use opentelemetry_proto::tonic::{
     metrics::v1::{Metric, metric::Data, number_data_point::Value},
     resource::v1::Resource,
     trace::v1::Span,
 };
-use process::{everything, run, said};
 use redial_telemetry::{
     ChatReply, TelemetryConfig, chat, current_traceparent, execute_tool, init, metrics, record_chat, record_error,
     set_parent, submit_call,
 };
 use tracing::{Instrument as _, info_span};
+
+use crate::{
+    collector::{Answer, Collector, Post, attribute},
+    process::{everything, run, said},
+};
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
@@ -92,7 +88,11 @@ async fn model_worker() {
 }
 
 fn spans(collector: &Collector) -> Vec<(Resource, Span)> {
-    collector.posts().iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans).collect()
+    spans_of(&collector.posts())
+}
+
+fn spans_of(posts: &[Post]) -> Vec<(Resource, Span)> {
+    posts.iter().filter(|post| post.path == "/v1/traces").flat_map(Post::spans).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -106,11 +106,12 @@ fn hex(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn one_call_is_one_trace_over_processes_and_attempts() {
     let collector = Collector::start(Answer::Ok).await;
-    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url())]).await);
+    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url())]).await);
     let call = said(&output, "traceparent=");
-    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+    run("exporting::worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
 
-    let spans = spans(&collector);
+    let posts = collector.posts();
+    let spans = spans_of(&posts);
     let names: Vec<_> = spans.iter().map(|(_, span)| span.name.as_str()).collect();
     assert_eq!(names, ["submit", "execute_tool book_flight", "execute_tool book_flight"]);
     let submit = &spans[0].1;
@@ -122,26 +123,32 @@ async fn one_call_is_one_trace_over_processes_and_attempts() {
         assert_eq!(attribute(&resource.attributes, "service.name").as_deref(), Some("redial-worker"));
         assert_eq!(attribute(&resource.attributes, "service.instance.id").as_deref(), Some("w1"));
     }
+    assert_genai_names(&spans[1..]);
+    let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(Post::metrics);
+    assert_metrics(&metrics.collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn a_submission_belongs_to_the_trace_of_its_sender() {
+async fn a_submission_belongs_to_the_trace_of_its_sender_and_the_operator_names_the_service() {
     let collector = Collector::start(Answer::Ok).await;
     let sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url()), ("CALL", sender)]).await);
-    let (_, submit) = spans(&collector).remove(0);
+    let resource = ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7,deployment.environment.name=staging");
+    let variables = [(ENDPOINT, &*collector.url()), ("CALL", sender), ("OTEL_SERVICE_NAME", "calls"), resource];
+    let output = everything(&run("exporting::dispatcher", &variables).await);
+    let (resource, submit) = spans(&collector).remove(0);
+    let of = |key| attribute(&resource.attributes, key);
+    assert_eq!(of("service.name").as_deref(), Some("calls"));
+    assert_eq!(of("service.instance.id").as_deref(), Some("pod-7"));
+    assert_eq!(of("deployment.environment.name").as_deref(), Some("staging"));
+    assert!(of("service.version").is_some());
     assert_eq!(hex(&submit.trace_id), "0af7651916cd43dd8448eb211c80319c");
     assert_eq!(hex(&submit.parent_span_id), "b7ad6b7169203331");
     assert_eq!(attribute(&submit.attributes, "gen_ai.tool.name").as_deref(), Some("book_flight"));
     assert!(said(&output, "traceparent=").contains(&hex(&submit.span_id)), "{output}");
 }
 
-#[tokio::test]
-async fn an_attempt_has_the_genai_names() {
-    let collector = Collector::start(Answer::Ok).await;
-    let call = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
-    let spans = spans(&collector);
+/// Of two attempts of which the first failed.
+fn assert_genai_names(spans: &[(Resource, Span)]) {
     let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
     for (index, attempt) in [(0, "1"), (1, "2")] {
         assert_eq!(of(index, "gen_ai.operation.name").as_deref(), Some("execute_tool"));
@@ -158,7 +165,7 @@ async fn an_attempt_has_the_genai_names() {
 #[tokio::test]
 async fn a_model_that_is_asked_has_the_genai_names() {
     let collector = Collector::start(Answer::Ok).await;
-    run("model_worker", &[(ENDPOINT, &collector.url())]).await;
+    run("exporting::model_worker", &[(ENDPOINT, &collector.url())]).await;
     let spans = spans(&collector);
     let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
     for index in [0, 1] {
@@ -182,49 +189,33 @@ async fn a_model_that_is_asked_has_the_genai_names() {
 async fn a_call_that_is_not_sampled_is_exported_by_no_process() {
     let collector = Collector::start(Answer::Ok).await;
     let off = ("OTEL_TRACES_SAMPLER", "always_off");
-    let output = everything(&run("dispatcher", &[(ENDPOINT, &collector.url()), off]).await);
+    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url()), off]).await);
     let call = said(&output, "traceparent=");
     assert!(call.ends_with("-00"), "{call}");
-    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+    run("exporting::worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
     assert!(spans(&collector).is_empty());
 }
 
-#[tokio::test]
-async fn text_that_is_not_a_trace_context_starts_a_trace() {
-    let collector = Collector::start(Answer::Ok).await;
-    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", "00-nonsense")]).await;
-    let spans = spans(&collector);
-    assert_eq!(spans.len(), 2);
-    assert!(spans.iter().all(|(_, span)| span.parent_span_id.is_empty()));
-}
-
-#[tokio::test]
-async fn metrics_arrive_with_their_attributes() {
-    let collector = Collector::start(Answer::Ok).await;
-    run("dispatcher", &[(ENDPOINT, &collector.url())]).await;
-    run("worker", &[(ENDPOINT, &collector.url()), ("CALL", "")]).await;
-    let posts = collector.posts();
-    let metrics: Vec<_> =
-        posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(collector::Post::metrics).collect();
-
+/// Of the dispatcher and the worker.
+fn assert_metrics(metrics: &[Metric]) {
     assert_eq!(
-        counts(&metrics, "redial.calls.submitted"),
+        counts(metrics, "redial.calls.submitted"),
         [(2, "gen_ai.tool.name=book_flight redial.submit.status=accepted".to_owned())]
     );
     assert_eq!(
-        counts(&metrics, "redial.calls.finished"),
+        counts(metrics, "redial.calls.finished"),
         [(1, "error.type=timeout gen_ai.tool.name=book_flight redial.call.state=failed".to_owned())]
     );
     assert_eq!(
-        counts(&metrics, "redial.attempts.finished"),
+        counts(metrics, "redial.attempts.finished"),
         [
             (1, "error.type=unavailable gen_ai.tool.name=book_flight".to_owned()),
             (1, "gen_ai.tool.name=book_flight".to_owned())
         ]
     );
-    assert_eq!(sum(&metrics, "redial.queue.age"), (0.04, "s"));
-    assert_eq!(sum(&metrics, "redial.batch.size"), (2.0, "{item}"));
-    assert_eq!(sum(&metrics, "redial.attempt.duration"), (4.0, "s"));
+    assert_eq!(sum(metrics, "redial.queue.age"), (0.04, "s"));
+    assert_eq!(sum(metrics, "redial.batch.size"), (2.0, "{item}"));
+    assert_eq!(sum(metrics, "redial.attempt.duration"), (4.0, "s"));
 }
 
 fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
@@ -255,23 +246,10 @@ fn sum<'a>(metrics: &'a [Metric], name: &str) -> (f64, &'a str) {
 }
 
 #[tokio::test]
-async fn the_operator_names_the_service() {
-    let collector = Collector::start(Answer::Ok).await;
-    let resource = ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7,deployment.environment.name=staging");
-    run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_SERVICE_NAME", "calls"), resource]).await;
-    let (resource, _) = spans(&collector).remove(0);
-    let of = |key| attribute(&resource.attributes, key);
-    assert_eq!(of("service.name").as_deref(), Some("calls"));
-    assert_eq!(of("service.instance.id").as_deref(), Some("pod-7"));
-    assert_eq!(of("deployment.environment.name").as_deref(), Some("staging"));
-    assert!(of("service.version").is_some());
-}
-
-#[tokio::test]
 async fn headers_reach_the_collector_and_never_the_logs() {
     let collector = Collector::start(Answer::ServerError).await;
     let secret = ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer canary-7f3a");
-    let output = run("dispatcher", &[(ENDPOINT, &collector.url()), secret]).await;
+    let output = run("exporting::dispatcher", &[(ENDPOINT, &collector.url()), secret]).await;
     let posts = collector.posts();
     assert!(!posts.is_empty());
     assert!(posts.iter().all(|post| post.head.contains("authorization: Bearer canary-7f3a")));
@@ -283,8 +261,7 @@ async fn headers_reach_the_collector_and_never_the_logs() {
 #[tokio::test]
 async fn a_silent_collector_does_not_block_the_process() {
     let collector = Collector::start(Answer::Silence).await;
-    let started = Instant::now();
-    run("dispatcher", &[(ENDPOINT, &collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")]).await;
-    assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
+    let patient = [(ENDPOINT, &*collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")];
+    tokio::time::timeout(Duration::from_mins(1), run("exporting::dispatcher", &patient)).await.expect("it is blocked");
     assert!(!collector.posts().is_empty());
 }
