@@ -78,7 +78,6 @@ async fn ended_tasks_never_change() {
     let change = sqlx::query("UPDATE tasks SET answer = 'no' WHERE id = $1").bind(task.0).execute(&fixture.db).await;
     let message = change.unwrap_err().to_string();
     assert!(message.contains("has ended as cancelled: ended tasks never change"), "{message}");
-    let row =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
+    let row = fixture.own().task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
     assert!(row.finished_at > row.started_at && row.started_at > Some(hour_before(row.submitted_at)));
 }

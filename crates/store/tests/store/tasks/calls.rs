@@ -88,18 +88,22 @@ async fn the_end_of_a_call_is_put_into_the_inbox_of_its_task() {
 }
 
 #[tokio::test]
-async fn a_failure_is_reported_with_its_details() {
+async fn a_failure_is_reported_with_its_details_and_only_an_unknown_outcome_leaves_an_effect_possible() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
-    let call = new_call(task, 1, 2);
-    fixture.start_with(task, std::slice::from_ref(&call)).await;
+    let (call, lost) = (new_call(task, 1, 2), new_call(task, 1, 3));
+    fixture.start_with(task, &[call.clone(), lost.clone()]).await;
     claim(&fixture, call.id, 1).await;
     apply(&fixture, ended(call.id, CallState::Failed, Err(failure(ErrorClass::BusinessRule)))).await;
-    let ended = the_end(&received(&fixture, task).await);
-    assert_eq!((ended.state, ended.output), (CallState::Failed, None));
-    let told = ended.failure.unwrap();
+    let failed = the_end(&received(&fixture, task).await);
+    assert_eq!((failed.state, failed.output), (CallState::Failed, None));
+    let told = failed.failure.unwrap();
     assert_eq!((told.class, told.message.as_str()), (ErrorClass::BusinessRule, "no\u{fffd}"));
     assert_eq!((told.details, told.effect_possible), (failure(ErrorClass::BusinessRule).details, false));
+    claim(&fixture, lost.id, 1).await;
+    apply(&fixture, ended(lost.id, CallState::Unknown, Err(failure(ErrorClass::Lost)))).await;
+    let ended = the_end(&received(&fixture, task).await);
+    assert_eq!((ended.state, ended.failure.map(|failure| failure.effect_possible)), (CallState::Unknown, Some(true)));
 }
 
 #[tokio::test]
@@ -150,18 +154,6 @@ async fn output_that_jsonb_refuses_reaches_the_task_unchanged() {
     let calls = fixture.store.task_calls(task).await.unwrap();
     assert_eq!(calls[0].arguments.get(), nasty);
     assert_eq!(calls[0].attempts_made[0].output.as_ref().unwrap().get(), nasty);
-}
-
-#[tokio::test]
-async fn only_an_unknown_outcome_leaves_an_effect_possible() {
-    let fixture = Fixture::open().await;
-    let task = fixture.submit("c").await;
-    let call = new_call(task, 1, 1);
-    fixture.start_with(task, std::slice::from_ref(&call)).await;
-    claim(&fixture, call.id, 1).await;
-    apply(&fixture, ended(call.id, CallState::Unknown, Err(failure(ErrorClass::Lost)))).await;
-    let ended = the_end(&received(&fixture, task).await);
-    assert_eq!((ended.state, ended.failure.map(|failure| failure.effect_possible)), (CallState::Unknown, Some(true)));
 }
 
 #[tokio::test]

@@ -87,12 +87,12 @@ async fn newer_calls_are_redriven_during_an_erasure() {
     let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at)
                  VALUES (gen_random_uuid(), 'default', 'c', 'ann', false, $1)";
     sqlx::query(begun).bind(until).execute(&fixture.db).await.unwrap();
-    assert_eq!(fixture.store.of(&"default".parse().unwrap()).being_erased(&[old, new]).await.unwrap(), [old]);
+    assert_eq!(fixture.own().being_erased(&[old, new]).await.unwrap(), [old]);
     let redrive = |call| NewCall { redrive_of: Some(Redrive { call, origin: call }), ..bare_call() };
     let results = fixture.store.submit(&[redrive(old), redrive(new)], 1_000).await.unwrap();
     assert!(matches!(results[..], [Submitted::Gone, Submitted::Written]), "{results:?}");
     sqlx::query("UPDATE tombstones SET until_at = NULL").execute(&fixture.db).await.unwrap();
-    assert_eq!(fixture.store.of(&"default".parse().unwrap()).being_erased(&[new]).await.unwrap(), [new]);
+    assert_eq!(fixture.own().being_erased(&[new]).await.unwrap(), [new]);
 }
 
 /// The last call that was looked at may be of another tenant, and its id must not be told.

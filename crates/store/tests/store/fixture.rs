@@ -4,12 +4,12 @@ use std::ops::Deref;
 
 use redial_proto::{
     CallId, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep,
-    ToolEffect, Usage,
+    Tenant, ToolEffect, Usage,
 };
 use redial_records::{
     InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
 };
-use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, admin};
+use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, TenantStore, admin};
 use redial_testkit::{Servers, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
@@ -18,6 +18,7 @@ const CHECK_AFTER_MS: u64 = 10_000;
 
 pub(crate) struct Fixture {
     pub(crate) store: Store,
+    tenant: Tenant,
     /// Connections of the test itself.
     pub(crate) db: PgPool,
     servers: Servers,
@@ -25,17 +26,20 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn open() -> Self {
-        let servers = Servers::start().await;
-        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        admin::migrate(servers.database_url()).await.unwrap();
-        let store = connect(&servers).await;
+        let servers = database().await;
+        let store = connect(&servers, Purpose::Dispatch).await;
         let db = PgPoolOptions::new().max_connections(4).connect_lazy(servers.database_url()).unwrap();
-        Self { store, db, servers }
+        Self { store, tenant: Tenant::default(), db, servers }
+    }
+
+    /// What belongs to the tenant of the tests.
+    pub(crate) const fn own(&self) -> TenantStore<'_> {
+        self.store.of(&self.tenant)
     }
 
     /// Another dispatcher's connections.
     pub(crate) async fn another_store(&self) -> Store {
-        connect(&self.servers).await
+        connect(&self.servers, Purpose::Dispatch).await
     }
 
     pub(crate) async fn submit(&self, conversation: &str) -> TaskId {
@@ -69,7 +73,7 @@ impl Fixture {
 
     /// Wakes a running task, and ends it.
     pub(crate) async fn end(&self, task: TaskId) -> Advanced {
-        self.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+        self.own().cancel_task(task).await.unwrap();
         let plan = |task: Locked| Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled));
         let advanced = self.advance([task], plan).await.unwrap();
         assert_eq!(advanced.tasks(), [task], "it had not ended");
@@ -105,8 +109,16 @@ impl Fixture {
     }
 }
 
-async fn connect(servers: &Servers) -> Store {
-    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose: Purpose::Dispatch };
+/// Servers with a database that has the tables.
+pub(crate) async fn database() -> Servers {
+    let servers = Servers::start().await;
+    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
+    admin::migrate(servers.database_url()).await.unwrap();
+    servers
+}
+
+pub(crate) async fn connect(servers: &Servers, purpose: Purpose) -> Store {
+    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose };
     Store::connect(&config).await.unwrap()
 }
 

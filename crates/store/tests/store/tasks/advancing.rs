@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::fixture::{Fixture, Locked, advance, answered, ended, no_plan, started, stepped};
 
 #[tokio::test]
-async fn a_task_starts_with_all_that_a_decision_needs() {
+async fn a_task_starts_with_all_that_a_decision_needs_and_what_is_decided_is_read_again() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let mut seen = Vec::new();
@@ -27,25 +27,12 @@ async fn a_task_starts_with_all_that_a_decision_needs() {
     assert!(matches!(row.inbox.as_slice(), [InboxItem::Start]), "{:?}", row.inbox);
     let start = row.start.as_ref().unwrap();
     assert_eq!((start.next_seq, &start.system, &start.carried), (1, &None, &None));
-    let submitted_at = fixture
-        .store
-        .of(&redial_proto::Tenant::default())
-        .task_report(task, 0, 1_000_000)
-        .await
-        .unwrap()
-        .unwrap()
-        .task
-        .submitted_at;
+    let submitted_at = fixture.own().task_report(task, 0, 1_000_000).await.unwrap().unwrap().task.submitted_at;
     assert!(row.read_at > submitted_at && row.messages.is_empty());
     assert_eq!((fixture.state(task).await, fixture.inbox().await), (TaskState::Running, 0));
-}
 
-#[tokio::test]
-async fn the_whole_state_is_written_and_read_again() {
-    let fixture = Fixture::open().await;
-    let task = fixture.submit("c").await;
-    fixture.start(task).await;
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+    // The whole state is written, and read again.
+    fixture.own().cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
     let advanced = fixture.advance([task], |task| {
         seen.push(task.clone());
@@ -59,8 +46,7 @@ async fn the_whole_state_is_written_and_read_again() {
     assert_eq!(seen[0].progress, Some(format!(r#"{{"of": "{task}"}}"#)));
     let texts: Vec<&str> = seen[0].messages.iter().map(|stored| stored.message.content.as_str()).collect();
     assert_eq!(texts, ["Be kind.", "你好"]);
-    let view =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
+    let view = fixture.own().task_report(task, 0, 1_000_000).await.unwrap().unwrap().task;
     assert_eq!((view.state, view.code), (TaskState::Failed, Some(TaskCode::NoAnswer)));
     assert_eq!((view.message.as_deref(), view.answer.as_deref()), (Some("why\u{fffd}"), Some("so\u{fffd}")));
     assert_eq!((view.turns, view.tool_calls, view.corrections), (1, 2, 3));
@@ -91,7 +77,7 @@ async fn messages_of_every_kind_come_back_as_they_were() {
     let written = vec![(1, asks.clone()), (2, result.clone()), (4, nudge.clone())];
     let plan = |task: Locked| Some(stepped(&task, written.clone()));
     fixture.advance([task], plan).await.unwrap();
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+    fixture.own().cancel_task(task).await.unwrap();
     let mut seen = Vec::new();
     let read = fixture.advance([task], |task| {
         seen = task.messages;
@@ -105,7 +91,7 @@ async fn messages_of_every_kind_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn no_transition_leaves_the_inbox_and_a_transition_empties_it() {
+async fn no_transition_leaves_the_inbox_a_transition_empties_it_and_a_task_wakes_in_time() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     assert!(fixture.advance([task], |_| None).await.unwrap().is_empty());
@@ -114,6 +100,16 @@ async fn no_transition_leaves_the_inbox_and_a_transition_empties_it() {
     fixture.start(task).await;
     assert_eq!(fixture.inbox().await, 0);
     assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), []);
+    // It wakes when its time has come.
+    sqlx::query("UPDATE tasks SET wake_at = clock_timestamp()").execute(&fixture.db).await.unwrap();
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
+    let advanced = fixture.advance([task], |task| {
+        assert!(task.inbox.is_empty() && task.wake_at.is_some_and(|at| at <= task.read_at));
+        Some(answered(&task))
+    });
+    assert_eq!(advanced.await.unwrap().tasks(), [task]);
+    assert_eq!(fixture.state(task).await, TaskState::Succeeded);
     assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), []);
 }
 
@@ -139,7 +135,7 @@ async fn a_refused_task_changes_nothing_and_the_others_continue() {
 }
 
 #[tokio::test]
-async fn two_messages_at_one_place_and_two_answers_to_one_call_are_refused() {
+async fn two_messages_at_one_place_two_answers_to_one_call_and_a_transition_of_another_task_are_refused() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let text = || Message::text(Role::User, "x");
@@ -149,32 +145,11 @@ async fn two_messages_at_one_place_and_two_answers_to_one_call_are_refused() {
         fixture.advance([task], decide).await.unwrap_err();
         assert_eq!((fixture.state(task).await, fixture.inbox().await), (TaskState::Waiting, 1));
     }
-}
-
-#[tokio::test]
-async fn a_transition_of_another_task_is_refused() {
-    let fixture = Fixture::open().await;
-    let (one, two) = (fixture.submit("a").await, fixture.submit("b").await);
-    let error = fixture.advance([one], |task| Some(TaskTransition { task: two, ..started(&task) })).await.unwrap_err();
+    let other = fixture.submit("other").await;
+    let decide = |task: Locked| Some(TaskTransition { task: other, ..started(&task) });
+    let error = fixture.advance([task], decide).await.unwrap_err();
     assert!(error.to_string().contains("which is not locked"), "{error}");
-    assert_eq!((fixture.state(two).await, fixture.inbox().await), (TaskState::Waiting, 2));
-}
-
-#[tokio::test]
-async fn a_task_wakes_when_its_time_has_come_and_not_before() {
-    let fixture = Fixture::open().await;
-    let task = fixture.submit("c").await;
-    fixture.start(task).await;
-    assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
-    sqlx::query("UPDATE tasks SET wake_at = clock_timestamp()").execute(&fixture.db).await.unwrap();
-    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
-    let advanced = fixture.advance([task], |task| {
-        assert!(task.inbox.is_empty() && task.wake_at.is_some_and(|at| at <= task.read_at));
-        Some(answered(&task))
-    });
-    assert_eq!(advanced.await.unwrap().tasks(), [task]);
-    assert_eq!(fixture.state(task).await, TaskState::Succeeded);
-    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), []);
+    assert_eq!((fixture.state(other).await, fixture.inbox().await), (TaskState::Waiting, 2));
 }
 
 #[tokio::test]
@@ -203,8 +178,8 @@ async fn results_are_found_by_the_ids_of_their_calls() {
         Some(stepped(&task, vec![(1, answer(content))]))
     };
     fixture.advance([one, two], plan).await.unwrap();
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(one).await.unwrap();
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(two).await.unwrap();
+    fixture.own().cancel_task(one).await.unwrap();
+    fixture.own().cancel_task(two).await.unwrap();
     let mut locked = fixture.store.lock_tasks(&[one, two], true).await.unwrap();
     let calls = [(two, vec!["c1_1".to_owned()]), (one, vec!["c9_9".to_owned(), "c1_1".to_owned()])];
     let found = locked.results(&fixture.store, &calls).await.unwrap();
@@ -237,7 +212,7 @@ async fn due_tasks_behind_those_that_are_left_out_are_found() {
 }
 
 #[tokio::test]
-async fn a_task_that_cannot_be_read_is_named() {
+async fn a_task_that_cannot_be_read_is_named_and_holds_up_no_other() {
     let fixture = Fixture::open().await;
     let (good, row, item) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("c").await);
     let call = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
@@ -245,8 +220,13 @@ async fn a_task_that_cannot_be_read_is_named() {
     let broken = "ALTER TABLE tasks DROP CONSTRAINT tasks_language_check;
                   UPDATE tasks SET language = 'xx' WHERE conversation = 'b'";
     sqlx::raw_sql(broken).execute(&fixture.db).await.unwrap();
+    fixture.own().cancel_task(item).await.unwrap();
     let mut locked = fixture.store.lock_tasks(&[good, row, item], true).await.unwrap();
     let unreadable: Vec<_> = locked.take_unreadable().into_iter().map(|one| one.task).collect();
     assert_eq!(unreadable, [row, item]);
-    assert!(locked.take_records().iter().any(|record| record.id == good));
+    drop(locked);
+    let advanced = fixture.advance([good, row, item], |task| Some(started(&task))).await.unwrap();
+    assert_eq!(advanced.tasks(), [good, item]);
+    assert!(fixture.advance([row, item], no_plan).await.unwrap().is_empty());
+    assert_eq!(fixture.inbox().await, 3, "what is before an unreadable item is taken, and what follows stays, too");
 }

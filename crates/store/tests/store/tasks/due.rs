@@ -50,7 +50,7 @@ async fn looks_do_not_walk_over_what_ended_while_a_snapshot_was_held() {
     ] {
         sqlx::query(change).execute(&fixture.db).await.unwrap();
     }
-    for statement in [include_str!("../../sql/lock_due_calls.sql"), include_str!("../../sql/next_wake.sql")] {
+    for statement in [include_str!("../../../sql/lock_due_calls.sql"), include_str!("../../../sql/next_wake.sql")] {
         let statement = statement.replace("!\"", "\"");
         let (whole, short) = (pages(&fixture, &statement, None).await, pages(&fixture, &statement, Some(1.0)).await);
         println!("from the lowest entry on: {whole} pages; from a second ago on: {short}");

@@ -10,13 +10,13 @@ use redial_store::{
 };
 use redial_testkit::until;
 
-use crate::{
+use super::{
     fixture::{Fixture, roll_up},
     made::Made,
 };
 
 #[tokio::test]
-async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up() {
+async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_outlive_them() {
     let fixture = Fixture::filled(1, 700).await;
     let store = fixture.store(Purpose::Dispatch).await;
     assert_eq!(store.rolled_until().await.unwrap(), None);
@@ -34,6 +34,9 @@ async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up() {
     assert_eq!(store.roll_up(middle, 60).await.unwrap(), RolledUp::Done, "an earlier bound takes nothing back");
     assert_eq!(store.rolled_until().await.unwrap(), Some(fixture.end()));
     assert_eq!(fixture.tables().await, tables);
+    fixture.delete_calls().await;
+    assert_eq!(roll_up(&store, fixture.end() + TimeDelta::hours(1), 50).await, 0);
+    fixture.assert_answers("deleted").await;
     store.close().await;
 }
 
@@ -141,17 +144,6 @@ async fn a_fence_is_passed_once_the_transactions_before_it_are_over() {
     assert_eq!(roll_up(&store, fixture.end(), 100).await, 4);
     fixture.assert_answers("with the late one").await;
     later.rollback().await.unwrap();
-    store.close().await;
-}
-
-#[tokio::test]
-async fn what_was_rolled_up_outlives_its_calls() {
-    let fixture = Fixture::filled(6, 200).await;
-    let store = fixture.store(Purpose::Dispatch).await;
-    roll_up(&store, fixture.end(), 50).await;
-    fixture.delete_calls().await;
-    assert_eq!(roll_up(&store, fixture.end() + TimeDelta::hours(1), 50).await, 0);
-    fixture.assert_answers("deleted").await;
     store.close().await;
 }
 

@@ -8,7 +8,7 @@ use redial_store::{
 };
 use uuid::Uuid;
 
-use crate::{
+use super::{
     fixture::{Fixture, roll_up},
     made::Made,
 };

@@ -9,7 +9,7 @@ use redial_store::{
 };
 use uuid::Uuid;
 
-use crate::{
+use super::{
     fixture::{Fixture, roll_up},
     made::Made,
 };

@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, Locked, answered, stepped};
 /// Lets a task write one message per step, from sequence number 1 on.
 async fn tell(fixture: &Fixture, task: TaskId, messages: Vec<Message>) {
     for (n, message) in (1..).zip(messages) {
-        fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+        fixture.own().cancel_task(task).await.unwrap();
         // The first look has no cancel, so that the task starts.
         let decide = |task: Locked| Some(stepped(&task, vec![(n, message.clone())]));
         fixture.advance([task], decide).await.unwrap();
@@ -24,8 +24,7 @@ async fn a_report_is_split_into_fitting_pieces_and_stays_complete() {
     tell(&fixture, task, (1..=6).map(text).collect()).await;
     let (mut after, mut pieces, mut seqs) = (0, 0, Vec::new());
     loop {
-        let report =
-            fixture.store.of(&redial_proto::Tenant::default()).task_report(task, after, 4_000).await.unwrap().unwrap();
+        let report = fixture.own().task_report(task, after, 4_000).await.unwrap().unwrap();
         assert!(serde_json::to_vec(&report).unwrap().len() <= 4_000);
         let written: Vec<u32> = report.messages.iter().map(|stored| stored.seq).collect();
         let steps: Vec<u32> = report.steps.iter().map(|step| step.step).collect();
@@ -39,22 +38,12 @@ async fn a_report_is_split_into_fitting_pieces_and_stays_complete() {
     }
     assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
     assert!((3..6).contains(&pieces), "{pieces} pieces");
-    let whole =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, 1_000_000).await.unwrap().unwrap();
+    let whole = fixture.own().task_report(task, 0, 1_000_000).await.unwrap().unwrap();
     assert_eq!((whole.steps.len(), whole.messages.len(), whole.more), (6, 6, false));
     assert_eq!(whole.messages[5].message, text(6));
-    let nothing =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 6, 1_000_000).await.unwrap().unwrap();
+    let nothing = fixture.own().task_report(task, 6, 1_000_000).await.unwrap().unwrap();
     assert_eq!((nothing.steps.len(), nothing.messages.len(), nothing.more), (0, 0, false));
-    assert!(
-        fixture
-            .store
-            .of(&redial_proto::Tenant::default())
-            .task_report(TaskId::generate(), 0, 1_000)
-            .await
-            .unwrap()
-            .is_none()
-    );
+    assert!(fixture.own().task_report(TaskId::generate(), 0, 1_000).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -68,11 +57,9 @@ async fn more_steps_than_are_read_at_once_are_reported() {
         Some(redial_records::TaskTransition { steps, ..transition })
     };
     fixture.advance([task], decide).await.unwrap();
-    let first =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, 1_000_000).await.unwrap().unwrap();
+    let first = fixture.own().task_report(task, 0, 1_000_000).await.unwrap().unwrap();
     assert_eq!((first.steps.len(), first.more), (100, true));
-    let rest =
-        fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 100, 1_000_000).await.unwrap().unwrap();
+    let rest = fixture.own().task_report(task, 100, 1_000_000).await.unwrap().unwrap();
     assert_eq!((rest.steps.len(), rest.more, rest.steps[0].step), (50, false, 101));
 }
 
@@ -89,12 +76,12 @@ async fn a_step_too_long_for_a_message_is_cut_to_fit() {
         ..Message::text(Role::Assistant, "\u{1}".repeat(30_000))
     };
     tell(&fixture, task, vec![huge, Message::text(Role::User, "short")]).await;
-    let report = fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 0, MOST).await.unwrap().unwrap();
+    let report = fixture.own().task_report(task, 0, MOST).await.unwrap().unwrap();
     assert!(serde_json::to_vec(&report).unwrap().len() <= MOST);
     assert_eq!((report.steps.len(), report.messages.len(), report.more), (1, 1, true));
     let message = &report.messages[0].message;
     assert!(message.content.ends_with("(cut)") && message.calls.len() == 3 && message.content.len() > 300);
-    let rest = fixture.store.of(&redial_proto::Tenant::default()).task_report(task, 1, MOST).await.unwrap().unwrap();
+    let rest = fixture.own().task_report(task, 1, MOST).await.unwrap().unwrap();
     assert_eq!((rest.messages[0].message.content.as_str(), rest.more), ("short", false));
 }
 
@@ -103,7 +90,7 @@ async fn tasks_are_listed_newest_first_by_every_filter() {
     let fixture = Fixture::open().await;
     let (first, second, third) = (fixture.submit("a").await, fixture.submit("b").await, fixture.submit("a").await);
     fixture.start(first).await;
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(first).await.unwrap();
+    fixture.own().cancel_task(first).await.unwrap();
     fixture.advance([first], |task| Some(answered(&task))).await.unwrap();
     let inline = redial_records::NewTask { agent: None, tenant: "other".to_owned(), ..crate::fixture::new_task("a") };
     fixture.store.submit_tasks(std::slice::from_ref(&inline)).await.unwrap();

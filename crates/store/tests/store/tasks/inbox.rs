@@ -20,7 +20,7 @@ async fn each_item_is_consumed_once_by_the_first_dispatcher() {
         let (fixture, seen) = (fixture.clone(), seen.clone());
         tokio::spawn(async move {
             for _ in 0..10 {
-                fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+                fixture.own().cancel_task(task).await.unwrap();
                 let advanced = fixture.advance([task], |task| {
                     let turns = u32::try_from(task.inbox.len()).unwrap();
                     Some(TaskTransition { turns, ..stepped(&task, Vec::new()) })
@@ -47,10 +47,7 @@ async fn a_waiting_task_can_be_cancelled_and_the_next_one_is_woken() {
     let (first, second, third) = (fixture.submit("c").await, fixture.submit("c").await, fixture.submit("c").await);
     fixture.start(first).await;
     assert!(fixture.advance([second, third], no_plan).await.unwrap().is_empty());
-    assert_eq!(
-        fixture.store.of(&redial_proto::Tenant::default()).cancel_task(second).await.unwrap(),
-        Some((TaskState::Waiting, true))
-    );
+    assert_eq!(fixture.own().cancel_task(second).await.unwrap(), Some((TaskState::Waiting, true)));
     let advanced = fixture.advance([second], |task| {
         assert!(task.start.is_none() && matches!(task.inbox.as_slice(), [InboxItem::Cancel]), "{task:?}");
         Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled))
@@ -91,7 +88,7 @@ async fn a_task_is_on_record_as_started_after_the_end_of_the_one_before_it() {
 async fn a_cancel_of_a_waiting_task_that_may_start_does_not_start_it() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+    fixture.own().cancel_task(task).await.unwrap();
     let advanced = fixture.advance([task], |task| {
         assert!(task.start.is_none() && task.inbox.len() == 2, "{task:?}");
         Some(ended(&task, TaskState::Cancelled, TaskCode::Cancelled))
@@ -106,10 +103,7 @@ async fn a_late_item_is_consumed_without_effect() {
     let task = fixture.submit("c").await;
     fixture.start(task).await;
     fixture.end(task).await;
-    assert_eq!(
-        fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap(),
-        Some((TaskState::Cancelled, false))
-    );
+    assert_eq!(fixture.own().cancel_task(task).await.unwrap(), Some((TaskState::Cancelled, false)));
     assert_eq!(fixture.inbox().await, 0, "an ended task gets no cancel");
     let late = "INSERT INTO task_inbox (task_id, kind) VALUES ($1, 'cancel'), ($2, 'cancel')";
     let gone = TaskId::generate();
@@ -118,7 +112,7 @@ async fn a_late_item_is_consumed_without_effect() {
     assert_eq!(due.len(), 2);
     assert!(fixture.advance(&due, no_plan).await.unwrap().is_empty());
     assert_eq!(fixture.inbox().await, 0);
-    assert_eq!(fixture.store.of(&redial_proto::Tenant::default()).cancel_task(gone).await.unwrap(), None);
+    assert_eq!(fixture.own().cancel_task(gone).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -135,18 +129,4 @@ async fn a_start_of_an_ended_task_moves_to_the_next() {
     assert!(fixture.advance([first], no_plan).await.unwrap().is_empty());
     assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [second]);
     fixture.start(second).await;
-}
-
-#[tokio::test]
-async fn an_item_that_cannot_be_read_holds_up_its_own_task_only() {
-    let fixture = Fixture::open().await;
-    let (task, other) = (fixture.submit("a").await, fixture.submit("b").await);
-    fixture.start(task).await;
-    // A call that is not on record.
-    let item = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
-    sqlx::query(item).bind(task.0).execute(&fixture.db).await.unwrap();
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
-    let advanced = fixture.advance([task, other], |task| Some(crate::fixture::started(&task))).await.unwrap();
-    assert_eq!(advanced.tasks(), [other]);
-    assert_eq!(fixture.inbox().await, 2, "what follows the unreadable item stays, too");
 }

@@ -139,7 +139,7 @@ async fn tasks_that_read_on_in_long_results_have_room_or_wait() {
         };
         let plan = |task: Locked| Some(stepped(&task, (1..=count).map(|n| (n, answer(n))).collect()));
         fixture.advance([task], plan).await.unwrap();
-        fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+        fixture.own().cancel_task(task).await.unwrap();
         tasks.push((task, (1..=count).map(|n| format!("c1_{n}")).collect::<Vec<_>>()));
     }
     let ids: Vec<TaskId> = tasks.iter().map(|(task, _)| *task).collect();
@@ -233,7 +233,7 @@ async fn a_worker_learns_what_of_its_turn_is_missing() {
     let call =
         NewCall { pool: turn::POOL.to_owned(), arguments: asked.on_record.to_json(), ..new_call(asked.task, 2, 0) };
     let task = asked.task;
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
+    fixture.own().cancel_task(task).await.unwrap();
     let plan = |task: Locked| Some(TaskTransition { calls: vec![call.clone()], ..stepped(&task, Vec::new()) });
     fixture.advance([task], plan).await.unwrap();
     let (worker, claim): (WorkerId, _) = ("worker-1".parse().unwrap(), ClaimId::generate());

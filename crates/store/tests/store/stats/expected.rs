@@ -7,12 +7,12 @@ use redial_proto::ErrorClass;
 use redial_store::stats::{By, Group, GroupSums, RELATIVE_ERROR, StatsQuestion};
 use serde_json::Value;
 
-use crate::made::Made;
+use super::made::Made;
 
 /// What can be compared exactly: states, calls, attempts, retries, corrections, tokens and cost; and the durations.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Plain {
-    pub(crate) counts: BTreeMap<String, u64>,
+pub(super) struct Plain {
+    pub(super) counts: BTreeMap<String, u64>,
     durations: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ fn groups_of(made: &Made, by: By) -> Vec<(Group, bool)> {
 }
 
 /// Counts calls, without corrections.
-pub(crate) fn count(calls: &[Made], question: &StatsQuestion) -> BTreeMap<Group, Plain> {
+pub(super) fn count(calls: &[Made], question: &StatsQuestion) -> BTreeMap<Group, Plain> {
     let mut groups = BTreeMap::<Group, Plain>::new();
     let end = question.until;
     let wanted = calls.iter().filter(|made| {
@@ -79,7 +79,7 @@ pub(crate) fn count(calls: &[Made], question: &StatsQuestion) -> BTreeMap<Group,
 
 /// Fails unless the store's figures are these.
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-pub(crate) fn assert_same(told: &[(Group, GroupSums)], mut wanted: BTreeMap<Group, Plain>, what: &str) {
+pub(super) fn assert_same(told: &[(Group, GroupSums)], mut wanted: BTreeMap<Group, Plain>, what: &str) {
     for (group, sums) in told {
         let mut plain = wanted.remove(group).unwrap_or_else(|| panic!("{what}: {group:?} {sums:?}"));
         let mut counts = sums.states.clone();

@@ -1,7 +1,4 @@
-//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows of a real
-//! Postgres. The simulation runs on those predicates.
-
-#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows.
 
 use std::collections::HashSet;
 
@@ -9,10 +6,11 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_engine::call::{grants, renews};
 use redial_proto::{CallId, CallState, ClaimId, JobRef, WorkerId};
 use redial_records::{CallRecord, Claim};
-use redial_store::{Purpose, ReturnedJob, Store, StoreConfig, admin};
-use redial_testkit::Servers;
-use sqlx::PgPool;
+use redial_store::ReturnedJob;
+use sqlx::PgConnection;
 use uuid::Uuid;
+
+use crate::fixture::Fixture;
 
 const ROWS: usize = 4_000;
 /// Few values, so that they often meet.
@@ -29,7 +27,7 @@ fn worker(random: &mut StdRng) -> WorkerId {
 }
 
 /// A row in any state, with and without a worker and a claim, before and after its deadline.
-async fn insert(db: &PgPool, random: &mut StdRng) -> CallId {
+async fn insert(db: &mut PgConnection, random: &mut StdRng) -> CallId {
     let id = CallId::generate();
     let state = CallState::ALL[random.random_range(0..CallState::ALL.len())];
     let claim = random.random_bool(0.8).then(|| claim_id(random).0);
@@ -58,33 +56,23 @@ async fn insert(db: &PgPool, random: &mut StdRng) -> CallId {
     id
 }
 
-struct Rows {
-    store: Store,
-    calls: Vec<CallRecord>,
-    _servers: Servers,
-}
-
-async fn random_rows(random: &mut StdRng) -> Rows {
-    let servers = Servers::start().await;
-    admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    admin::migrate(servers.database_url()).await.unwrap();
-    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose: Purpose::Dispatch };
-    let store = Store::connect(&config).await.unwrap();
-    let db = PgPool::connect(servers.database_url()).await.unwrap();
+async fn random_rows(random: &mut StdRng) -> (Fixture, Vec<CallRecord>) {
+    let fixture = Fixture::open().await;
     let mut ids = Vec::with_capacity(ROWS);
+    let mut transaction = fixture.db.begin().await.unwrap();
     for _ in 0..ROWS {
-        ids.push(insert(&db, random).await);
+        ids.push(insert(&mut transaction, random).await);
     }
-    db.close().await;
-    let calls = store.load(&ids).await.unwrap().calls;
+    transaction.commit().await.unwrap();
+    let calls = fixture.store.load(&ids).await.unwrap().calls;
     assert_eq!(calls.len(), ROWS);
-    Rows { store, calls, _servers: servers }
+    (fixture, calls)
 }
 
 #[tokio::test]
 async fn claims_are_granted_as_the_engine_says() {
     let mut random = StdRng::seed_from_u64(1);
-    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let (fixture, calls) = random_rows(&mut random).await;
     let claims: Vec<Claim> = calls
         .iter()
         .map(|call| Claim {
@@ -95,7 +83,7 @@ async fn claims_are_granted_as_the_engine_says() {
         })
         .collect();
     let granted: HashSet<CallId> =
-        store.claim(&claims, 60_000).await.unwrap().into_iter().map(|granted| granted.job.call).collect();
+        fixture.store.claim(&claims, 60_000).await.unwrap().into_iter().map(|granted| granted.job.call).collect();
     for (call, claim) in calls.iter().zip(&claims) {
         let expected = grants(call, claim, call.read_at);
         assert_eq!(granted.contains(&call.id), expected, "{claim:?} for {call:?}");
@@ -108,14 +96,14 @@ async fn claims_are_granted_as_the_engine_says() {
 #[tokio::test]
 async fn leases_are_renewed_as_the_engine_says() {
     let mut random = StdRng::seed_from_u64(2);
-    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let (fixture, calls) = random_rows(&mut random).await;
     let jobs: Vec<JobRef> =
         calls.iter().map(|call| JobRef { call: call.id, attempt: random.random_range(0..3) }).collect();
     let mut renewed_in_all = 0;
     for worker in WORKERS {
         let worker: WorkerId = worker.parse().unwrap();
         let renewed: HashSet<JobRef> =
-            store.renew(&worker, &jobs, None, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
+            fixture.store.renew(&worker, &jobs, None, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
         for (call, job) in calls.iter().zip(&jobs) {
             let expected = renews(call, &worker, job.attempt);
             assert_eq!(renewed.contains(job), expected, "attempt {} of {worker} for {call:?}", job.attempt);
@@ -128,7 +116,7 @@ async fn leases_are_renewed_as_the_engine_says() {
 #[tokio::test]
 async fn only_ready_jobs_of_the_consumer_are_published_again() {
     let mut random = StdRng::seed_from_u64(3);
-    let Rows { store, calls, _servers } = random_rows(&mut random).await;
+    let (fixture, calls) = random_rows(&mut random).await;
     let returned: Vec<ReturnedJob<'_>> = calls
         .iter()
         .map(|call| ReturnedJob {
@@ -138,7 +126,7 @@ async fn only_ready_jobs_of_the_consumer_are_published_again() {
             at_once: random.random(),
         })
         .collect();
-    let ready = store.returned_jobs(&returned).await.unwrap();
+    let ready = fixture.store.returned_jobs(&returned).await.unwrap();
     for (call, back) in calls.iter().zip(&returned) {
         // The others are of the next hour.
         let is_old = call.published_at.is_some_and(|at| call.read_at - at > chrono::TimeDelta::minutes(30));

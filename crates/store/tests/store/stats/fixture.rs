@@ -3,39 +3,38 @@
 use chrono::{DurationRound, TimeDelta, Utc};
 use rand::{SeedableRng, rngs::StdRng};
 use redial_store::{
-    Purpose, Store, StoreConfig, Time, admin,
+    Purpose, Store, Time,
     stats::{By, RolledUp, Stats, StatsQuestion},
 };
 use redial_testkit::Servers;
 use sqlx::PgPool;
 
-use crate::{
+use super::{
     expected::{assert_same, count},
     made::Made,
 };
+use crate::fixture::{connect, database};
 
-pub(crate) const BYS: [By; 5] = [By::Tool, By::Class, By::Model, By::Worker, By::Hour];
+pub(super) const BYS: [By; 5] = [By::Tool, By::Class, By::Model, By::Worker, By::Hour];
 
-pub(crate) struct Fixture {
-    pub(crate) db: PgPool,
+pub(super) struct Fixture {
+    pub(super) db: PgPool,
     /// The start of an hour some hours ago.
-    pub(crate) begin: Time,
-    pub(crate) calls: Vec<Made>,
+    pub(super) begin: Time,
+    pub(super) calls: Vec<Made>,
     servers: Servers,
 }
 
 impl Fixture {
-    pub(crate) async fn empty() -> Self {
-        let servers = Servers::start().await;
-        admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-        admin::migrate(servers.database_url()).await.unwrap();
+    pub(super) async fn empty() -> Self {
+        let servers = database().await;
         let db = PgPool::connect(servers.database_url()).await.unwrap();
         let begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(5);
         Self { db, begin, calls: Vec::new(), servers }
     }
 
     /// With this many calls that ended in three hours.
-    pub(crate) async fn filled(seed: u64, calls: usize) -> Self {
+    pub(super) async fn filled(seed: u64, calls: usize) -> Self {
         let mut fixture = Self::empty().await;
         let mut random = StdRng::seed_from_u64(seed);
         let mut transaction = fixture.db.begin().await.unwrap();
@@ -48,26 +47,25 @@ impl Fixture {
         fixture
     }
 
-    pub(crate) async fn add(&mut self, made: Made) {
+    pub(super) async fn add(&mut self, made: Made) {
         made.insert(&self.db).await;
         self.calls.push(made);
     }
 
-    pub(crate) async fn store(&self, purpose: Purpose) -> Store {
-        let config = StoreConfig { url: self.servers.database_url().to_owned(), connections: 2, purpose };
-        Store::connect(&config).await.unwrap()
+    pub(super) async fn store(&self, purpose: Purpose) -> Store {
+        connect(&self.servers, purpose).await
     }
 
     /// The end of the hours that hold calls.
-    pub(crate) fn end(&self) -> Time {
+    pub(super) fn end(&self) -> Time {
         self.begin + TimeDelta::hours(3)
     }
 
-    pub(crate) fn question(&self, by: By) -> StatsQuestion {
+    pub(super) fn question(&self, by: By) -> StatsQuestion {
         StatsQuestion { by, and: None, since: self.begin, until: None, tool: None, tenant: None }
     }
 
-    pub(crate) async fn ask(&self, question: &StatsQuestion) -> Stats {
+    pub(super) async fn ask(&self, question: &StatsQuestion) -> Stats {
         let store = self.store(Purpose::Audit).await;
         let stats = store.stats(question).await.unwrap();
         store.close().await;
@@ -75,7 +73,7 @@ impl Fixture {
     }
 
     /// Fails unless every question has the answer that the calls give.
-    pub(crate) async fn assert_answers(&self, when: &str) {
+    pub(super) async fn assert_answers(&self, when: &str) {
         for by in BYS {
             let question = self.question(by);
             let only = |tool: &str, tenant: &str| StatsQuestion {
@@ -97,19 +95,19 @@ impl Fixture {
     }
 
     /// Everything in the tables of statistics, as text.
-    pub(crate) async fn tables(&self) -> Vec<String> {
+    pub(super) async fn tables(&self) -> Vec<String> {
         let rows = "SELECT c::text FROM call_stats c UNION ALL SELECT a::text FROM attempt_stats a ORDER BY 1";
         sqlx::query_scalar(rows).fetch_all(&self.db).await.unwrap()
     }
 
     /// Rows in the table of calls are deleted, as retention does it.
-    pub(crate) async fn delete_calls(&self) {
+    pub(super) async fn delete_calls(&self) {
         sqlx::raw_sql("DELETE FROM attempts; DELETE FROM calls").execute(&self.db).await.unwrap();
     }
 }
 
 /// Rolls up everything that ended before a time; how many calls that were.
-pub(crate) async fn roll_up(store: &Store, bound: Time, limit: u32) -> usize {
+pub(super) async fn roll_up(store: &Store, bound: Time, limit: u32) -> usize {
     let mut all = 0;
     loop {
         match store.roll_up(bound, limit).await.unwrap() {

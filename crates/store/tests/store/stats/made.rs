@@ -9,34 +9,34 @@ use uuid::Uuid;
 
 /// An ended call.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
-    pub(crate) id: Uuid,
-    pub(crate) finished_at: Time,
-    pub(crate) total_ms: i64,
-    pub(crate) tool: String,
-    pub(crate) tenant: String,
-    pub(crate) state: &'static str,
-    pub(crate) class: Option<ErrorClass>,
-    pub(crate) attempts: Vec<Attempt>,
+pub(super) struct Made {
+    pub(super) id: Uuid,
+    pub(super) finished_at: Time,
+    pub(super) total_ms: i64,
+    pub(super) tool: String,
+    pub(super) tenant: String,
+    pub(super) state: &'static str,
+    pub(super) class: Option<ErrorClass>,
+    pub(super) attempts: Vec<Attempt>,
     /// The answer of a model turn that succeeded.
-    pub(crate) reply: Option<String>,
+    pub(super) reply: Option<String>,
     /// Task, turn and call index.
-    pub(crate) task: Option<(Uuid, i32, i32)>,
+    pub(super) task: Option<(Uuid, i32, i32)>,
     /// The broken rules and the repairs, as JSON.
-    pub(crate) details: Option<String>,
-    pub(crate) repairs: Option<String>,
+    pub(super) details: Option<String>,
+    pub(super) repairs: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Attempt {
-    pub(crate) worker: String,
-    pub(crate) class: Option<ErrorClass>,
-    pub(crate) duration_ms: Option<i64>,
+pub(super) struct Attempt {
+    pub(super) worker: String,
+    pub(super) class: Option<ErrorClass>,
+    pub(super) duration_ms: Option<i64>,
 }
 
 impl Made {
     /// A call of a tool that succeeded at once.
-    pub(crate) fn new(tool: &str, finished_at: Time) -> Self {
+    pub(super) fn new(tool: &str, finished_at: Time) -> Self {
         let attempts = vec![Attempt { worker: "w-1".to_owned(), class: None, duration_ms: Some(7) }];
         Self {
             id: CallId::generate().0,
@@ -56,7 +56,7 @@ impl Made {
     }
 
     /// The same, ended without success.
-    pub(crate) fn failed(self, state: &'static str, class: ErrorClass) -> Self {
+    pub(super) fn failed(self, state: &'static str, class: ErrorClass) -> Self {
         let mut attempts = self.attempts;
         for attempt in &mut attempts {
             attempt.class = Some(class);
@@ -67,25 +67,25 @@ impl Made {
         Self { state, class: Some(class), attempts, ..self }
     }
 
-    pub(crate) fn in_task(self, task: Uuid, turn: i32, call_index: i32) -> Self {
+    pub(super) fn in_task(self, task: Uuid, turn: i32, call_index: i32) -> Self {
         Self { task: Some((task, turn, call_index)), ..self }
     }
 
     /// With a broken rule at each of these places.
-    pub(crate) fn broken_at(self, pointers: &[&str], rule: &str) -> Self {
+    pub(super) fn broken_at(self, pointers: &[&str], rule: &str) -> Self {
         let error = |path: &&str| format!(r#"{{"path": "{path}", "rule": "{rule}", "allowed": ""}}"#);
         let errors: Vec<String> = pointers.iter().map(error).collect();
         Self { details: Some(format!("[{}]", errors.join(","))), ..self }
     }
 
     /// After a repair at this place.
-    pub(crate) fn repaired_at(self, pointer: &str, kind: &str) -> Self {
+    pub(super) fn repaired_at(self, pointer: &str, kind: &str) -> Self {
         let repair = format!(r#"[{{"kind": "{kind}", "path": "{pointer}", "before": "", "after": ""}}]"#);
         Self { repairs: Some(repair), ..self }
     }
 
     /// Any call that ended within three hours after `begin`.
-    pub(crate) fn random(random: &mut StdRng, begin: Time) -> Self {
+    pub(super) fn random(random: &mut StdRng, begin: Time) -> Self {
         let tool = ["book", "search", "订票", "model-small", "model-dear"][random.random_range(0..5)];
         // Some end at the same time, as the calls of a batch do.
         let ms = random.random_range(0..3 * 3600) * if random.random_bool(0.5) { 1_000 } else { 1 };
@@ -120,13 +120,13 @@ impl Made {
         made
     }
 
-    pub(crate) async fn insert(&self, db: &PgPool) {
+    pub(super) async fn insert(&self, db: &PgPool) {
         let mut transaction = db.begin().await.unwrap();
         self.write(&mut transaction).await;
         transaction.commit().await.unwrap();
     }
 
-    pub(crate) async fn write(&self, db: &mut sqlx::PgConnection) {
+    pub(super) async fn write(&self, db: &mut sqlx::PgConnection) {
         let (task, turn, call_index) = match self.task {
             Some((task, turn, call_index)) => (Some(task), Some(turn), Some(call_index)),
             None => (None, None, None),
