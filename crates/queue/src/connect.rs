@@ -36,7 +36,6 @@ pub(crate) struct Inner {
     /// Counts connections: changes with every reconnection.
     pub(crate) connections: watch::Receiver<u64>,
     pub(crate) refusals: Refusals,
-    dropped: Arc<AtomicU64>,
     /// Set when the last handle goes: the end of the connection is then no error.
     dropped_by_us: Arc<AtomicBool>,
     /// Sequence number of the job stream's last message when the streams were last checked; 0 before that.
@@ -108,7 +107,6 @@ impl Queue {
             jetstream,
             connections: watcher.connections.subscribe(),
             refusals: watcher.refusals.clone(),
-            dropped: Arc::clone(&watcher.dropped),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             last_job: AtomicU64::new(0),
             replicas: Replicas::default(),
@@ -174,11 +172,6 @@ impl Queue {
     /// How many connections there were until now. Unlike [`Queue::connections`] it is never late.
     pub(crate) fn connects(&self) -> u64 {
         self.inner.client.statistics().connects.load(Ordering::Relaxed)
-    }
-
-    /// How many messages the client dropped because a subscriber of this process was too slow.
-    pub fn dropped_messages(&self) -> u64 {
-        self.inner.dropped.load(Ordering::Relaxed)
     }
 
     /// Waits until everything published so far is written to the socket.

@@ -28,13 +28,6 @@ use crate::{Queue, QueueError, apart::BODY_TIMEOUT, connect::ANSWER};
 const PIPELINE: usize = 2048;
 
 impl Queue {
-    /// Publishes each job as a message of its own, as [`Queue::publish_packs`] does with packs.
-    pub async fn publish_jobs(&self, jobs: &[OutgoingJob]) -> Vec<Result<(), QueueError>> {
-        let alone: Vec<&[OutgoingJob]> = jobs.chunks(1).collect();
-        // Boxed, because it would make the futures of all callers large.
-        Box::pin(self.publish_packs(&alone)).await
-    }
-
     /// Publishes packs of jobs, each of one tool for one consumer and not empty: sends a batch, then waits for its
     /// acknowledgements, at most 2 s. Results are in the order of the packs. A `Timeout` means "unknown": the message may still
     /// be stored.

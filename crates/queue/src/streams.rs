@@ -134,12 +134,6 @@ impl Queue {
         self.ensure_consumer(JOBS_STREAM, wanted, last_job).await.map(|info| info.depth())
     }
 
-    /// The waiting jobs of a consumer; `Missing` if it was not created yet.
-    pub async fn jobs_depth(&self, consumer: &str) -> Result<ConsumerDepth, QueueError> {
-        check_consumer_name(consumer).map_err(QueueError::Name)?;
-        self.consumer_info(JOBS_STREAM, consumer).await.map(|info| info.depth())
-    }
-
     /// The jobs on the stream, delivered or not, by consumer and tool.
     pub async fn unclaimed_jobs(&self) -> Result<HashMap<(String, String), Unclaimed>, QueueError> {
         let request = serde_json::json!({"subjects_filter": "redial.jobs.>"});

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus},
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus},
     sync::{
         Arc, LazyLock,
         mpsc::{Receiver, Sender, channel},
@@ -109,11 +109,6 @@ impl Process {
             Ok(status) => status,
             Err(_) => self.kill().await,
         }
-    }
-
-    /// Its standard input, if the command set `Stdio::piped()`; once.
-    pub fn take_stdin(&self) -> Option<ChildStdin> {
-        lock(&self.child).stdin.take()
     }
 
     /// Its standard output, if the command set `Stdio::piped()`; once.

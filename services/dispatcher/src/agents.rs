@@ -104,22 +104,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {
+    async fn a_bad_file_changes_nothing_and_unknown_agents_are_told_what_there_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("agents.toml");
-        std::fs::write(&path, "[agents.small]\nmodel = \"m\"").unwrap();
+        std::fs::write(&path, "[agents.small]\nmodel = \"m\"\n[agents.large]\nmodel = \"m\"").unwrap();
         let agents = Agents::load(Some(path.clone())).await.unwrap();
-        let begin = Instant::now();
-        assert_eq!(agents.at(begin).await.agent("small", None).unwrap().model, "m");
-
-        std::fs::write(&path, "[agents.small]\nmodel = \"other\"\n[agents.large]\nmodel = \"m\"").unwrap();
-        assert_eq!(agents.at(begin).await.agent("small", None).unwrap().model, "m", "looked at once a second at most");
-        let after = |n| begin + CHECK_INTERVAL * n;
-        assert_eq!(agents.at(after(2)).await.agent("small", None).unwrap().model, "other");
-
         std::fs::write(&path, "[agents.small]\nmodel = 3").unwrap();
-        let declared = agents.at(after(4)).await;
-        assert_eq!(declared.agent("small", None).unwrap().model, "other");
+        let declared = agents.at(Instant::now() + CHECK_INTERVAL * 2).await;
+        assert_eq!(declared.agent("small", None).unwrap().model, "m");
         assert!(declared.problem.as_ref().unwrap().contains("agent \"small\""), "{:?}", declared.problem);
         let unknown = declared.agent("smal", None).unwrap_err();
         assert_eq!(unknown.code, Code::UnknownAgent);
@@ -127,17 +119,10 @@ mod tests {
         let other = TenantPolicy { agents: Some(vec!["support".to_owned()]), ..TenantPolicy::default() };
         let unknown = declared.agent("smal", Some(&other)).unwrap_err();
         assert!(!unknown.message.contains("small") && !unknown.message.contains("large"), "{}", unknown.message);
-
-        std::fs::write(&path, "[agents.small]\nmodel = \"third\"").unwrap();
-        let declared = agents.at(after(6)).await;
-        assert_eq!((declared.agent("small", None).unwrap().model.as_str(), &declared.problem), ("third", &None));
     }
 
     #[tokio::test]
-    async fn a_missing_file_is_an_error_and_no_file_is_none() {
-        let error = Agents::load(Some("/nowhere/agents.toml".into())).await.err().unwrap();
-        assert_eq!(error.code, Code::InvalidConfiguration);
-        assert!(error.message.starts_with("/nowhere/agents.toml: "), "{}", error.message);
+    async fn no_file_has_no_agents() {
         let none = Agents::load(None).await.unwrap().at(Instant::now()).await;
         assert!(none.agent("x", None).unwrap_err().message.contains("has no file of agents"));
     }

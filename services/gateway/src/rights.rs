@@ -148,22 +148,4 @@ mod tests {
         assert!(rights.until_lost(&gone).now_or_never().is_some(), "it was lost before");
         assert_eq!(rights.check(&gone).unwrap_err().error.code, Code::Unauthenticated);
     }
-
-    #[tokio::test]
-    async fn a_broken_file_takes_nothing_away() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("access.toml");
-        let good =
-            "[dispatcher]\npassword = \"$A\"\n[tenants.acme.users.alice]\nroles = [\"read\"]\npassword = \"$B\"\n";
-        std::fs::write(&path, "broken").unwrap();
-        let error = Rights::load(Some(path.clone())).await.err().unwrap();
-        assert_eq!(error.code, Code::InvalidConfiguration);
-        std::fs::write(&path, good).unwrap();
-        let rights = Rights::load(Some(path.clone())).await.unwrap();
-        std::fs::write(&path, "broken").unwrap();
-        let read = rights.file.at(Instant::now() + CHECK_INTERVAL).await;
-        assert!(read.problem.is_some(), "it was looked at");
-        rights.tell(read.value);
-        assert_eq!(rights.narrow(user("alice")).unwrap().roles, BTreeSet::from([UserRole::Read]));
-    }
 }

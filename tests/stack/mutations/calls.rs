@@ -223,7 +223,7 @@ pub(crate) async fn two_copies_of_a_job(mutation: &'static Mutation, mutated: bo
     let _second = fixture.serve(ToolEffect::Unsafe).await;
     let job = Job { call, attempt: 1, tool: "tool".to_owned(), bytes: 2 };
     let copy = OutgoingJob { job, consumer: "default".to_owned(), publish_no: 100, traceparent: None };
-    fixture.stack.queue().publish_jobs(&[copy]).await.remove(0).unwrap();
+    fixture.stack.queue().publish_packs(&[&[copy]]).await.remove(0).unwrap();
     fixture.answered("JOBS").await;
     if mutated {
         ledger.reaches(ToolEvent::Effect, 2).await;

@@ -10,7 +10,7 @@ mod streams;
 mod unreadable;
 
 use redial_proto::{CallId, Job};
-use redial_queue::OutgoingJob;
+use redial_queue::{OutgoingJob, Queue, QueueError};
 
 /// A trace context.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -19,6 +19,11 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 fn job(pool: &str) -> OutgoingJob {
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".into(), bytes: 2 };
     OutgoingJob { job, consumer: pool.into(), publish_no: 1, traceparent: None }
+}
+
+/// Publishes each job as a message of its own.
+async fn publish_jobs(queue: &Queue, jobs: &[OutgoingJob]) -> Vec<Result<(), QueueError>> {
+    Box::pin(queue.publish_packs(&jobs.chunks(1).collect::<Vec<_>>())).await
 }
 
 fn jobs(pool: &str, count: usize) -> Vec<OutgoingJob> {

@@ -1,7 +1,4 @@
-use std::{
-    cell::Cell,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use redial_proto::{ApiError, Code, subjects::Intake};
@@ -42,7 +39,7 @@ async fn answer(queue: &Queue) {
 }
 
 #[tokio::test]
-async fn requests_are_answered_by_one_of_the_group() {
+async fn requests_are_answered_or_refused_by_one_of_the_group() {
     let server = Server::started().await;
     let queue = server.connect().await;
     answer(&queue).await;
@@ -51,48 +48,31 @@ async fn requests_are_answered_by_one_of_the_group() {
     assert_eq!(numbers, 5);
     let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some(TRACE)).await.unwrap();
     assert_eq!(traced, format!("4 {TRACE}"));
+    let error = queue.request::<_, u32>("redial.ctl.test", &3, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Api(ApiError { code: Code::WrongState, .. })), "{error}");
+    let error = queue.request::<_, u32>("redial.ctl.test", &1000, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Api(ApiError { code: Code::TooLarge, .. })), "{error}");
+    let error = queue.request::<_, bool>("redial.ctl.test", &2, WAIT).await.unwrap_err();
+    assert!(matches!(error, QueueError::Decode { .. }), "{error}");
 }
 
-/// A server that stands still for longer says that nothing is on its way, and may be wrong.
-const STILL: Duration = Duration::from_millis(100);
-
+/// Members join and leave, as dispatchers do that are replaced one after the other. A nats-server that stands still for over 100 ms
+/// says that nothing is on its way, and may be wrong.
 #[tokio::test]
 async fn no_request_is_lost_when_a_member_of_the_group_leaves() {
-    // Runs are short, so that the machine does not stand still in each of them.
-    let mut without_loss = 0;
-    for _ in 0..20 {
-        let (lost, still) = lost_while_members_leave().await;
-        match lost.first() {
-            Some(first) => assert!(still > STILL, "{} requests have no answer: {first:?}", lost.len()),
-            None => without_loss += 1,
-        }
-        if without_loss == 4 {
-            return;
-        }
-    }
-    panic!("the machine stands still all the time");
-}
-
-/// Members join and leave, as dispatchers do that are replaced one after the other. Returns what had no answer, and the longest time
-/// in which none came.
-async fn lost_while_members_leave() -> (Vec<QueueError>, Duration) {
     let server = Server::started().await;
     let asking = server.connect().await;
     answer(&server.connect().await).await;
-    let answers = Cell::new((Instant::now(), Duration::ZERO));
     let ask = async |n: u32| {
         loop {
-            let answer = asking.request::<_, u32>("redial.ctl.test", &(2 * (n % 100)), WAIT).await;
-            let (last, longest) = answers.get();
-            answers.set((Instant::now(), longest.max(last.elapsed())));
-            match answer {
+            match asking.request::<_, u32>("redial.ctl.test", &(2 * (n % 100)), WAIT).await {
                 // Said by nats-server 2.9 for a moment while members come and go.
                 Err(QueueError::NoResponders { .. }) => {}
                 answer => return answer.err(),
             }
         }
     };
-    let requests = stream::iter(0..25_000).map(ask).buffer_unordered(100).filter_map(async |error| error);
+    let requests = stream::iter(0..50_000).map(ask).buffer_unordered(100).filter_map(async |error| error);
     let members = async {
         loop {
             let member = server.connect().await;
@@ -108,11 +88,11 @@ async fn lost_while_members_leave() -> (Vec<QueueError>, Duration) {
             member.flush().await;
         }
     };
-    let lost = tokio::select! {
+    let lost: Vec<QueueError> = tokio::select! {
         lost = requests.collect() => lost,
         () = members => unreachable!("it has no end"),
     };
-    (lost, answers.get().1)
+    assert!(lost.is_empty(), "{} requests have no answer: {:?}", lost.len(), lost[0]);
 }
 
 /// Asks so often, and takes what comes for an answer.
@@ -226,31 +206,12 @@ async fn a_header_that_is_no_trace_context_is_ignored() {
 }
 
 #[tokio::test]
-async fn an_error_reply_is_an_api_error() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
-    answer(&queue).await;
-    let error = queue.request::<_, u32>("redial.ctl.test", &3, WAIT).await.unwrap_err();
-    assert!(matches!(error, QueueError::Api(ApiError { code: Code::WrongState, .. })), "{error}");
-    let error = queue.request::<_, u32>("redial.ctl.test", &1000, WAIT).await.unwrap_err();
-    assert!(matches!(error, QueueError::Api(ApiError { code: Code::TooLarge, .. })), "{error}");
-    let error = queue.request::<_, bool>("redial.ctl.test", &2, WAIT).await.unwrap_err();
-    assert!(matches!(error, QueueError::Decode { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn a_request_without_a_responder_fails_at_once() {
+async fn a_request_without_a_responder_fails_at_once_and_without_a_reply_in_time() {
     let server = Server::started().await;
     let queue = server.connect().await;
     let error = within(20, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_mins(1))).await.unwrap_err();
     assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
     assert!(error.is_retryable());
-}
-
-#[tokio::test]
-async fn a_missing_reply_is_a_timeout() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
     let _silent = queue.serve("redial.ctl.silent", None).await.unwrap();
     let error = queue.request::<_, u32>("redial.ctl.silent", &1, Duration::from_millis(100)).await.unwrap_err();
     assert!(matches!(error, QueueError::Timeout { .. }), "{error}");
@@ -274,19 +235,4 @@ async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
     queue.publish("redial.events.x", &"small").await.unwrap();
     assert_eq!(within(5, heard.next()).await.unwrap(), "\"small\"");
     assert!(!connections.has_changed().unwrap(), "the connection was lost");
-}
-
-#[tokio::test]
-async fn messages_that_a_slow_subscriber_misses_are_counted() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
-    let _never_read = queue.subscribe("redial.events.>").await.unwrap();
-    within(120, async {
-        while queue.dropped_messages() == 0 {
-            for _ in 0..10_000 {
-                queue.publish("redial.events.x", &1).await.unwrap();
-            }
-        }
-    })
-    .await;
 }

@@ -201,13 +201,6 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
-        let text =
-            "[agents.a]\nmodel = 3\npolicy = \"fall\"\nsytem = \"x\"\n\n[agents.b]\nmodel = \"m\"\nmax_tokens = 0\n";
-        insta::assert_snapshot!(parse("agents.toml", text).unwrap_err().join("\n"));
-    }
-
-    #[test]
     fn the_mistakes_of_one_agent_hide_no_others() {
         let text = "[agents.\"a b\"]\nfallback_model = 3\npolicy = \"fallback\"\ntemperature = 3\nmax_tokens = 0\n\
                     context_tokens = \"many\"\n[agents.\"a b\".budgets]\nturns = 0\ncost_usd = -1\nsecond = 3\n\

@@ -266,6 +266,19 @@ mod tests {
 
     use super::*;
 
+    fn registration(tools: Vec<ToolSpec>) -> Registration {
+        Registration {
+            worker: "w".parse().unwrap(),
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            slots: 1,
+            version: String::new(),
+            contract: CONTRACT,
+            host: None,
+            tools,
+            other_tools: BTreeMap::new(),
+        }
+    }
+
     #[test]
     fn models_and_tools_keep_apart() {
         assert_eq!(check_kind("model-small", turn::POOL), Ok(()));
@@ -289,16 +302,7 @@ mod tests {
             parameters: serde_json::json!({"properties": {"a": {"pattern": format!("^\\p{{L}}{{1,130}}{n}$")}}}),
             ..ToolSpec::named(format!("t{n}"))
         };
-        let registration = |count| Registration {
-            worker: "w".parse().unwrap(),
-            started_at: chrono::DateTime::UNIX_EPOCH,
-            slots: 1,
-            version: String::new(),
-            contract: CONTRACT,
-            host: None,
-            tools: (0..count).map(costly).collect(),
-            other_tools: BTreeMap::new(),
-        };
+        let registration = |count| registration((0..count).map(costly).collect());
         assert_eq!(check(&registration(1), 0), Ok(()));
         let more = check(&registration(40), 0).unwrap_err();
         assert!(more.contains("bytes of memory") && more.starts_with("tool \"t1"), "{more}");
@@ -309,16 +313,8 @@ mod tests {
     #[test]
     fn a_registration_that_cannot_be_written_is_refused_with_the_reason() {
         let tool = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
-        let good = Registration {
-            worker: "w".parse().unwrap(),
-            started_at: chrono::DateTime::UNIX_EPOCH,
-            slots: 1,
-            version: String::new(),
-            contract: CONTRACT,
-            host: None,
-            tools: vec![tool("a", "default")],
-            other_tools: [("b".to_owned(), "default".to_owned())].into(),
-        };
+        let other_tools = [("b".to_owned(), "default".to_owned())].into();
+        let good = Registration { other_tools, ..registration(vec![tool("a", "default")]) };
         assert_eq!(check(&good, 0), Ok(()));
         let pools = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();

@@ -245,12 +245,6 @@ mod tests {
     }
 
     #[test]
-    fn pieces_follow_one_another() {
-        let pieces = [piece(1, 1, 0, "It "), piece(1, 1, 3, "is "), piece(1, 1, 6, "sunny")];
-        assert_eq!(shown(pieces), ["text It ", "delta is ", "delta sunny"]);
-    }
-
-    #[test]
     fn after_a_gap_nothing_is_shown_until_the_whole_text_came() {
         let pieces = [
             piece(1, 1, 3, "is "),

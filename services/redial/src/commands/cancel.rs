@@ -89,16 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_for_a_call() {
+    fn what_a_cancel_did_is_told() {
         let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
-        let lines = [CallState::Cancelled, CallState::Running, CallState::Unknown].map(|state| of_call(id, state));
-        insta::assert_snapshot!(lines.join("\n"));
-    }
-
-    #[test]
-    fn the_text_for_a_task() {
-        let id: Uuid = "01936b1c-0000-7000-8000-000000000001".parse().unwrap();
-        let lines = [TaskState::Running, TaskState::Cancelled, TaskState::Failed].map(|state| of_task(id, state));
-        insta::assert_snapshot!(lines.join("\n"));
+        let calls = [CallState::Cancelled, CallState::Running, CallState::Unknown].map(|state| of_call(id, state));
+        let tasks = [TaskState::Running, TaskState::Cancelled, TaskState::Failed].map(|state| of_task(id, state));
+        insta::assert_snapshot!([calls, tasks].concat().join("\n"));
     }
 }

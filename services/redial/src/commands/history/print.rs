@@ -150,6 +150,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::timeline::sample;
 
     fn lines() -> Vec<CallLine> {
         let line = |call: &str, state: &str, rest: serde_json::Value| CallLine {
@@ -160,13 +161,10 @@ mod tests {
             message: rest["message"].as_str().map(str::to_owned),
             attempts: 2,
             submitted_at: "2026-11-20T08:00:00.250Z".parse().unwrap(),
-            finished_at: None,
             total_ms: rest["total_ms"].as_i64(),
             next_attempt_at: rest["next"].as_str().map(|time| time.parse().unwrap()),
-            conversation: None,
-            key: None,
             last_worker: Some("host-0123456789ab".to_owned()),
-            redriven_as: None,
+            ..sample::line()
         };
         vec![
             line("01936b1c-0000-7000-8000-000000000003", "retry_wait", json!({"next": "2026-11-20T08:00:03.5Z"})),

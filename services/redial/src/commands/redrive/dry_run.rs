@@ -128,6 +128,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timeline::sample;
 
     #[test]
     fn counts_by_tool_state_and_class() {
@@ -139,22 +140,8 @@ mod tests {
             ("echo", "failed", Some("timeout")),
             ("book_flight", "failed", Some("auth")),
         ] {
-            counts.add(&CallLine {
-                call: uuid::Uuid::nil(),
-                tool: tool.to_owned(),
-                state: state.to_owned(),
-                class: class.map(str::to_owned),
-                message: None,
-                attempts: 1,
-                submitted_at: chrono::DateTime::UNIX_EPOCH,
-                finished_at: None,
-                total_ms: None,
-                next_attempt_at: None,
-                conversation: None,
-                key: None,
-                last_worker: None,
-                redriven_as: None,
-            });
+            let class = class.map(str::to_owned);
+            counts.add(&CallLine { tool: tool.to_owned(), state: state.to_owned(), class, ..sample::line() });
         }
         insta::assert_snapshot!(counts.render(Paper::test(None)));
     }

@@ -28,20 +28,11 @@ fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let ended = !["ready", "running", "retry_wait"].contains(&state);
     let end = attempts_made.last().and_then(|attempt| attempt.ended_at).unwrap_or(at(0));
     let line = CallLine {
-        call: CALL,
-        tool: "book_flight".to_owned(),
         state: state.to_owned(),
-        class: None,
-        message: None,
         attempts: i32::try_from(attempts_made.len()).unwrap(),
-        submitted_at: at(0),
         finished_at: ended.then_some(end),
         total_ms: ended.then(|| (end - at(0)).num_milliseconds()),
-        next_attempt_at: None,
-        conversation: None,
-        key: None,
-        last_worker: None,
-        redriven_as: None,
+        ..sample::line()
     };
     CallAudit {
         waits: None,
@@ -97,14 +88,9 @@ fn failed(attempt: i32, (started, ended): (i64, i64), class: &str, message: &str
     }
 }
 
-fn succeeded(attempt: i32, (started, ended): (i64, i64), output: &str) -> AttemptRecord {
-    AttemptRecord {
-        ended_at: Some(at(ended)),
-        duration_ms: Some(ended - started - 3),
-        outcome: "succeeded".to_owned(),
-        output: Some(raw(output)),
-        ..running(attempt, started)
-    }
+fn succeeded(attempt: i32, times: (i64, i64), output: &str) -> AttemptRecord {
+    let (outcome, output) = ("succeeded".to_owned(), Some(raw(output)));
+    AttemptRecord { outcome, output, class: None, message: None, ..failed(attempt, times, "", "") }
 }
 
 /// The same with the reason for its end.
@@ -171,20 +157,15 @@ fn a_call_names_the_task_that_asked_for_it() {
 }
 
 #[test]
-fn a_refused_call_never_ran() {
-    let mut call = ended(call("refused", vec![]), "invalid_arguments", "the arguments break the schema of the tool");
-    call.details = Some(raw(r#"[{"path":"/days","rule":"type","sent":1e999,"allowed":"integer"}]"#));
-    call.arguments = raw(r#"{"days":1e999}"#);
-    insta::assert_snapshot!(text(&call, at(100_000)));
-}
-
-#[test]
-fn an_unknown_call_that_an_operator_must_inspect() {
+fn a_call_that_was_refused_and_an_unknown_one() {
+    let mut refused = ended(call("refused", vec![]), "invalid_arguments", "the arguments break the schema of the tool");
+    refused.details = Some(raw(r#"[{"path":"/days","rule":"type","sent":1e999,"allowed":"integer"}]"#));
+    refused.arguments = raw(r#"{"days":1e999}"#);
     let attempt = failed(1, (12, 30_012), "timeout", "no answer within 30 s");
     let message = "no answer within 30 s; the tool is unsafe and may have done its work: an operator must inspect it";
-    let mut call = ended(call("unknown", vec![attempt]), "timeout", message);
-    call.cancel_requested = true;
-    insta::assert_snapshot!(text(&call, at(100_000)));
+    let mut unknown = ended(call("unknown", vec![attempt]), "timeout", message);
+    unknown.cancel_requested = true;
+    insta::assert_snapshot!([refused, unknown].map(|call| text(&call, at(100_000))).join("\n\n----\n\n"));
 }
 
 #[test]
@@ -263,13 +244,6 @@ fn large_results_are_laid_out_and_huge_ones_cut() {
     let huge = shown(&format!("[{}0]", "17,".repeat(5_000_000)));
     assert!(huge.len() < 5_000, "{} bytes", huge.len());
     assert!(huge.ends_with("… (cut)\n15000003 bytes in all; --json prints them"), "{huge}");
-}
-
-#[test]
-fn json_is_the_whole_record() {
-    let mut record = call("succeeded", vec![succeeded(1, (12, 112), r#"{"n":1e400000,"s":"\ud800"}"#)]);
-    record.redrive_of = Some(OTHER);
-    insta::assert_snapshot!(serde_json::to_string(&record).unwrap());
 }
 
 /// A call of the sample task, which was submitted 4 ms after the task.

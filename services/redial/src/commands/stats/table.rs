@@ -198,38 +198,23 @@ mod tests {
     }
 
     #[test]
-    fn tools_fit_eighty_columns_and_unknown_is_not_zero() {
-        let text = render(By::Tool, &stats(samples()));
-        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn hours_fit_eighty_columns() {
-        let mut groups = samples();
-        for (hour, (group, _)) in groups.iter_mut().enumerate() {
+    fn tables_fit_eighty_columns_and_what_is_unknown_is_not_zero() {
+        let mut hours = samples();
+        for (hour, (group, _)) in hours.iter_mut().enumerate() {
             *group = Group::Hour(format!("2026-11-20T{hour:02}:00:00Z").parse().unwrap());
         }
-        let text = render(By::Hour, &stats(groups));
-        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn models_tell_what_is_known_of_their_cost() {
+        let attempts = AttemptSums { attempts: 12, failed: 1, durations: durations(&[5, 5, 70]) };
+        let worker = GroupSums { attempts, ..GroupSums::default() };
+        let workers = vec![(Group::Name("host-0123456789ab".to_owned()), worker)];
         let unknown = UsageSums { answers: 2, tokens_unknown: 2, cost_unknown: 2, ..UsageSums::default() };
         let mut groups = samples().split_off(1);
         groups.truncate(1);
         groups.push(group("silent", &[("succeeded", 2)], CallSums { calls: 2, usage: unknown, ..CallSums::default() }));
         let free = UsageSums { answers: 1, input_tokens: 7, output_tokens: 2, ..UsageSums::default() };
         groups.push(group("free", &[("succeeded", 1)], CallSums { calls: 1, usage: free, ..CallSums::default() }));
-        insta::assert_snapshot!(render(By::Model, &stats(groups)));
-    }
-
-    #[test]
-    fn workers_tell_attempts() {
-        let attempts = AttemptSums { attempts: 12, failed: 1, durations: durations(&[5, 5, 70]) };
-        let sums = GroupSums { attempts, ..GroupSums::default() };
-        insta::assert_snapshot!(render(By::Worker, &stats(vec![(Group::Name("host-0123456789ab".to_owned()), sums)])));
+        let all = [(By::Tool, samples()), (By::Hour, hours), (By::Model, groups), (By::Worker, workers)];
+        let text = all.map(|(by, groups)| render(by, &stats(groups))).join("\n\n");
+        assert!(text.lines().all(|line| line.width() <= WIDTH), "{text}");
+        insta::assert_snapshot!(text);
     }
 }

@@ -1,0 +1,141 @@
+//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows.
+
+use std::collections::HashSet;
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use redial_engine::call::{grants, renews};
+use redial_proto::{CallId, CallState, ClaimId, JobRef, WorkerId};
+use redial_records::{CallRecord, Claim};
+use redial_store::ReturnedJob;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::fixture::Fixture;
+
+const ROWS: usize = 4_000;
+/// Few values, so that they often meet.
+const CLAIMS: u128 = 3;
+const CONSUMERS: [&str; 2] = ["default", "other"];
+const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
+
+fn claim_id(random: &mut StdRng) -> ClaimId {
+    ClaimId(Uuid::from_u128(random.random_range(1..=CLAIMS)))
+}
+
+fn worker(random: &mut StdRng) -> WorkerId {
+    WORKERS[random.random_range(0..WORKERS.len())].parse().unwrap()
+}
+
+/// A row in any state, with and without a worker and a claim, before and after its deadline.
+async fn insert(db: &mut PgConnection, random: &mut StdRng) -> CallId {
+    let id = CallId::generate();
+    let state = CallState::ALL[random.random_range(0..CallState::ALL.len())];
+    let claim = random.random_bool(0.8).then(|| claim_id(random).0);
+    let worker = random.random_bool(0.8).then(|| worker(random).as_str().to_owned());
+    sqlx::query(
+        "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            published_at, attempt, state, worker, claim_id, wake_at, finished_at, lease_until, consumer,
+                            backlog_at)
+         SELECT $1, now(), now() + $2 * interval '1 h', 1000, false, 'look', 'default', 'read', 'default', '{}',
+                now() + (1 - 2 * $8) * interval '1 h', $3, $4, $5, $6, CASE WHEN $7 THEN NULL ELSE now() END, CASE WHEN $7 THEN now() END,
+                CASE WHEN $4 = 'running' THEN now() END, $9, CASE WHEN $10 AND $4 = 'ready' THEN now() END",
+    )
+    .bind(id.0)
+    .bind(if random.random_bool(0.8) { 1 } else { -1 })
+    .bind(random.random_range(0..3))
+    .bind(state.as_str())
+    .bind(worker)
+    .bind(claim)
+    .bind(state.is_terminal())
+    .bind(random.random_range(0..2))
+    .bind(CONSUMERS[random.random_range(0..CONSUMERS.len())])
+    .bind(random.random_bool(0.2))
+    .execute(db)
+    .await
+    .unwrap();
+    id
+}
+
+async fn random_rows(random: &mut StdRng) -> (Fixture, Vec<CallRecord>) {
+    let fixture = Fixture::open().await;
+    let mut ids = Vec::with_capacity(ROWS);
+    let mut transaction = fixture.db.begin().await.unwrap();
+    for _ in 0..ROWS {
+        ids.push(insert(&mut transaction, random).await);
+    }
+    transaction.commit().await.unwrap();
+    let calls = fixture.store.load(&ids).await.unwrap();
+    assert_eq!(calls.len(), ROWS);
+    (fixture, calls)
+}
+
+#[tokio::test]
+async fn claims_are_granted_as_the_engine_says() {
+    let mut random = StdRng::seed_from_u64(1);
+    let (fixture, calls) = random_rows(&mut random).await;
+    let claims: Vec<Claim> = calls
+        .iter()
+        .map(|call| Claim {
+            job: JobRef { call: call.id, attempt: random.random_range(0..4) },
+            claim: claim_id(&mut random),
+            worker: worker(&mut random),
+            tool: if random.random_ratio(1, 8) { "another".to_owned() } else { call.tool.clone() },
+        })
+        .collect();
+    let granted: HashSet<CallId> =
+        fixture.store.claim(&claims, 60_000).await.unwrap().into_iter().map(|granted| granted.job.call).collect();
+    for (call, claim) in calls.iter().zip(&claims) {
+        let expected = grants(call, claim, call.read_at);
+        assert_eq!(granted.contains(&call.id), expected, "{claim:?} for {call:?}");
+    }
+    assert!((ROWS / 100..ROWS / 2).contains(&granted.len()), "{} of {ROWS} were granted", granted.len());
+    let again = calls.iter().filter(|call| call.state == CallState::Running && granted.contains(&call.id)).count();
+    assert!(again > ROWS / 1_000, "only {again} claims were granted again");
+}
+
+#[tokio::test]
+async fn leases_are_renewed_as_the_engine_says() {
+    let mut random = StdRng::seed_from_u64(2);
+    let (fixture, calls) = random_rows(&mut random).await;
+    let jobs: Vec<JobRef> =
+        calls.iter().map(|call| JobRef { call: call.id, attempt: random.random_range(0..3) }).collect();
+    let mut renewed_in_all = 0;
+    for worker in WORKERS {
+        let worker: WorkerId = worker.parse().unwrap();
+        let renewed: HashSet<JobRef> =
+            fixture.store.renew(&worker, &jobs, None, 60_000).await.unwrap().into_iter().map(|(job, _)| job).collect();
+        for (call, job) in calls.iter().zip(&jobs) {
+            let expected = renews(call, &worker, job.attempt);
+            assert_eq!(renewed.contains(job), expected, "attempt {} of {worker} for {call:?}", job.attempt);
+        }
+        renewed_in_all += renewed.len();
+    }
+    assert!(renewed_in_all > ROWS / 100, "only {renewed_in_all} leases were renewed");
+}
+
+#[tokio::test]
+async fn only_ready_jobs_of_the_consumer_are_published_again() {
+    let mut random = StdRng::seed_from_u64(3);
+    let (fixture, calls) = random_rows(&mut random).await;
+    let returned: Vec<ReturnedJob<'_>> = calls
+        .iter()
+        .map(|call| ReturnedJob {
+            job: JobRef { call: call.id, attempt: random.random_range(0..4) },
+            tool: if random.random_ratio(1, 8) { "another" } else { &call.tool },
+            consumer: CONSUMERS[random.random_range(0..CONSUMERS.len())],
+            at_once: random.random(),
+        })
+        .collect();
+    let ready = fixture.store.returned_jobs(&returned).await.unwrap();
+    for (call, back) in calls.iter().zip(&returned) {
+        // The others are of the next hour.
+        let is_old = call.published_at.is_some_and(|at| call.read_at - at > chrono::TimeDelta::minutes(30));
+        let expected = call.state == CallState::Ready
+            && call.attempt + 1 == back.job.attempt
+            && (call.tool.as_str(), call.consumer.as_deref()) == (back.tool, Some(back.consumer))
+            && call.backlog.is_none()
+            && (back.at_once || is_old);
+        assert_eq!(ready.contains(&back.job), expected, "{back:?} for {call:?}");
+    }
+    assert!(ready.len() > ROWS / 400, "{} of {ROWS} are ready", ready.len());
+}

@@ -1,0 +1,186 @@
+//! Calls of tasks: written with the transition, and their ends put into the inbox of the task.
+
+use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, TaskId, WorkerId};
+use redial_records::{
+    Backlog, CallFacts, Change, Claim, EndedAttempt, EndedCall, Guard, InboxItem, NewCall, TaskTransition, Time,
+    Transition,
+};
+use redial_store::Granted;
+
+use crate::fixture::{Fixture, Locked, bare_call, new_call, no_plan, started, stepped};
+
+async fn claim(fixture: &Fixture, call: CallId, attempt: u32) -> Granted {
+    let worker: WorkerId = "worker-1".parse().unwrap();
+    let claim =
+        Claim { job: JobRef { call, attempt }, claim: ClaimId::generate(), worker, tool: "get_weather".to_owned() };
+    fixture.store.claim(&[claim], 60_000).await.unwrap().pop().expect("it is ready")
+}
+
+const RUNNING: Guard =
+    Guard { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None };
+
+fn ended(call: CallId, state: CallState, result: Result<String, Failure>) -> Transition {
+    let failure = result.as_ref().err().cloned();
+    let attempt = Some(EndedAttempt { duration_ms: None, result });
+    Transition { call, guard: RUNNING, change: Change::End { state, failure, attempt } }
+}
+
+fn retried(call: CallId, failure: Failure, due_at: Time) -> Transition {
+    let attempt = EndedAttempt { duration_ms: None, result: Err(failure) };
+    Transition { call, guard: RUNNING, change: Change::Retry { attempt, due_at } }
+}
+
+async fn apply(fixture: &Fixture, transition: Transition) -> CallFacts {
+    fixture.store.apply(&[transition]).await.unwrap().pop().expect("it is running")
+}
+
+async fn succeed(fixture: &Fixture, call: CallId, output: &str) -> CallFacts {
+    claim(fixture, call, 1).await;
+    apply(fixture, ended(call, CallState::Succeeded, Ok(output.to_owned()))).await
+}
+
+fn failure(class: ErrorClass) -> Failure {
+    let details = serde_json::from_str(DETAILS).unwrap();
+    Failure::new(class, "no\0").with_details(details)
+}
+
+const DETAILS: &str = r#"[{"path":"/city","rule":"type","sent":3,"allowed":"string"}]"#;
+
+/// The inbox of a task, which continues.
+async fn received(fixture: &Fixture, task: TaskId) -> Vec<InboxItem> {
+    let mut seen = Vec::new();
+    let advanced = fixture.advance([task], |task| {
+        seen.extend(task.inbox.iter().cloned());
+        Some(stepped(&task, Vec::new()))
+    });
+    advanced.await.unwrap();
+    seen
+}
+
+fn the_end(items: &[InboxItem]) -> EndedCall {
+    match items {
+        [InboxItem::Ended(ended)] => ended.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_is_put_into_the_inbox_of_its_task() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let (turn, tool) = (new_call(task, 1, 0), new_call(task, 1, 1));
+    let advanced = fixture.start_with(task, &[turn.clone(), tool.clone()]).await;
+    assert_eq!(advanced.transitions[0].calls.len(), 2);
+    let granted = claim(&fixture, turn.id, 1).await;
+    assert_eq!(granted.task, Some(task));
+    let output = Ok(r#"{"text": "hi"}"#.to_owned());
+    let applied = apply(&fixture, ended(turn.id, CallState::Succeeded, output)).await;
+    assert_eq!(applied.task, Some(task));
+    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
+    let ended = the_end(&received(&fixture, task).await);
+    assert_eq!((ended.call, ended.turn, ended.call_index, ended.state), (turn.id, 1, 0, CallState::Succeeded));
+    assert_eq!(ended.output.as_deref(), Some(r#"{"text": "hi"}"#));
+    assert_eq!(ended.arguments.as_deref(), Some(r#"{"city": "Paris"}"#), "what the model was asked");
+    assert_eq!(ended.failure, None);
+    succeed(&fixture, tool.id, "1").await;
+    let ended = the_end(&received(&fixture, task).await);
+    assert_eq!((ended.call_index, ended.output.as_deref(), ended.arguments), (1, Some("1"), None));
+}
+
+#[tokio::test]
+async fn a_failure_is_reported_with_its_details_and_only_an_unknown_outcome_leaves_an_effect_possible() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let (call, lost) = (new_call(task, 1, 2), new_call(task, 1, 3));
+    fixture.start_with(task, &[call.clone(), lost.clone()]).await;
+    claim(&fixture, call.id, 1).await;
+    apply(&fixture, ended(call.id, CallState::Failed, Err(failure(ErrorClass::BusinessRule)))).await;
+    let failed = the_end(&received(&fixture, task).await);
+    assert_eq!((failed.state, failed.output), (CallState::Failed, None));
+    let told = failed.failure.unwrap();
+    assert_eq!((told.class, told.message.as_str()), (ErrorClass::BusinessRule, "no\u{fffd}"));
+    assert_eq!((told.details, told.effect_possible), (failure(ErrorClass::BusinessRule).details, false));
+    claim(&fixture, lost.id, 1).await;
+    apply(&fixture, ended(lost.id, CallState::Unknown, Err(failure(ErrorClass::Lost)))).await;
+    let ended = the_end(&received(&fixture, task).await);
+    assert_eq!((ended.state, ended.failure.map(|failure| failure.effect_possible)), (CallState::Unknown, Some(true)));
+}
+
+#[tokio::test]
+async fn a_retry_is_reported_with_its_time() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let call = new_call(task, 3, 1);
+    fixture.start_with(task, std::slice::from_ref(&call)).await;
+    claim(&fixture, call.id, 1).await;
+    let retry_at = fixture.store.now().await.unwrap() + chrono::TimeDelta::minutes(1);
+    let applied = apply(&fixture, retried(call.id, failure(ErrorClass::Unavailable), retry_at)).await;
+    assert_eq!(applied.task, Some(task));
+    let items = received(&fixture, task).await;
+    let [InboxItem::Retrying { call: retried, turn, call_index, tool, attempt, class, message, next_at }] =
+        items.as_slice()
+    else {
+        panic!("{items:?}")
+    };
+    assert_eq!((*retried, *turn, *call_index, *attempt, *class), (call.id, 3, 1, 1, ErrorClass::Unavailable));
+    assert_eq!((tool.as_str(), message.as_str(), *next_at), ("get_weather", "no\u{fffd}", retry_at));
+    let guard = Guard { state: CallState::RetryWait, ..RUNNING };
+    let change = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: retry_at };
+    let ready = Transition { call: call.id, guard, change };
+    assert_eq!(apply(&fixture, ready).await.task, None, "nothing to tell");
+    assert_eq!(fixture.inbox().await, 0);
+}
+
+#[tokio::test]
+async fn bare_calls_put_nothing_into_inboxes() {
+    let fixture = Fixture::open().await;
+    let call = bare_call();
+    fixture.store.submit(std::slice::from_ref(&call), 10_000).await.unwrap();
+    assert_eq!(claim(&fixture, call.id, 1).await.task, None);
+    assert_eq!(apply(&fixture, ended(call.id, CallState::Succeeded, Ok("1".to_owned()))).await.task, None);
+    assert_eq!(fixture.inbox().await, 0);
+}
+
+#[tokio::test]
+async fn output_that_jsonb_refuses_reaches_the_task_unchanged() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let nasty = r#"{"a": "\ud800", "b": "\u0000", "n": 1e400000, "a": 2}"#;
+    let call = NewCall { arguments: nasty.to_owned(), ..new_call(task, 1, 0) };
+    fixture.start_with(task, std::slice::from_ref(&call)).await;
+    succeed(&fixture, call.id, nasty).await;
+    let ended = the_end(&received(&fixture, task).await);
+    assert_eq!((ended.arguments.as_deref(), ended.output.as_deref()), (Some(nasty), Some(nasty)));
+    let calls = fixture.store.task_calls(task).await.unwrap();
+    assert_eq!(calls[0].arguments.get(), nasty);
+    assert_eq!(calls[0].attempts_made[0].output.as_ref().unwrap().get(), nasty);
+}
+
+#[tokio::test]
+async fn an_index_is_used_once_or_the_whole_transition_is_refused() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let twice = [new_call(task, 1, 1), new_call(task, 1, 1)];
+    let decide = |task: Locked| Some(TaskTransition { calls: twice.to_vec(), ..started(&task) });
+    let error = fixture.advance([task], decide).await.unwrap_err();
+    assert!(error.to_string().contains("with its index in the turn"), "{error}");
+    assert_eq!((fixture.count("SELECT count(*) FROM calls").await, fixture.inbox().await), (0, 1));
+}
+
+#[tokio::test]
+async fn refused_calls_are_on_record_and_put_nothing_into_the_inbox() {
+    let fixture = Fixture::open().await;
+    let task = fixture.submit("c").await;
+    let refused = NewCall { refusal: Some(failure(ErrorClass::InvalidArguments)), ..new_call(task, 1, 2) };
+    fixture.start_with(task, &[refused, new_call(task, 1, 1), new_call(task, 1, 0)]).await;
+    assert!(fixture.advance([task], no_plan).await.unwrap().is_empty());
+    let calls = fixture.store.task_calls(task).await.unwrap();
+    let indices: Vec<_> = calls.iter().map(|call| (call.task.unwrap().call_index, call.line.state.as_str())).collect();
+    assert_eq!(indices, [(0, "ready"), (1, "ready"), (2, "refused")]);
+    assert_eq!(calls[2].details.as_ref().unwrap().get(), DETAILS);
+    let shown = serde_json::to_value(&calls[1]).unwrap();
+    assert_eq!(
+        (&shown["task"], &shown["turn"], &shown["call_index"]),
+        (&task.to_string().into(), &1.into(), &1.into())
+    );
+}

@@ -1,0 +1,252 @@
+//! Partitions are made ahead, and dropped without losing what is still needed.
+
+use std::time::Duration;
+
+use redial_proto::{CallId, CallState, ErrorClass, Failure, JobRef, Tenant, WorkerId};
+use redial_records::{Change, Claim, Guard, NewCall, Redrive, TaskCall, Transition};
+use redial_store::{Dropped, Partition, StoreError, Submitted};
+use uuid::Uuid;
+
+use crate::fixture::{Fixture, bare_call};
+
+const HOUR: Duration = Duration::from_hours(1);
+/// Partition 1 is that of the day before yesterday. What was kept is older, and partition 2 is that of now.
+const OLD: &str = "
+    DROP TABLE calls_1, attempts_1;
+    ALTER TABLE calls DETACH PARTITION calls_kept;
+    ALTER TABLE attempts DETACH PARTITION attempts_kept;
+    UPDATE call_partitions SET to_at = date_trunc('day', now()) - interval '2 days' WHERE number = 0;
+    UPDATE call_partitions SET from_at = date_trunc('day', now()) - interval '2 days',
+                               to_at = date_trunc('day', now()) - interval '1 day' WHERE number = 1;
+    DO $$
+    DECLARE
+        lower uuid := first_id(date_trunc('day', now()) - interval '2 days');
+        upper uuid := first_id(date_trunc('day', now()) - interval '1 day');
+    BEGIN
+        EXECUTE format('ALTER TABLE calls ATTACH PARTITION calls_kept FOR VALUES FROM (MINVALUE) TO (%L)', lower);
+        EXECUTE format('ALTER TABLE attempts ATTACH PARTITION attempts_kept FOR VALUES FROM (MINVALUE) TO (%L)', lower);
+        EXECUTE format('CREATE TABLE calls_1 PARTITION OF calls FOR VALUES FROM (%L) TO (%L)', lower, upper);
+        EXECUTE format('CREATE TABLE attempts_1 PARTITION OF attempts FOR VALUES FROM (%L) TO (%L)', lower, upper);
+    END
+    $$;";
+
+async fn open() -> (Fixture, Partition) {
+    let fixture = Fixture::open().await;
+    sqlx::raw_sql(OLD).execute(&fixture.db).await.unwrap();
+    assert_eq!(fixture.store.add_partitions(HOUR, HOUR).await.unwrap(), 1);
+    let partitions = fixture.store.partitions().await.unwrap();
+    assert_eq!(partitions.iter().map(|partition| partition.number).collect::<Vec<_>>(), [0, 1, 2]);
+    let old = partitions[1];
+    (fixture, old)
+}
+
+/// An id that was made in the middle of a partition.
+fn id_within(partition: Partition) -> CallId {
+    let middle = partition.until - chrono::TimeDelta::hours(12);
+    let ms = u128::from(middle.timestamp_millis().unsigned_abs());
+    CallId(Uuid::from_u128(ms << 80 | Uuid::new_v4().as_u128() >> 48))
+}
+
+fn old_call(partition: Partition) -> NewCall {
+    NewCall { id: id_within(partition), ..bare_call() }
+}
+
+fn keyed(key: &str, call: NewCall) -> NewCall {
+    NewCall { key: Some(key.to_owned()), content: Some(Uuid::from_u128(1)), ..call }
+}
+
+async fn submit(fixture: &Fixture, call: &NewCall) -> Submitted {
+    fixture.store.submit(std::slice::from_ref(call), 10_000).await.unwrap().remove(0)
+}
+
+async fn cancel(fixture: &Fixture, call: &NewCall) {
+    let guard = Guard { state: CallState::Ready, attempt: 0, worker: None, claim: None, cancel_requested: None };
+    let failure = Some(Failure::new(ErrorClass::Cancelled, "cancelled"));
+    let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
+    assert_eq!(fixture.store.apply(&[Transition { call: call.id, guard, change }]).await.unwrap().len(), 1);
+}
+
+async fn tables_of(fixture: &Fixture) -> Vec<(String, Uuid)> {
+    sqlx::query_as("SELECT tableoid::regclass::text, id FROM calls ORDER BY id").fetch_all(&fixture.db).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_still_needed_of_a_partition_survives_it() {
+    let (fixture, old) = open().await;
+    let task = fixture.submit("living").await;
+    let of_task = NewCall { task: Some(TaskCall { task, turn: 1, call_index: 0 }), ..old_call(old) };
+    fixture.start_with(task, std::slice::from_ref(&of_task)).await;
+    let (gone, open, late) = (keyed("gone", old_call(old)), keyed("open", old_call(old)), keyed("late", old_call(old)));
+    for call in [&gone, &open, &late] {
+        assert!(matches!(submit(&fixture, call).await, Submitted::Written));
+    }
+    cancel(&fixture, &of_task).await;
+    let again =
+        |call: &NewCall| NewCall { redrive_of: Some(Redrive { call: call.id, origin: call.id }), ..old_call(old) };
+    let (redrive, of_living) = (again(&gone), again(&of_task));
+    for call in [&redrive, &of_living] {
+        assert!(matches!(submit(&fixture, call).await, Submitted::Written));
+    }
+    for call in [&gone, &redrive, &of_living] {
+        cancel(&fixture, call).await;
+    }
+    let cutoff = fixture.store.now().await.unwrap();
+    cancel(&fixture, &late).await;
+    assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
+
+    fixture.store.free_keys(old, cutoff).await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 4 });
+    let left = tables_of(&fixture).await;
+    let mut needed = [open.id.0, late.id.0, of_task.id.0, of_living.id.0];
+    needed.sort_unstable();
+    assert_eq!(left, needed.map(|id| ("calls_kept".to_owned(), id)));
+    let partitions = fixture.store.partitions().await.unwrap();
+    assert_eq!((partitions.len(), partitions[0].until), (2, old.until));
+    assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 1, "that of the task's call");
+    assert!(matches!(submit(&fixture, &again(&of_task)).await, Submitted::Existing { id, .. } if id == of_living.id));
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 0 }, "repeated");
+    assert!(fixture.store.bound_kept(old).await.unwrap(), "repeated");
+
+    // The promises on keys, and the calls of the task.
+    assert!(
+        matches!(submit(&fixture, &keyed("open", bare_call())).await, Submitted::Existing { id, .. } if id == open.id)
+    );
+    assert!(
+        matches!(submit(&fixture, &keyed("late", bare_call())).await, Submitted::Existing { id, .. } if id == late.id)
+    );
+    assert!(matches!(submit(&fixture, &keyed("gone", bare_call())).await, Submitted::Written));
+    let turn = fixture.store.of(&Tenant::default()).newest_turn(task).await.unwrap();
+    assert_eq!(turn, Some((1, false)));
+    // What is open goes on, and what has ended stays as it is.
+    let claim = Claim {
+        job: JobRef { call: open.id, attempt: 1 },
+        claim: redial_proto::ClaimId::generate(),
+        worker: "w-1".parse::<WorkerId>().unwrap(),
+        tool: open.tool.clone(),
+    };
+    assert_eq!(fixture.store.claim(&[claim], 1_000).await.unwrap().len(), 1);
+    let change = sqlx::query("UPDATE calls SET class = NULL WHERE id = $1").bind(late.id.0).execute(&fixture.db).await;
+    assert!(change.unwrap_err().to_string().contains("ended calls never change"));
+}
+
+#[tokio::test]
+async fn a_partition_of_which_too_much_is_needed_stays_as_it_is() {
+    let (fixture, old) = open().await;
+    for _ in 0..7 {
+        submit(&fixture, &old_call(old)).await;
+    }
+    // Vacuum would lock what is dropped.
+    let large = "ALTER TABLE calls_1 SET (toast.autovacuum_enabled = off);
+                 ALTER TABLE calls_1 ALTER arguments SET STORAGE EXTERNAL;
+                 UPDATE calls SET arguments = to_json(repeat('x', 16 * 1024 * 1024))";
+    sqlx::raw_sql(large).execute(&fixture.db).await.unwrap();
+    let cutoff = fixture.store.now().await.unwrap();
+    for most in [6, 100] {
+        assert_eq!(fixture.store.drop_partition(old, cutoff, most).await.unwrap(), Dropped::TooManyNeeded);
+        assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
+    }
+    // The other six have 96 MiB.
+    let less = "UPDATE calls SET arguments = '{}' WHERE id = (SELECT id FROM calls LIMIT 1)";
+    sqlx::query(less).execute(&fixture.db).await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 6).await.unwrap(), Dropped::TooManyNeeded);
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 7).await.unwrap(), Dropped::Done { moved: 7 });
+}
+
+#[tokio::test]
+async fn a_drop_that_takes_too_long_is_undone_and_is_no_use_by_others() {
+    let (fixture, old) = open().await;
+    submit(&fixture, &old_call(old)).await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN RAISE EXCEPTION 'too slow' USING ERRCODE = 'query_canceled'; END $$;
+                CREATE TRIGGER slow BEFORE INSERT ON calls_kept FOR EACH ROW EXECUTE FUNCTION slow()";
+    sqlx::raw_sql(slow).execute(&fixture.db).await.unwrap();
+    let cutoff = fixture.store.now().await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::TooSlow);
+    assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
+}
+
+#[tokio::test]
+async fn what_is_kept_is_validated_once_for_a_partition() {
+    let (fixture, old) = open().await;
+    // As vacuum does, and another dispatcher that validates.
+    let lock = async || {
+        let mut other = fixture.db.begin().await.unwrap();
+        sqlx::query("LOCK TABLE calls_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
+        other
+    };
+    let other = lock().await;
+    assert!(!fixture.store.bound_kept(old).await.unwrap(), "others use the table");
+    other.rollback().await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
+    let valid = "SELECT count(*) FROM pg_constraint WHERE conname IN ('calls_kept_bound', 'attempts_kept_bound') AND convalidated";
+    assert_eq!(fixture.count(valid).await, 2);
+    let _other = lock().await;
+    assert!(fixture.store.bound_kept(old).await.unwrap(), "there is nothing to do any more");
+}
+
+#[tokio::test]
+async fn a_validation_that_fails_is_an_error_and_goes_on_later() {
+    let (fixture, old) = open().await;
+    sqlx::query("SELECT bound_kept_calls(1, false)").execute(&fixture.db).await.unwrap();
+    let mut other = fixture.db.begin().await.unwrap();
+    sqlx::query("LOCK TABLE attempts_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
+    let end = async {
+        fixture.waits_for_lock().await;
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        assert_eq!(fixture.count(end).await, 1);
+    };
+    let (bounded, ()) = tokio::join!(fixture.store.bound_kept(old), end);
+    let error = bounded.unwrap_err();
+    assert!(error.is_transient() && !error.is_timeout(), "{error}");
+    other.rollback().await.unwrap();
+    assert!(fixture.store.bound_kept(old).await.unwrap());
+}
+
+/// As a `pg_dump` does for an hour: dispatchers must go on meanwhile.
+#[tokio::test]
+async fn a_partition_that_others_read_is_dropped_later() {
+    let (fixture, old) = open().await;
+    let cutoff = fixture.store.now().await.unwrap();
+    let mut reader = fixture.db.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM calls").execute(&mut *reader).await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::InUse);
+    assert!(matches!(submit(&fixture, &bare_call()).await, Submitted::Written), "others are not kept waiting");
+    assert_eq!(fixture.store.add_partitions(HOUR * 48, HOUR * 24).await.unwrap(), 2, "nor is what is made ahead");
+    reader.rollback().await.unwrap();
+    assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 0 });
+}
+
+#[tokio::test]
+async fn what_is_not_old_enough_is_not_dropped() {
+    let (fixture, old) = open().await;
+    let early = old.until + chrono::TimeDelta::minutes(9);
+    let refused = fixture.store.drop_partition(old, early, 100).await.unwrap_err().to_string();
+    assert!(refused.contains("did not end before"), "{refused}");
+    let partitions = fixture.store.partitions().await.unwrap();
+    let refused = fixture.store.drop_partition(partitions[2], partitions[2].until + HOUR, 100).await.unwrap_err();
+    assert!(refused.to_string().contains("is not the oldest one"), "{refused}");
+    assert_eq!(fixture.store.partitions().await.unwrap(), partitions);
+}
+
+#[tokio::test]
+async fn partitions_follow_one_another_whoever_makes_them() {
+    let (fixture, _) = open().await;
+    let another = fixture.another_store().await;
+    let (ahead, width) = (HOUR * 24 * 10, HOUR * 24);
+    let (first, second) =
+        tokio::join!(fixture.store.add_partitions(ahead, width), another.add_partitions(ahead, width));
+    let made = first.unwrap() + second.unwrap();
+    let partitions = fixture.store.partitions().await.unwrap();
+    assert_eq!(partitions.len(), 3 + made as usize);
+    for pair in partitions.windows(2) {
+        assert_eq!(pair[1].from, Some(pair[0].until));
+    }
+    let last = partitions[partitions.len() - 1];
+    assert!(last.until > fixture.store.now().await.unwrap() + ahead);
+    // A clock that is further ahead than that.
+    let call = NewCall { id: id_within(Partition { until: last.until + width, ..last }), ..bare_call() };
+    let error = fixture.store.submit(&[call], 10_000).await.unwrap_err();
+    assert!(matches!(&error, StoreError::NoPartition(_)) && error.is_transient(), "{error}");
+}

@@ -1,0 +1,8 @@
+//! What is exported, and what is not.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+
+mod collector;
+mod exporting;
+mod process;
+mod quiet;
