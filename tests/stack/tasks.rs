@@ -3,6 +3,4 @@
 mod failing;
 mod large;
 mod outcomes;
-mod replayed;
 mod script;
-mod submission;

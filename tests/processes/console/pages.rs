@@ -19,6 +19,28 @@ const EMPTY: [(&str, &str); 6] = [
     ("/console/audit", "appear here"),
 ];
 
+/// Pages without an id in their address, and what they say once there is something of each kind.
+const LISTS: [(&str, &str); 18] = [
+    ("/console", "Calls that ended"),
+    ("/console/tasks", "Book two seats to Rome for tomorrow"),
+    ("/console/calls", "parrot"),
+    ("/console/calls?state=failed&not_tool=book", "Looked at"),
+    ("/console/calls?not_state=failed&tool=none", "No call matches"),
+    ("/console/failed", "parrot"),
+    ("/console/failed/redrive?tool=parrot&state=failed", "First, count them"),
+    ("/console/unknown", "unknown: look"),
+    ("/console/conversations", ""),
+    ("/console/tools", "Books a trip."),
+    ("/console/tools/book", "/date"),
+    ("/console/models", "clerk"),
+    ("/console/workers", "parrot"),
+    ("/console/redrives", ""),
+    ("/console/audit", ""),
+    ("/console/rejected", ""),
+    ("/console/settings", ""),
+    ("/console/sign-in", ""),
+];
+
 /// An element that no page has: wherever a text becomes markup, it is there.
 const ELEMENT: &str = "x-corpus";
 
@@ -66,17 +88,12 @@ async fn everything(scene: &Scene) -> Vec<(String, &'static str)> {
         .unwrap();
     let page = |path: String, says: &'static str| (format!("/console{path}"), says);
     let mut pages = vec![
-        page(String::new(), "Calls that ended"),
-        page("/tasks".into(), "Book two seats to Rome for tomorrow"),
         page(format!("/tasks/{task}"), "fed back without running (invalid arguments): /date"),
         page(format!("/tasks/{failed}"), "The model did not get book right"),
         page(format!("/tasks/{task}/corrections"), "right after 1 correction"),
         page(format!("/tasks/{task}/conversation"), "Book two seats"),
         page(format!("/tasks/{task}/turns/2"), "What the model saw in turn 2"),
         page(format!("/tasks/{task}/replay"), "Every decision would be made again as it was"),
-        page("/calls".into(), "parrot"),
-        page("/calls?state=failed&not_tool=book".into(), "Looked at"),
-        page("/calls?not_state=failed&tool=none".into(), "No call matches"),
         page(format!("/calls?contains=%3C{ELEMENT}%3E"), "parrot"),
         page(format!("/calls/{retried}"), "unavailable"),
         page(format!("/calls/{many}"), "parrot"),
@@ -86,22 +103,10 @@ async fn everything(scene: &Scene) -> Vec<(String, &'static str)> {
         page(format!("/calls/{refused}/again"), "/date"),
         page(format!("/calls/{unknown}"), "unknown"),
         page(format!("/calls/{unknown}/again"), "risky"),
-        page("/failed".into(), "parrot"),
-        page("/failed/redrive?tool=parrot&state=failed".into(), "First, count them"),
-        page("/unknown".into(), "unknown: look"),
-        page("/conversations".into(), ""),
         page(format!("/conversations/{conversation}"), "Book two seats"),
         page(format!("/conversations/{conversation}/erase"), ""),
-        page("/tools".into(), "Books a trip."),
-        page("/tools/book".into(), "/date"),
-        page("/models".into(), "clerk"),
-        page("/workers".into(), "parrot"),
-        page("/redrives".into(), ""),
-        page("/audit".into(), ""),
-        page("/rejected".into(), ""),
-        page("/settings".into(), ""),
-        page("/sign-in".into(), ""),
     ];
+    pages.extend(LISTS.map(|(path, says)| (path.to_owned(), says)));
     for part in ["", "/corrections", "/conversation", "/replay", "/turns/1", "/turns/2"] {
         pages.push(page(format!("/tasks/{repeated}{part}"), ""));
     }

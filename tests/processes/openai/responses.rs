@@ -2,10 +2,7 @@
 
 use serde_json::json;
 
-use super::{
-    fixture::{Fixture, book_tool, calls, says},
-    retries::create,
-};
+use super::fixture::{Fixture, book_tool, calls, says};
 
 #[tokio::test]
 async fn a_response_streams_is_read_again_and_continues_on_another_gateway() {

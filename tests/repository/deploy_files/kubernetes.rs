@@ -253,11 +253,10 @@ fn workers_are_scaled_on_a_metric_that_redial_exports() {
     let target = object("Deployment", &string(&scaler["spec"]["scaleTargetRef"]["name"]));
     assert!(target["spec"]["replicas"].is_null(), "each `kubectl apply` would undo what the autoscaler did");
     let pools = string(&variables(&target)["REDIAL_WORKER_POOLS"]["value"]);
-    let (metrics, names) = (text("crates/telemetry/src/metrics.rs"), text("crates/telemetry/src/names.rs"));
     // As a collector writes names for Prometheus: dots become underscores, and a unit in braces is left out.
     let (name, label) = ("redial.queue.waiting", "redial.pool");
-    assert!(metrics.contains(&format!(".u64_gauge({name:?})\n                .with_unit(\"{{call}}\")")));
-    assert!(metrics.contains("[text(names::POOL, pool)]") && names.contains(&format!("POOL: &str = {label:?}")));
+    let waiting = redial_telemetry::INSTRUMENTS.iter().find(|one| one.name == name).unwrap();
+    assert_eq!((waiting.kind, waiting.unit, waiting.attributes), ("gauge", "{call}", &[label][..]));
     let mut pools_of_metrics = BTreeSet::new();
     for metric in scaler["spec"]["metrics"].as_array().unwrap() {
         assert_eq!(metric["external"]["metric"]["name"], name.replace('.', "_"));

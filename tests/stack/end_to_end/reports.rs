@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, arguments, until};
+use redial_proto::{CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
+use redial_testkit::{Stack, arguments};
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::dead_letters};

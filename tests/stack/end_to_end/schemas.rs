@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redial_proto::{
-    ANY_POOL, CONTRACT, Code, Registered, Registration, Submission, SubmitResult, SubmitStatus, ToolEffect, ToolSpec,
-    WorkerId, WorkerIdentity,
+    ANY_POOL, CONTRACT, Code, Registered, Registration, ToolEffect, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;

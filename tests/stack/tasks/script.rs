@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
-    AgentRef, AgentSpec, ErrorClass, Failure, Language, ReplyCall, TaskId, TaskSubmission, ToolSpec, TurnReply,
-    TurnRequest,
+    AgentRef, AgentSpec, Failure, Language, ReplyCall, TaskId, TaskSubmission, ToolSpec, TurnReply, TurnRequest,
 };
 use redial_records::NewTask;
 use redial_tools::{Context, Handler, Tool, ToolResult};
@@ -87,10 +86,6 @@ pub(crate) fn agent(model: &str, tools: &[&str]) -> AgentSpec {
 
 pub(crate) fn task(input: &str, agent: AgentSpec) -> TaskSubmission {
     TaskSubmission::new(input, AgentRef::Inline(Box::new(agent)))
-}
-
-pub(crate) fn failure(class: ErrorClass, message: &str) -> Failure {
-    Failure::new(class, message)
 }
 
 /// A task of the model `small`, in a conversation of its own.
