@@ -34,7 +34,7 @@ const MUTATIONS: (&str, &str) = ("redial-engine", "mutations");
 const MUTATED: &str = "redial-simulation";
 
 /// Every crate of the workspace, with the crates of the workspace that it may be built with.
-const MAY_USE: [(&str, &[&str]); 30] = [
+const MAY_USE: [(&str, &[&str]); 29] = [
     ("redial-proto", &[]),
     ("redial-backoff", &[]),
     ("redial-loops", &[]),
