@@ -26,7 +26,6 @@ pub(crate) struct Cli {
 }
 
 #[derive(Args, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct RunArgs {
     /// Seed of the load and of the faults [default: a random one, which is printed]
     #[arg(long, value_name = "N")]

@@ -154,11 +154,13 @@ fn between(shortest: Duration, longest: Duration, step: &Step) -> Duration {
 /// Dispatchers may take this for an outage, and then wait for workers.
 fn is_outage(step: &Step) -> bool {
     use crate::schedule::Line::{ClientToNats, WorkerToNats};
-    let harmless = matches!(
+    !matches!(
         step.fault,
         Fault::Kill(Victim::Worker(_))
             | Fault::Freeze(Victim::Worker(_))
             | Fault::Line(ClientToNats | WorkerToNats(_), _)
-    );
-    !harmless && !step.fault.is_misuse()
+            | Fault::RemoveTool
+            | Fault::ToolOutage
+            | Fault::HostileClients
+    )
 }

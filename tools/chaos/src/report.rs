@@ -131,8 +131,8 @@ fn numbers(ended: &Ended<'_>) -> String {
     let effects = claims.tool_events.iter().filter(|entry| entry.event == ToolEvent::Effect).count();
     let (received, own) = (claims.heard.iter().map(|heard| heard.messages).sum::<u64>(), claims.heard.iter().map(own));
     let (attempts, lost) = (evidence.attempts().count(), evidence.lost());
-    let lose = [Invariant::AcknowledgedExists, Invariant::EveryCallEnds, Invariant::EveryTaskEnds];
-    let duplicate =
+    let losses = [Invariant::AcknowledgedExists, Invariant::EveryCallEnds, Invariant::EveryTaskEnds];
+    let repetitions =
         [Invariant::UnsafeOnce, Invariant::EffectsWithinAttempts, Invariant::OneOutcome, Invariant::OneAnswerPerCall];
     let rows = [
         ("calls acknowledged", format!("{} ({} with those of tasks)", claims.acknowledged.len(), evidence.calls.len())),
@@ -145,8 +145,8 @@ fn numbers(ended: &Ended<'_>) -> String {
         ("stale results fenced", evidence.late_reports.to_string()),
         ("workers started", injector.fixture.started.len().to_string()),
         ("received and searched", format!("{received}, of which {} said whose they are", own.sum::<u64>())),
-        ("lost", broken(&lose).to_string()),
-        ("duplicated", broken(&duplicate).to_string()),
+        ("lost", broken(&losses).to_string()),
+        ("duplicated", broken(&repetitions).to_string()),
     ];
     table(&["", ""], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]))
 }
@@ -179,12 +179,12 @@ fn rules(ended: &Ended<'_>) -> Vec<Rule> {
 fn skipped(ended: &Ended<'_>) -> String {
     let of = ended.steps.iter().filter_map(|(step, outcome)| Some((step.fault.kind(), outcome.skipped.as_ref()?)));
     let kinds: BTreeMap<String, &String> = of.collect();
-    let mut text: String = kinds.into_iter().map(|(kind, why)| format!("not done: {kind}: {why}\n")).collect();
+    let mut lines: Vec<String> = kinds.into_iter().map(|(kind, why)| format!("not done: {kind}: {why}\n")).collect();
     if ended.steps.len() < ended.planned {
         let left = ended.planned - ended.steps.len();
-        let _infallible = writeln!(text, "not done: {left} faults: no time was left (--minutes)");
+        lines.push(format!("not done: {left} faults: no time was left (--minutes)\n"));
     }
-    text + "\n"
+    lines.concat() + "\n"
 }
 
 const MISSED: &str = "MISSED";

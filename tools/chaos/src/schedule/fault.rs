@@ -71,11 +71,6 @@ pub(crate) enum Damage {
 }
 
 impl Fault {
-    /// It breaks nothing: it is what happens when somebody deploys, scales or makes a mistake.
-    pub(crate) const fn is_misuse(self) -> bool {
-        matches!(self, Self::RemoveTool | Self::ToolOutage | Self::HostileClients)
-    }
-
     /// Whether it can happen to such servers. What happens to a disk happens to a single server.
     pub(crate) const fn fits(self, redundancy: Redundancy) -> bool {
         match self {
