@@ -1,31 +1,37 @@
-//! `./dev demo`: runs scenarios on a private Redial and prints what it observed. Exit code 0 if every scenario holds,
-//! 1 if not.
+//! `./dev demo`: plays scenes on a private Redial and prints what it observed. Exit code 0 if every scene holds, 1 if
+//! not.
 //!
 //! It does what a user would do: it starts `redial dev` and workers, and runs the `redial` program for everything else.
 
-mod dates;
-mod http_service;
-mod output;
-mod poll;
+mod desk;
 mod real_model;
-mod record;
-mod scenarios;
-mod showcase;
-mod stack;
-mod task;
+mod records;
+mod redial;
+mod scenes;
+mod service;
 
-use std::{process::ExitCode, time::Instant};
+use std::{
+    io::{IsTerminal, Write},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
+use anyhow::{bail, ensure};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{real_model::RealModel, scenarios::Scenario, showcase::Desk, stack::Stack};
+use crate::{real_model::RealModel, redial::Redial, scenes::Scene};
 
-/// Shows what Redial does, on private servers in .redial/demo; exit code 1 if a scenario does not hold.
+/// A scene that takes longer than this fails.
+const TIME_LIMIT: Duration = Duration::from_mins(1);
+/// With a real model a scene ends what is still open by itself, and needs time for that.
+const ENDING: Duration = Duration::from_mins(2);
+
+/// Shows what Redial does, on private servers in .redial/demo; exit code 1 if a scene does not hold.
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Args {
-    /// Run the agents' scenarios with a real model at this OpenAI-compatible address, such as
+    /// Play the agents' scenes with a real model at this OpenAI-compatible address, such as
     /// http://127.0.0.1:8000/v1; the demo prints what the model did and does not compare it with a script
     #[arg(long, value_name = "URL", requires = "model")]
     model_url: Option<String>,
@@ -35,7 +41,7 @@ struct Args {
     /// Environment variable with the API key of the real model
     #[arg(long, value_name = "VARIABLE", requires = "model_url")]
     key_env: Option<String>,
-    /// Longest time of one scenario with a real model, in seconds; what has not ended then is cancelled
+    /// Longest time of one scene with a real model, in seconds; what has not ended then is cancelled
     #[arg(long, value_name = "SECONDS", requires = "model_url", default_value_t = 300)]
     scene_seconds: u64,
     /// Keep everything running afterwards, until Ctrl-C, and print the address of the console
@@ -43,116 +49,124 @@ struct Args {
     stay: bool,
 }
 
-impl Args {
-    fn real_model(self) -> anyhow::Result<Option<RealModel>> {
-        let limit = scenarios::check_limit(self.scene_seconds)?;
-        let (Some(url), Some(model)) = (self.model_url, self.model) else { return Ok(None) };
-        Ok(Some(RealModel { url, model, key_env: self.key_env, limit }))
-    }
-}
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    let args = Args::parse();
-    let stay = args.stay;
-    let done = match args.real_model() {
-        Ok(model) => run(model, stay).await,
-        Err(error) => Err(error),
-    };
-    match done {
+    match run(Args::parse()).await {
         Ok(code) => code,
         Err(error) => {
-            output::error_line(format!("demo: {error:#}"));
+            tell(format!("demo: {error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-async fn run(real_model: Option<RealModel>, stay: bool) -> anyhow::Result<ExitCode> {
+async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { model_url, model, key_env, scene_seconds, stay } = args;
+    ensure!((5..=3600).contains(&scene_seconds), "--scene-seconds is {scene_seconds}; allowed: 5 to 3600");
+    let limit = Duration::from_secs(scene_seconds);
+    let real_model = model_url.zip(model).map(|(url, model)| RealModel { url, model, key_env, limit });
     let began = Instant::now();
-    let mut stop = stop_signals()?;
-    let mut stack = Stack::new(real_model).await?;
-    let result = tokio::select! {
-        result = run_all(&mut stack, began) => Some(result),
-        () = &mut stop => None,
-    };
-    let Some(result) = result else {
-        output::error_line("\ndemo: stopping all processes");
-        if let Err(error) = stack.close().await {
-            output::error_line(format!("demo: {error:#}"));
+    let mut stop = std::pin::pin!(stopped()?);
+    let mut redial = Redial::new(real_model).await?;
+    let played = tokio::select! {
+        played = play_all(&mut redial, began) => played,
+        () = &mut stop => {
+            tell("\ndemo: stopping all processes");
+            redial.close().await.unwrap_or_else(|error| tell(format!("demo: {error:#}")));
+            return Ok(ExitCode::from(130));
         }
-        return Ok(ExitCode::from(130));
     };
-    if stay && result.is_ok() {
+    if stay && played.is_ok() {
         tokio::select! {
-            () = show(stack.http_url()) => {}
+            () = desk::open(redial.http_url()) => {}
             () = &mut stop => {}
         }
     }
     // Also after an error: no process may stay behind.
-    let closed = stack.close().await;
-    let (held, all) = result?;
+    let closed = redial.close().await;
+    let (held, all) = played?;
     closed?;
     let seconds = began.elapsed().as_secs_f64();
-    output::line(format!("{held} of {all} hold, in {seconds:.1} s; every process of the demo has ended"));
+    print(format!("{held} of {all} hold, in {seconds:.1} s; every process of the demo has ended"));
     if !stay {
-        output::line("To look at it in a browser: ./dev demo --stay");
+        print("To look at it in a browser: ./dev demo --stay");
     }
     Ok(if held == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs every scenario, even after one failed; returns how many held, and how many ran.
-async fn run_all(stack: &mut Stack, began: Instant) -> anyhow::Result<(usize, usize)> {
-    output::line(format!("Redial's demo: real tools and a real queue; data and logs in {}", stack.folder().display()));
-    let dev = stack.start().await?.as_secs_f64();
+/// Plays every scene, even after one failed; returns how many held, and how many were played.
+async fn play_all(redial: &mut Redial, began: Instant) -> anyhow::Result<(usize, usize)> {
+    print(format!("Redial's demo: real tools and a real queue; data and logs in {}", redial.folder().display()));
+    let dev = redial.start().await?.as_secs_f64();
+    let models = match redial.real_model() {
+        None => "the models are scripted".to_owned(),
+        Some(RealModel { url, model, .. }) => format!("every model is {model} at {url}"),
+    };
     let all = began.elapsed().as_secs_f64();
-    output::line(format!(
-        "redial dev was ready after {dev:.1} s, two more workers after {all:.1} s; {}\n",
-        stack.model_description()
-    ));
-    let scenarios: Vec<Scenario> =
-        Scenario::ALL.into_iter().filter(|scenario| stack.is_scripted() || scenario.has_model()).collect();
+    print(format!("redial dev was ready after {dev:.1} s, two more workers after {all:.1} s; {models}\n"));
+    let scenes: Vec<Scene> =
+        Scene::ALL.into_iter().filter(|scene| models.contains("scripted") || scene.has_model()).collect();
     let mut held = 0;
-    for (scenario, number) in scenarios.iter().zip(1..) {
-        held += usize::from(scenarios::run(*scenario, number, stack).await);
+    for (scene, number) in scenes.iter().zip(1..) {
+        held += usize::from(play(*scene, number, redial).await);
     }
-    if let Some(task) = stack.shown_task {
-        output::line(format!("\n$ redial show {task}"));
-        output::line(stack.cli.run(&["show", &task.to_string()]).await?.expect_success()?.stdout.trim_end());
+    if let Some(task) = redial.shown_task {
+        print(format!("\n$ redial show {task}"));
+        print(redial.run(&["show", &task.to_string()]).await?.trim_end());
     }
-    output::line("");
-    Ok((held, scenarios.len()))
+    print("");
+    Ok((held, scenes.len()))
 }
 
-/// Fills the console, and goes on until it is stopped. What fails there is told, and what is there can be looked at.
-async fn show(url: &str) {
-    let worked = async {
-        let mut desk = Desk::open(url).await?;
-        desk.work().await?;
-        anyhow::Ok(desk)
-    };
-    let desk = worked.await;
-    output::line(format!("Look at what happened: {url}/console   (Ctrl-C ends the demo)"));
-    let gone_on = match desk {
-        Ok(mut desk) => desk.go_on().await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = gone_on {
-        output::error_line(format!("demo: {error:#}"));
+/// Plays a scene and prints the result; returns whether it holds.
+async fn play(scene: Scene, number: usize, redial: &mut Redial) -> bool {
+    let began = Instant::now();
+    let (title, on_terminal) = (scene.title(), std::io::stdout().is_terminal());
+    let limit = redial.real_model().map_or(TIME_LIMIT, |model| model.limit + ENDING);
+    if let Some(RealModel { limit, .. }) = redial.real_model() {
+        tell(format!("  {number} {title}: at most {} s", limit.as_secs()));
+    } else if on_terminal {
+        let mut stdout = std::io::stdout();
+        let _ = write!(stdout, "… {number:>2} {title}").and_then(|()| stdout.flush());
     }
-    std::future::pending::<()>().await;
+    let played = tokio::time::timeout(limit, scene.play(redial)).await;
+    let played = played.unwrap_or_else(|_| bail!("did not end within {} s", limit.as_secs()));
+    let holds = played.is_ok();
+    let text = played.unwrap_or_else(|error| format!("{error:#}; logs: {}/*.log", redial.folder().display()));
+    let (first, rest) = text.split_once('\n').map_or((text.as_str(), None), |(first, rest)| (first, Some(rest)));
+    let (mark, colour) = if holds { ("✓", 32) } else { ("✗", 31) };
+    let seconds = began.elapsed().as_secs_f64();
+    let line = format!("{number:>2} {title:<15}  {first}  ({seconds:.1} s)");
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match (on_terminal, no_colour) {
+        (true, false) => print(format!("\r\x1b[K\x1b[{colour}m{mark}\x1b[0m {line}")),
+        (true, true) => print(format!("\r\x1b[K{mark} {line}")),
+        (false, _) => print(format!("{mark} {line}")),
+    }
+    rest.into_iter().for_each(print);
+    holds
 }
 
 /// Completes on Ctrl-C, on SIGTERM, and when the terminal is closed.
-fn stop_signals() -> anyhow::Result<impl Future<Output = ()> + Unpin> {
+fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [interrupt, terminate, hangup] = kinds.map(signal);
     let (mut interrupt, mut terminate, mut hangup) = (interrupt?, terminate?, hangup?);
-    Ok(Box::pin(async move {
+    Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
             _ = hangup.recv() => {}
         }
-    }))
+    })
+}
+
+/// Writes a line to standard output. A closed pipe (`| head`) is not an error.
+fn print(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+}
+
+/// Writes a line to standard error.
+fn tell(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
