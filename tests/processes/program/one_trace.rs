@@ -1,7 +1,7 @@
 //! One call is one trace, over processes and attempts.
 
 #[expect(dead_code, reason = "the telemetry crate's own tests use more of it")]
-#[path = "../../../crates/telemetry/tests/support/collector.rs"]
+#[path = "../../../crates/telemetry/tests/telemetry/collector.rs"]
 mod collector;
 
 use collector::{Answer, Collector, attribute};
