@@ -2,7 +2,7 @@ use redial_proto::GrantRef;
 use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
-    dispatcher::{Dispatcher, Received, RunningWorker, jobs_of},
+    dispatcher::{Dispatcher, Received, RunningWorker},
     tools,
 };
 
