@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{Ipv4Addr, TcpStream},
     os::unix::fs::PermissionsExt,
     path::Path,
 };

@@ -86,6 +86,23 @@ fn http(fields: &str) -> String {
     )
 }
 
+fn bad_exit_codes() -> [String; 12] {
+    [
+        entry("", "exit_codes = \"none\""),
+        entry("", "exit_codes = { 0 = \"unavailable\" }"),
+        entry("", "exit_codes = { 256 = \"unavailable\" }"),
+        entry("", "exit_codes = { 075 = \"unavailable\" }"),
+        entry("", "exit_codes = { EX_USAGE = \"unavailable\" }"),
+        entry("", "exit_codes = { 75 = \"unavailabel\" }"),
+        entry("", "exit_codes = { 75 = \"lost\" }"),
+        entry("", "exit_codes = { 75 = 3 }"),
+        entry("", "exit_codes = { 75 = { effect_possible = false } }"),
+        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect_possible = 0 } }"),
+        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect = true } }"),
+        entry("", "[tool.command.exit_codes]\n2 = \"invalid_arguments\"\n75 = \"cancelled\""),
+    ]
+}
+
 #[test]
 fn every_mistake_is_reported_with_its_line() {
     let bad = [
@@ -135,22 +152,10 @@ fn every_mistake_is_reported_with_its_line() {
         http("method = \"POST\"\nconnect_timeout = \"0s\""),
         http("method = \"POST\"").replace("example.com/", "example.com/?k={{secret.WEATHER_KEY}}"),
         entry("", "") + &entry("", ""),
-        entry("", "exit_codes = \"none\""),
-        entry("", "exit_codes = { 0 = \"unavailable\" }"),
-        entry("", "exit_codes = { 256 = \"unavailable\" }"),
-        entry("", "exit_codes = { 075 = \"unavailable\" }"),
-        entry("", "exit_codes = { EX_USAGE = \"unavailable\" }"),
-        entry("", "exit_codes = { 75 = \"unavailabel\" }"),
-        entry("", "exit_codes = { 75 = \"lost\" }"),
-        entry("", "exit_codes = { 75 = 3 }"),
-        entry("", "exit_codes = { 75 = { effect_possible = false } }"),
-        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect_possible = 0 } }"),
-        entry("", "exit_codes = { 75 = { class = \"unavailable\", effect = true } }"),
-        entry("", "[tool.command.exit_codes]\n2 = \"invalid_arguments\"\n75 = \"cancelled\""),
         entry("pool = \"p\"\nconcurrency = 1", "")
             + &entry("pool = \"p\"\nconcurrency = 2", "").replace("name = \"a\"", "name = \"b\""),
     ];
-    let lines: Vec<_> = bad.iter().map(|text| load(text).unwrap_err()).collect();
+    let lines: Vec<_> = bad.iter().chain(&bad_exit_codes()).map(|text| load(text).unwrap_err()).collect();
     insta::assert_snapshot!(lines.join("\n"));
 }
 

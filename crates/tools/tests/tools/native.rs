@@ -1,14 +1,9 @@
 //! Rust functions as tools.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
-use redial_proto::{Delta, ErrorClass, Failure, ToolEffect, limits::MAX_PAYLOAD};
-use redial_tools::{
-    Context, Rules, Tool, ToolConflict, ToolError, ToolResult, Watchers, check_compatible, check_reserved,
-};
+use redial_proto::{ErrorClass, Failure, ToolEffect, limits::MAX_PAYLOAD};
+use redial_tools::{Context, Rules, Tool, ToolConflict, ToolError, ToolResult, check_compatible, check_reserved};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -153,23 +148,6 @@ async fn a_secret_is_in_no_result_and_no_error() {
     let failure = failure(&tool, r#""canary-1""#).await;
     assert!(!format!("{failure:?}").contains("canary"), "{failure:?}");
     assert!(!format!("{tool:?}").contains("canary"), "{tool:?}");
-}
-
-#[tokio::test]
-async fn watchers_receive_deltas_while_a_tool_runs() {
-    let received = Arc::new(Mutex::new(Vec::new()));
-    let writer = Arc::clone(&received);
-    let tool = Tool::new("writes", async |context: Context, turns: Vec<u32>| {
-        for turn in turns {
-            context.delta(Delta { turn, text: "a".to_owned(), ..Delta::default() });
-        }
-    });
-    let watchers = Watchers::new(move |delta: Delta| writer.lock().unwrap().push(delta.turn));
-    let arguments = || RawValue::from_string("[1,2]".to_owned()).unwrap();
-    tool.run(Context { watchers, ..Context::new("writes") }, arguments()).await.unwrap();
-    assert_eq!(*received.lock().unwrap(), [1, 2]);
-    tool.run(Context::new("writes"), arguments()).await.unwrap();
-    assert_eq!(received.lock().unwrap().len(), 2, "by default there are no watchers");
 }
 
 #[test]

@@ -41,23 +41,6 @@ async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_
 }
 
 #[tokio::test]
-async fn the_size_of_steps_changes_nothing() {
-    let fixture = Fixture::filled(2, 300).await;
-    let store = fixture.store(Purpose::Dispatch).await;
-    let mut seen = Vec::new();
-    for limit in [1, 7, 5_000] {
-        sqlx::raw_sql("TRUNCATE call_stats, attempt_stats; UPDATE stats_progress SET rolled_until = NULL")
-            .execute(&fixture.db)
-            .await
-            .unwrap();
-        assert_eq!(roll_up(&store, fixture.end(), limit).await, 300);
-        seen.push(fixture.tables().await);
-    }
-    assert!(seen.iter().all(|tables| *tables == seen[0]), "{seen:#?}");
-    store.close().await;
-}
-
-#[tokio::test]
 async fn a_step_that_is_cut_off_counts_once_or_not_at_all() {
     let fixture = Fixture::filled(3, 400).await;
     let mut random = StdRng::seed_from_u64(3);
