@@ -182,12 +182,6 @@ impl Stack {
         self.claims().disturbed.push(Disturbance { worker: None, from: DateTime::UNIX_EPOCH, until: None });
     }
 
-    /// The test killed these workers: only their attempts may be lost.
-    pub fn workers_died(&self, workers: Vec<String>) {
-        let died = |worker| Disturbance { worker: Some(worker), from: DateTime::UNIX_EPOCH, until: None };
-        self.claims().disturbed.extend(workers.into_iter().map(died));
-    }
-
     /// What somebody received.
     pub fn was_heard(&self, heard: Heard) {
         self.claims().heard.push(heard);

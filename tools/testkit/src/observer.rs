@@ -1,22 +1,16 @@
 //! Reads the tables while roles change them. It does not go through the proxies, and survives an outage.
 
-mod serving;
-
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redial_proto::CallId;
-use sqlx::{AssertSqlSafe, PgConnection, PgPool, postgres::PgPoolOptions};
+use sqlx::{PgConnection, PgPool, postgres::PgPoolOptions};
 use uuid::Uuid;
 
 use crate::Evidence;
 
-pub use serving::{Pause, Progress};
-
 /// A database that does not answer within this time counts as down.
 const ANSWER: Duration = Duration::from_secs(2);
-/// The same for a statement that reads every row.
-const SEARCH: Duration = Duration::from_mins(1);
 
 /// An attempt that was running.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +21,17 @@ pub struct Running {
     pub call: CallId,
     /// Its number.
     pub attempt: i32,
+}
+
+/// How far some calls have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// So many were never started.
+    pub waiting: u64,
+    /// So many have not ended.
+    pub open: u64,
+    /// When the last of those that were started was.
+    pub last_start: Option<DateTime<Utc>>,
 }
 
 /// Connections to a database. Every method returns `None` while the database is down.
@@ -92,12 +97,6 @@ impl Observer {
         usize::try_from(stuck).ok()
     }
 
-    /// An attempt has succeeded whose end was committed after this.
-    pub async fn completed_since(&self, since: DateTime<Utc>) -> Option<bool> {
-        let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND class IS NULL)";
-        self.ask(async |db| sqlx::query_scalar(completed).bind(since).fetch_one(db).await).await
-    }
-
     /// Calls that were submitted after this.
     pub async fn submitted_since(&self, since: DateTime<Utc>) -> Option<i64> {
         let submitted = "SELECT count(*) FROM calls WHERE submitted_at > $1";
@@ -123,31 +122,23 @@ impl Observer {
         usize::try_from(known).ok()
     }
 
-    /// The tables that contain a text in any column.
-    pub async fn tables_with(&self, text: &str) -> Option<Vec<String>> {
-        let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
-        let tables: Vec<String> = self.ask(async |db| sqlx::query_scalar(tables).fetch_all(db).await).await?;
-        let mut found = Vec::new();
-        for table in tables {
-            // Bytes are shown in hex.
-            let rows = format!(
-                "SELECT EXISTS (SELECT FROM \"{table}\" t
-                                WHERE strpos(t::text, $1) > 0
-                                   OR strpos(t::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0)"
-            );
-            let stands = async |db: &mut PgConnection| {
-                sqlx::query_scalar(AssertSqlSafe(rows.clone())).bind(text).fetch_one(db).await
-            };
-            if self.ask_within(SEARCH, stands).await? {
-                found.push(table);
-            }
-        }
-        Some(found)
+    /// How far these calls have come.
+    pub async fn progress(&self, calls: &[CallId]) -> Option<Progress> {
+        let progress = "SELECT count(*) FILTER (WHERE started_at IS NULL), count(*) FILTER (WHERE wake_at IS NOT NULL),
+                               max(started_at)
+                        FROM calls WHERE id = ANY($1)";
+        let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
+        let (waiting, open, last_start): (i64, i64, _) =
+            self.ask(async |db| sqlx::query_as(progress).bind(ids).fetch_one(db).await).await?;
+        Some(Progress { waiting: waiting.try_into().ok()?, open: open.try_into().ok()?, last_start })
     }
 
-    /// The time by the database's clock.
-    pub async fn now(&self) -> Option<DateTime<Utc>> {
-        self.ask(async |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await).await
+    /// The call under a key of the usual tenant; `Some(None)` if there is none.
+    pub async fn call_of_key(&self, key: &str) -> Option<Option<CallId>> {
+        let call = "SELECT id FROM calls WHERE tenant = 'default' AND key = $1";
+        let call: Option<Uuid> =
+            self.ask(async |db| sqlx::query_scalar(call).bind(key).fetch_optional(db).await).await?;
+        Some(call.map(CallId))
     }
 
     /// Reads the tables. Panics if the database is down.
@@ -158,16 +149,8 @@ impl Observer {
     /// The answer to a statement, if it arrives in time. A connection that did not answer is closed, because it may never
     /// work again.
     async fn ask<T>(&self, question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>) -> Option<T> {
-        self.ask_within(ANSWER, question).await
-    }
-
-    async fn ask_within<T>(
-        &self,
-        patience: Duration,
-        question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
-    ) -> Option<T> {
         let mut db = tokio::time::timeout(ANSWER, self.0.acquire()).await.ok()?.ok()?;
-        if let Ok(Ok(answer)) = tokio::time::timeout(patience, question(&mut db)).await {
+        if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER, question(&mut db)).await {
             return Some(answer);
         }
         drop(db.detach());

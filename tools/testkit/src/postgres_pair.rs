@@ -56,11 +56,6 @@ impl PostgresPair {
         self.sides[self.primary].running.as_ref().expect("the primary is down").pid()
     }
 
-    /// The same of the other one.
-    pub fn other_pid(&self) -> u32 {
-        self.sides[1 - self.primary].running.as_ref().expect("the other one is down").pid()
-    }
-
     /// Kills the primary, as a crash does.
     pub async fn kill_primary(&mut self) {
         self.sides[self.primary].running.take().expect("the primary is down already").kill().await;

@@ -110,16 +110,12 @@ impl Stack {
 
     /// Cancels a call; where it stands then.
     pub async fn cancel(&self, call: CallId) -> CallState {
-        self.try_cancel(call).await.unwrap()
-    }
-
-    /// Stops a call, or says why not.
-    pub async fn try_cancel(&self, call: CallId) -> Result<CallState, QueueError> {
-        let reply: CancelReply = self.queue().ask(Verb::CallCancel, &CancelRequest { call }, ANSWER).await?;
+        let request = CancelRequest { call };
+        let reply: CancelReply = self.queue().ask(Verb::CallCancel, &request, ANSWER).await.unwrap();
         if matches!(reply.state, CallState::Cancelled | CallState::Running) {
             self.claims().cancelled.push((call, Utc::now()));
         }
-        Ok(reply.state)
+        reply.state
     }
 
     /// Runs an ended call again.

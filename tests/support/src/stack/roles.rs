@@ -60,11 +60,7 @@ impl Stack {
 
     /// Starts one more worker with 64 slots, and waits until it is registered.
     pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
-        self.work_through(self.servers.nats_url().to_owned(), tools).await
-    }
-
-    /// The same through a proxy before NATS.
-    pub async fn work_through(&mut self, nats_url: String, tools: Vec<Tool>) -> WorkerId {
+        let nats_url = self.servers.nats_url().to_owned();
         self.start_worker(nats_url, |worker| tools.into_iter().fold(worker, Worker::add)).await
     }
 
