@@ -1,7 +1,7 @@
 //! The walls between crates and modules (docs/ARCHITECTURE.md), checked over what cargo says and over the source.
 //!
 //! A wall between crates is about what is shipped: normal and build dependencies. Dev-dependencies may cross it, because a
-//! test of the queue needs a whole stack; only crates that decide must not need servers in their tests either.
+//! test of the store needs a server; but tests of crates that decide need no servers, and only those from end to end need a stack.
 
 mod cycles;
 mod modules;
@@ -152,6 +152,9 @@ const MAY_USE: [(&str, &[&str]); 30] = [
     ("redial-demo", &["redial-proto", "redial-servers", "redial-worker"]),
 ];
 
+/// Every service in one process. A test executable that links it is as large as the program.
+const STACK: &str = "redial-test-stack";
+
 /// Crates for those who develop Redial; of all others none may reach them.
 const FOR_DEVELOPERS: [&str; 5] =
     ["redial-testkit", "redial-test-stack", "redial-simulation", "redial-chaos", "redial-bench"];
@@ -213,6 +216,10 @@ fn trees(workspace: &Workspace) -> Vec<String> {
         if workspace.crates.get(name).is_some_and(|found| found.dev.contains("redial-testkit")) {
             broken.push(format!("{name} only decides: its tests need no servers"));
         }
+    }
+    let stack = workspace.crates.iter().filter(|(_, found)| found.dev.contains(STACK));
+    for (name, _) in stack.filter(|(name, _)| name.as_str() != "redial") {
+        broken.push(format!("only the tests from end to end need a stack: {name} must not use {STACK}"));
     }
     for name in NO_DATABASE.iter().filter(|name| workspace.below(name).contains("sqlx")) {
         broken.push(format!("{name} must not reach Postgres: sqlx is in its tree"));
@@ -361,6 +368,9 @@ fn tests_may_cross_a_wall_unless_their_crate_only_decides() {
     assert_eq!(broken(&Workspace::read(&fine)), Vec::<String>::new());
     let servers = with_dependency(&metadata, "redial-engine", "redial-testkit", &dev);
     assert_eq!(broken(&Workspace::read(&servers)), ["redial-engine only decides: its tests need no servers"]);
+    let stack = with_dependency(&metadata, "redial-store", STACK, &dev);
+    let wanted = "only the tests from end to end need a stack: redial-store must not use redial-test-stack";
+    assert_eq!(broken(&Workspace::read(&stack)), [wanted]);
 }
 
 #[test]
