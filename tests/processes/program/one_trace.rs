@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::{
     resource::v1::Resource,
     trace::v1::Span,
 };
-use redial_testkit::{Process, Reply, ScriptedHttp, Servers, Stack};
+use redial_test_stack::{Process, Reply, ScriptedHttp, Servers, Stack};
 use serde_json::json;
 
 const MANIFEST: &str = r#"
@@ -109,11 +109,11 @@ async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
     for n in 0..3 {
         calls.push(stack.call("stock", json!({ "n": n })).await);
     }
-    redial_testkit::until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
+    redial_test_stack::until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
     for call in calls {
         stack.cancel(call).await;
     }
-    redial_testkit::until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
+    redial_test_stack::until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
     // It discards the jobs of the cancelled calls.
     let _last = worker();
     stack.finish().await;
