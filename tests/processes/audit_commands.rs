@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use fixture::Fixture;
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::{Reply, until};
+use redial_test_stack::{Reply, until};
 use serde_json::{Value, json};
 
 const NO_CALL: &str = "01936b1c-0000-7000-8000-000000000001";

@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio};
 
 use redial_proto::TokenId;
 use redial_store::{Purpose, Store, StoreConfig, TokenFilter};
-use redial_testkit::{Process, Servers, until};
+use redial_test_stack::{Process, Servers, until};
 use sqlx::{Connection, PgConnection, postgres::PgConnectOptions, raw_sql};
 use tokio::{process::Command, sync::Mutex};
 

@@ -17,5 +17,5 @@ mod python_worker;
 #[tokio::test]
 #[ignore = "a process that other tests start"]
 async fn scripted_worker() {
-    redial_testkit::run_scripted_worker().await;
+    redial_test_stack::run_scripted_worker().await;
 }

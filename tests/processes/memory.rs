@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use redial_proto::{AgentSpec, Language, TaskId, ToolEffect};
 use redial_records::NewTask;
 use redial_store::Purpose;
-use redial_testkit::{Process, Stack, scripted_tool, until_within};
+use redial_test_stack::{Process, Stack, scripted_tool, until_within};
 
 const CONVERSATIONS: usize = 64;
 /// Messages of 50 KB of each conversation. Read completely, they would be three times as many bytes as are allowed.

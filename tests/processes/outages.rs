@@ -6,7 +6,7 @@ use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig, StoreError};
-use redial_testkit::{FaultProxy, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
+use redial_test_stack::{FaultProxy, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_mins(1);
@@ -141,7 +141,7 @@ async fn a_silent_network_costs_no_connection() {
     let mut lock = other.begin().await.unwrap();
     sqlx::query("LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let all_wait = async {
-        redial_testkit::until_within(LONG, "every connection is in use", async || {
+        redial_test_stack::until_within(LONG, "every connection is in use", async || {
             let waiting =
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
             let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&other).await.ok()?;
@@ -175,7 +175,7 @@ async fn few_connections_are_opened_at_once() {
     assert!((before + 1..=before + 4).contains(&most), "{most} are open, {before} were before");
     drop(statements);
     proxy.black_hole(false);
-    redial_testkit::until("all of them are answered", async || {
+    redial_test_stack::until("all of them are answered", async || {
         join_all((0..16).map(|_| store.now())).await.iter().all(Result::is_ok).then_some(())
     })
     .await;
@@ -191,14 +191,14 @@ async fn a_connection_whose_caller_is_gone_is_for_the_next_one() {
                     WHERE datname = current_database() AND application_name = 'redial' AND state = 'idle'";
         (sqlx::query_scalar::<_, i64>(idle).fetch_one(&other).await.unwrap() == 1).then_some(())
     };
-    redial_testkit::until_within(LONG, "one was ready after its caller had gone", async || {
+    redial_test_stack::until_within(LONG, "one was ready after its caller had gone", async || {
         proxy.cut();
         proxy.black_hole(true);
         // The first one may learn that the connection was cut.
         while !matches!(store.now().await, Err(StoreError::Sql(sqlx::Error::PoolTimedOut))) {}
         proxy.black_hole(false);
         // It has 2 s more, which a machine in full use may miss.
-        tokio::time::timeout(SHORT, redial_testkit::until("", idle)).await.ok()
+        tokio::time::timeout(SHORT, redial_test_stack::until("", idle)).await.ok()
     })
     .await;
     assert!(store.now().await.is_ok());
@@ -212,11 +212,11 @@ async fn what_is_delivered_while_a_client_hears_nothing_is_not_lost() {
     let queue = |url: &str| QueueConfig { url: url.to_owned(), ..QueueConfig::default() };
     let (near, far) = (queue(servers.nats_url()), queue(&url));
     let (near, far) = (Queue::connect(&near).await.unwrap(), Queue::connect(&far).await.unwrap());
-    redial_testkit::until("the streams are there", async || near.ensure_streams().await.ok()).await;
+    redial_test_stack::until("the streams are there", async || near.ensure_streams().await.ok()).await;
     let mut results = far.results();
     let mut nats = RawNats::connect(servers.nats_url()).await;
     let mut consumer_has = async |field: &str| {
-        redial_testkit::until(field, async || {
+        redial_test_stack::until(field, async || {
             let info = nats.jetstream("CONSUMER.INFO.RESULTS.dispatchers", &json!({})).await;
             (info[field] == 1).then_some(())
         })

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redial_proto::ToolEffect;
-use redial_testkit::{FaultProxy, Process, Stack, scripted_tool};
+use redial_test_stack::{FaultProxy, Process, Stack, scripted_tool};
 use redial_tools::Tool;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -11,7 +11,7 @@ use redial_proto::{
     CONTRACT, CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission, SubmitResult,
     subjects::{self, Verb},
 };
-use redial_testkit::{Process, Stack, arguments, unique_path, until};
+use redial_test_stack::{Process, Stack, arguments, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -44,7 +44,7 @@ async fn beside_worker(stack: Stack, python: &python::Python) -> (Stack, Process
 }
 
 /// Stops an idle worker and finishes the stack.
-async fn finish(stack: Stack, worker: Process) -> redial_testkit::Evidence {
+async fn finish(stack: Stack, worker: Process) -> redial_test_stack::Evidence {
     stack.wait_until_empty().await;
     worker.terminate();
     assert!(worker.ended().await.success(), "{}", worker.output());

@@ -6,7 +6,7 @@ mod cluster;
 use std::time::Duration;
 
 use redial_store::{Purpose, Store, StoreConfig, StoreError, Time, admin};
-use redial_testkit::{PostgresPair, until_within};
+use redial_test_stack::{PostgresPair, until_within};
 use sqlx::{Connection as _, PgConnection};
 
 const LONG: Duration = Duration::from_mins(1);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use redial_store::{Purpose, Store, StoreConfig, admin};
-use redial_testkit::Servers;
+use redial_test_stack::Servers;
 use sqlx::PgPool;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../migrations");

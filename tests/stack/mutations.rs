@@ -16,7 +16,7 @@ mod wire;
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 use futures_util::{FutureExt, StreamExt, stream};
-use redial_testkit::Invariant;
+use redial_test_stack::Invariant;
 
 use self::list::{MUTATIONS, Mutation};
 

@@ -1,7 +1,7 @@
 //! No command makes a terminal obey what clients and tools wrote.
 
 use redial_proto::subjects::Intake;
-use redial_testkit::{Reply, until};
+use redial_test_stack::{Reply, until};
 use serde_json::{Value, json};
 
 use super::fixture::{Done, Fixture, ended};

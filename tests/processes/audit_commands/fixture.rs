@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Stdio};
 
 use redial_proto::CallView;
-use redial_testkit::{Process, ScriptedHttp};
+use redial_test_stack::{Process, ScriptedHttp};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;

@@ -1,6 +1,6 @@
 //! Ids by their first characters.
 
-use redial_testkit::Reply;
+use redial_test_stack::Reply;
 
 use super::{NO_CALL, assert_in_order, fixture::Fixture};
 

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use redial_testkit::Reply;
+use redial_test_stack::Reply;
 
 use super::fixture::{Done, Fixture, ended};
 

@@ -1,6 +1,6 @@
 //! Questions to the record: by worker and by values inside calls; as CSV and as JSON.
 
-use redial_testkit::Reply;
+use redial_test_stack::Reply;
 
 use super::{assert_in_order, fixture::Fixture};
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, process::Stdio};
 
-use redial_testkit::{Reply, until};
+use redial_test_stack::{Reply, until};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::Child,

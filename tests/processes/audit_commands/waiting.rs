@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use redial_testkit::{Process, Reply};
+use redial_test_stack::{Process, Reply};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::{assert_in_order, fixture::Fixture, output::fails_if_nobody_can_read_it};

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redial_testkit::{Process, until};
+use redial_test_stack::{Process, until};
 use serde_json::{Value, json};
 use thirtyfour::{
     By, ChromiumLikeCapabilities as _, DesiredCapabilities, WebDriver, common::log::LoggingPrefsLogLevel,

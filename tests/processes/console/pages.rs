@@ -1,7 +1,7 @@
 //! Every page: what it says, no finding of axe, no error, and texts of others as texts, at both widths and in both themes.
 
 use redial_proto::{CallState, Submission};
-use redial_testkit::{arguments, until};
+use redial_test_stack::{arguments, until};
 use serde_json::json;
 
 use super::{

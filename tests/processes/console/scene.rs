@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 use redial_proto::{AgentRef, AgentSpec, ErrorClass, Failure, TaskId, TaskSubmission, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, TestGateway, scripted_tool};
+use redial_test_stack::{Stack, TestGateway, scripted_tool};
 use redial_worker::{Context, Handler, Tool, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

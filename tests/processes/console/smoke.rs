@@ -1,7 +1,7 @@
 //! What every change has to keep: somebody signs in, and watches a task.
 
 use redial_proto::UserRole;
-use redial_testkit::{ToolEvent, token};
+use redial_test_stack::{ToolEvent, token};
 
 use super::{browser::Browser, scene::Scene};
 

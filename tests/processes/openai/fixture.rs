@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::ToolEffect;
-use redial_testkit::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
 use redial_worker::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ impl Fixture {
 
     /// What the model was asked.
     pub(crate) fn seen(&self) -> Vec<Value> {
-        let body = |request: &redial_testkit::Request| serde_json::from_slice(&request.body).unwrap();
+        let body = |request: &redial_test_stack::Request| serde_json::from_slice(&request.body).unwrap();
         self.model.requests().iter().map(body).collect()
     }
 

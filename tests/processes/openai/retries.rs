@@ -7,7 +7,7 @@ use redial_proto::{
     subjects::{self, Verb},
 };
 use redial_queue::Requests;
-use redial_testkit::{Stack, TestGateway, until};
+use redial_test_stack::{Stack, TestGateway, until};
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Tokens and their roles, in OpenAI's form.
 
 use redial_proto::UserRole;
-use redial_testkit::token;
+use redial_test_stack::token;
 use serde_json::{Value, json};
 
 use super::{

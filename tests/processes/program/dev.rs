@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use redial_testkit::{Process, until};
+use redial_test_stack::{Process, until};
 
 use super::redial;
 

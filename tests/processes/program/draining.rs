@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::{CallState, Submission, ToolEffect};
-use redial_testkit::{
+use redial_test_stack::{
     Paused, Process, Servers, Stack, ToolEvent, arguments, start_scripted_worker, unique_path, until,
 };
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Exit codes: 0 for success, 1 for a failure, 2 for a usage error.
 
 use redial_proto::ToolEffect;
-use redial_testkit::{Stack, scripted_tool};
+use redial_test_stack::{Stack, scripted_tool};
 use redial_tools::Tool;
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ async fn unreachable_servers_are_a_failure() {
 
 #[tokio::test]
 async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
-    let servers = redial_testkit::Servers::start().await;
+    let servers = redial_test_stack::Servers::start().await;
     servers.create_database().await;
     let folder = tempfile::tempdir().unwrap();
     let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];

@@ -1,7 +1,7 @@
 //! `redial tools forget`: removes a tool that no live worker has, and no other.
 
 use redial_proto::{Submission, SubmitStatus, ToolEffect};
-use redial_testkit::{Stack, arguments, scripted_tool};
+use redial_test_stack::{Stack, arguments, scripted_tool};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 

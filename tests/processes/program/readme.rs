@@ -4,7 +4,7 @@
 
 use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path};
 
-use redial_testkit::{Process, RawNats};
+use redial_test_stack::{Process, RawNats};
 use serde_json::Value;
 use tokio::process::Command;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use redial_testkit::{Process, Stack};
+use redial_test_stack::{Process, Stack};
 use serde_json::{Value, json};
 use sqlx::Row;
 use uuid::Uuid;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use redial_testkit::Servers;
+use redial_test_stack::Servers;
 use serde_json::Value;
 
 use super::redial;

@@ -4,7 +4,7 @@ use redial_proto::{
     Tenant, User, UserRole, WorkerId,
     subjects::{self, Intake, Verb},
 };
-use redial_testkit::{Process, Servers, Stack};
+use redial_test_stack::{Process, Servers, Stack};
 
 /// A carriage return in a header's value, which nats-server accepts and the client library does not survive.
 const MALFORMED: (&str, &str) = ("traceparent", "a\rb");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{CallId, CallState};
-use redial_testkit::{Stack, unique_path, until};
+use redial_test_stack::{Stack, unique_path, until};
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 

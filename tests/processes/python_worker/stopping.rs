@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::CallState;
-use redial_testkit::{Process, Stack, unique_path, until};
+use redial_test_stack::{Process, Stack, unique_path, until};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

@@ -1,7 +1,7 @@
 //! Conversations: follow-up tasks, one at a time; roles; parallel calls; long ones.
 
 use redial_proto::{Role, ToolEffect};
-use redial_testkit::{Reply, ScriptedHttp};
+use redial_test_stack::{Reply, ScriptedHttp};
 use redial_worker::Tool;
 use serde_json::{Value, json};
 

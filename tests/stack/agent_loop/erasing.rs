@@ -9,7 +9,7 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
-use redial_testkit::{Reply, ScriptedHttp, Stack, arguments, until};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments, until};
 use serde_json::{json, value::RawValue};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;

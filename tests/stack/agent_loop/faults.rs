@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{AgentSpec, TaskInput, TaskState};
-use redial_testkit::{Reply, ScriptedHttp, unique_path, until};
+use redial_test_stack::{Reply, ScriptedHttp, unique_path, until};
 use redial_worker::Tool;
 
 use super::fixture::{BIG, Fixture, agent, answer, book_tool, calls, http_tools, says, task};

@@ -6,7 +6,7 @@ use redial_proto::{
     AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect, TurnRequest,
 };
 use redial_store::Purpose;
-use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, unique_path};
 use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -5,7 +5,7 @@ use redial_proto::{
     subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::fixture::{Fixture, agent, answer, book_tool, calls, feedback, roles, says, task};
@@ -38,7 +38,7 @@ async fn give(queue: &Queue, request: &AnswerRequest) -> Result<CallState, Code>
 
 /// The calls of the task's functions that wait, once there are so many.
 async fn waiting(stack: &Stack, task: TaskId, count: usize) -> Vec<CallId> {
-    redial_testkit::until("the functions wait for their client", async || {
+    redial_test_stack::until("the functions wait for their client", async || {
         let ids = sqlx::query_scalar::<_, uuid::Uuid>(
             "SELECT id FROM calls WHERE task_id = $1 AND state = 'client_wait' ORDER BY turn, call_index",
         );

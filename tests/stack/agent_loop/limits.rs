@@ -1,7 +1,7 @@
 //! Cancels, budgets and deadlines.
 
 use redial_proto::{AgentSpec, Budgets, TaskCode, TaskState, ToolEffect};
-use redial_testkit::until;
+use redial_test_stack::until;
 use redial_worker::{Context, Tool};
 use serde_json::Value;
 use tokio::sync::Semaphore;

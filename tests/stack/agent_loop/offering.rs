@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use redial_worker::Tool;
 
 use super::fixture::{Fixture, answer, book_tool, says};

@@ -6,7 +6,7 @@ use redial_proto::{
     AgentRef, AgentSpec, Code, SubmitStatus, TaskSubmission,
     subjects::{Intake, Verb},
 };
-use redial_testkit::{Stack, unique_path, until};
+use redial_test_stack::{Stack, unique_path, until};
 
 use super::fixture::{Fixture, agent, answer, book_tool, says, task};
 

@@ -5,7 +5,7 @@ use redial_proto::{
     subjects::{Intake, intake},
 };
 use redial_queue::Queue;
-use redial_testkit::{Stack, TestGateway, token, unique_path, until};
+use redial_test_stack::{Stack, TestGateway, token, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Users and workers that send as much as they can, or what stops those who read it.
 
 use redial_proto::subjects::{self, Intake};
-use redial_testkit::until;
+use redial_test_stack::until;
 
 use super::world::World;
 

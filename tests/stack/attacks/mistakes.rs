@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use redial_queue::QueueConfig;
-use redial_testkit::Process;
+use redial_test_stack::Process;
 use tokio::process::Command;
 
 use super::world::World;

@@ -6,7 +6,7 @@ use redial_proto::{
     subjects::{Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
-use redial_testkit::{arguments, until};
+use redial_test_stack::{arguments, until};
 use serde_json::{Value, json};
 
 use super::world::{ANSWER, SECRET, World};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::{TurnReply, TurnRequest};
 use redial_queue::{Queue, QueueConfig};
-use redial_testkit::Servers;
+use redial_test_stack::Servers;
 use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
 use tokio::{sync::oneshot, task::JoinHandle};

@@ -8,7 +8,7 @@ use redial_proto::{
 };
 use redial_queue::QueueError;
 use redial_store::{ActionFilter, ActionRecord, Purpose};
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use redial_store::{
     Purpose, Store, Time,
     audit::{Filter, Inside, Limits, Search, Texts},
 };
-use redial_testkit::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack, until};
 use uuid::Uuid;
 
 const CALLS: i64 = 50_000;

@@ -6,7 +6,7 @@ use redial_proto::{
     subjects::Verb,
 };
 use redial_queue::QueueError;
-use redial_testkit::{Stack, arguments};
+use redial_test_stack::{Stack, arguments};
 use redial_tools::Tool;
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Delivery, Queue, QueueError, Subscription};
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use serde_json::value::RawValue;
 
 const ANSWER: Duration = Duration::from_secs(25);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{CallState, ClaimId, ErrorClass, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, ToolEvent, scripted_tool};
+use redial_test_stack::{Stack, ToolEvent, scripted_tool};
 use serde_json::json;
 
 use super::by_hand::Hand;

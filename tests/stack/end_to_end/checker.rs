@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, CallState, TaskId, ToolEffect};
-use redial_testkit::{
+use redial_test_stack::{
     Claims, Ear, Entry, Evidence, Invariant, Stack, Subject, ToolEvent, canary, check, scripted_tool,
 };
 use serde_json::json;

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use redial_proto::{
     CallState, ClaimId, GrantRef, JobRef, ReleaseReply, ReleaseRequest, ToolEffect, ToolSpec, subjects::ControlVerb,
 };
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@ use redial_proto::{
     ToolSpec, UserRole,
     subjects::{Intake, intake},
 };
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use serde_json::json;
 
 use super::by_hand::Hand;

@@ -8,7 +8,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::{Begun, NewErasure, Phase, Purpose};
-use redial_testkit::{Stack, arguments, until};
+use redial_test_stack::{Stack, arguments, until};
 use serde_json::json;
 use uuid::Uuid;
 

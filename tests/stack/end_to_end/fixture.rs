@@ -1,7 +1,7 @@
 //! What several of these tests start with or wait for.
 
 use redial_proto::ToolEffect;
-use redial_testkit::{Stack, scripted_tool, until};
+use redial_test_stack::{Stack, scripted_tool, until};
 
 /// A stack with a dispatcher and a worker that has the scripted tool `tool`.
 pub(crate) async fn with_tool(effect: ToolEffect) -> Stack {

@@ -7,7 +7,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use serde_json::{Value, json};
 
 use super::by_hand::Hand;

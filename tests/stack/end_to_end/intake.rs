@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{CallId, CallState, subjects::Intake};
-use redial_testkit::{FaultProxy, Servers, Stack, until};
+use redial_test_stack::{FaultProxy, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{AgentList, ListAgents, ListTools, ToolList, subjects::Verb};
-use redial_testkit::{Servers, Stack};
+use redial_test_stack::{Servers, Stack};
 use redial_tools::{Tool, ToolError};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ async fn a_tenant_sees_the_tools_and_agents_that_it_may_use() {
 
     // Without a worker a tool is still known, and not served.
     stack.stop_workers().await;
-    redial_testkit::until("nobody serves the tools", async || {
+    redial_test_stack::until("nobody serves the tools", async || {
         let list: ToolList = acme.ask(Verb::ToolList, &ListTools::default(), ANSWER).await.unwrap();
         list.tools.iter().all(|tool| !tool.served).then_some(())
     })

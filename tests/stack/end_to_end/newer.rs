@@ -10,7 +10,7 @@ use redial_proto::{
 };
 use redial_queue::QueueError;
 use redial_store::{Purpose, audit::TaskFilter};
-use redial_testkit::{Stack, arguments, scripted_tool, until};
+use redial_test_stack::{Stack, arguments, scripted_tool, until};
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::dead_letters};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{CallState, ErrorClass, ToolEffect, ToolSpec, limits};
-use redial_testkit::{Stack, scripted_tool};
+use redial_test_stack::{Stack, scripted_tool};
 use serde_json::json;
 
 use super::by_hand::Hand;

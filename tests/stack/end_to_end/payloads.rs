@@ -9,7 +9,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueError};
 use redial_store::Purpose;
-use redial_testkit::{Stack, arguments, until};
+use redial_test_stack::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
@@ -190,7 +190,7 @@ async fn a_user_has_so_many_pieces() {
 
 #[tokio::test]
 async fn a_dispatcher_may_be_set_to_smaller_payloads() {
-    let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
+    let mut stack = Stack::on(redial_test_stack::Servers::start().await).await;
     stack.max_payload = 64 * 1024;
     stack.dispatch().await;
     stack.work(vec![Tool::echo()]).await;

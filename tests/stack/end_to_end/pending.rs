@@ -2,7 +2,7 @@
 
 use redial_proto::{Code, ToolSpec, subjects::ControlVerb};
 use redial_store::Purpose;
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 
 use super::{
     by_hand::Hand,

@@ -9,7 +9,7 @@ use redial_proto::{
 };
 use redial_queue::QueueError;
 use redial_store::Purpose;
-use redial_testkit::{Stack, scripted_tool, until};
+use redial_test_stack::{Stack, scripted_tool, until};
 use serde_json::{Value, json};
 
 use super::by_hand::Hand;

@@ -6,7 +6,7 @@ use redial_proto::{
     CallId, CallState, Code, RedriveReply, RedriveRequest, SubmitResult, SubmitStatus, ToolEffect, subjects::Verb,
 };
 use redial_queue::QueueError;
-use redial_testkit::{Stack, ToolEvent, arguments};
+use redial_test_stack::{Stack, ToolEvent, arguments};
 use redial_tools::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

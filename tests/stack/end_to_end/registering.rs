@@ -7,7 +7,7 @@ use redial_proto::{
     CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
     subjects::Verb,
 };
-use redial_testkit::{Stack, arguments, scripted_tool};
+use redial_test_stack::{Stack, arguments, scripted_tool};
 use serde_json::json;
 
 use super::by_hand::Hand;
@@ -103,7 +103,7 @@ async fn a_dispatcher_without_notice_of_a_changed_tool_learns_of_it() {
     let spec = ToolSpec { parameters: json!({"required": ["city"]}), ..ToolSpec::named("tool") };
     let change = "UPDATE tools SET spec = $1::json WHERE name = 'tool'";
     sqlx::query(change).bind(serde_json::to_string(&spec).unwrap()).execute(stack.db()).await.unwrap();
-    redial_testkit::until("its new schema applies", async || {
+    redial_test_stack::until("its new schema applies", async || {
         let result = stack.submit(&other).await;
         (result.status == SubmitStatus::Refused).then_some(())
     })
@@ -143,7 +143,7 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
     sqlx::query(failed).execute(stack.db()).await.unwrap();
     let request = ForgetTool { tool: "cut".to_owned() };
     // A worker that is silent since the start of the dispatcher may live still.
-    let forgotten = redial_testkit::until("the tool is forgotten", async || {
+    let forgotten = redial_test_stack::until("the tool is forgotten", async || {
         let asked = stack.queue().ask(Verb::ToolForget, &request, Duration::from_secs(10));
         asked.await.ok().map(|reply: ForgetToolReply| reply.waiting)
     });

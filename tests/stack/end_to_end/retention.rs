@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::CallId;
 use redial_queue::QueueConfig;
-use redial_testkit::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack, until};
 use sqlx::AssertSqlSafe;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;

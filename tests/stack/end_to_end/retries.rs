@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use redial_proto::{
     CallId, CallState, ErrorClass, RetryBudget, RetryOverride, Submission, ToolEffect, ToolSpec, WaitReason,
 };
-use redial_testkit::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, scripted_tool, unique_path, until};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, ToolEvent, arguments, scripted_tool, unique_path, until};
 use serde_json::json;
 
 use super::{by_hand::Hand, fixture::with_tool};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, Job, Pack, PackedJob, ReturnedPack, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use serde_json::json;
 
 use super::by_hand::Hand;

@@ -9,7 +9,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::with_tool};

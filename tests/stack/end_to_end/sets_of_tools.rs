@@ -5,7 +5,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::QueueError;
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 
 use super::by_hand::Hand;
 

@@ -9,7 +9,7 @@ use redial_proto::{
     TaskSubmission, ToolEffect, ToolSpec,
     subjects::{Intake, Verb},
 };
-use redial_testkit::{Stack, arguments, scripted_tool, until};
+use redial_test_stack::{Stack, arguments, scripted_tool, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
 

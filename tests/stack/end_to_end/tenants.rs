@@ -9,7 +9,7 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
-use redial_testkit::{Stack, arguments, until};
+use redial_test_stack::{Stack, arguments, until};
 use redial_tools::{Tool, ToolError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -241,7 +241,7 @@ async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
 #[tokio::test]
 async fn a_tenant_stays_within_what_the_access_file_allows() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stack = Stack::on(redial_testkit::Servers::start().await).await;
+    let mut stack = Stack::on(redial_test_stack::Servers::start().await).await;
     stack.access = Some(folder.path().join("access.toml"));
     std::fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
     stack.dispatch().await;

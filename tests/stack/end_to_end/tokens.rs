@@ -9,7 +9,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueConfig, QueueError};
 use redial_store::{ActionFilter, Purpose, TokenFilter};
-use redial_testkit::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack, until};
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};

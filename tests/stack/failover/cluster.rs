@@ -4,7 +4,7 @@ use redial_proto::{
     ToolEffect,
     subjects::{INTAKE_STREAM, JOBS_STREAM, RESULTS_STREAM},
 };
-use redial_testkit::{RawNats, Servers, Stack, scripted_tool, until_within};
+use redial_test_stack::{RawNats, Servers, Stack, scripted_tool, until_within};
 use serde_json::Value;
 
 use super::LONG;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveView, ToolEffect, UserRole, subjects::Verb};
-use redial_testkit::{Servers, Stack, TestGateway, scripted_tool, token, until};
+use redial_test_stack::{Servers, Stack, TestGateway, scripted_tool, token, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;

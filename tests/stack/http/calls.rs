@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redial_proto::ToolEffect;
-use redial_testkit::{Stack, ToolEvent, scripted_tool, unique_path, until};
+use redial_test_stack::{Stack, ToolEvent, scripted_tool, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A plain HTTP client.
 
-use redial_testkit::TestGateway;
+use redial_test_stack::TestGateway;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Pages of the console as anybody may ask for them, without a browser.
 
 use redial_proto::{RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect};
-use redial_testkit::{Stack, scripted_tool, until};
+use redial_test_stack::{Stack, scripted_tool, until};
 use reqwest::Method;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! The page to try the API.
 
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use reqwest::Method;
 
 use super::client::{Answer, Http};

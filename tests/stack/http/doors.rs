@@ -1,6 +1,6 @@
 //! Whom the gateway lets in, and what it says to those whom it cannot answer.
 
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ async fn health_readiness_and_metrics_are_told() {
     assert_eq!(http.get("/healthz").await.text, "ok\n");
     // On a busy machine each of the three may be late with its answer for a moment.
     let tells = async |status: u16, wanted: Value| {
-        redial_testkit::until(&format!("it tells {wanted}"), async || {
+        redial_test_stack::until(&format!("it tells {wanted}"), async || {
             let answer = http.get("/readyz").await;
             (answer.status == status && answer.body == wanted).then_some(())
         })

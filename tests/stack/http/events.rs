@@ -12,7 +12,7 @@ use std::{
 use redial_proto::{
     AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
 };
-use redial_testkit::{Stack, scripted_tool, unique_path};
+use redial_test_stack::{Stack, scripted_tool, unique_path};
 use redial_tools::{Context, Tool};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use redial_store::Time;
-use redial_testkit::{Stack, TestGateway};
+use redial_test_stack::{Stack, TestGateway};
 use redial_tools::Tool;
 use reqwest::StatusCode;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Functions of the client over HTTP.
 
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use reqwest::StatusCode;
 use serde_json::json;
 

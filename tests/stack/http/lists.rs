@@ -1,7 +1,7 @@
 //! Lists and searches over HTTP.
 
 use redial_proto::{ToolEffect, UserRole};
-use redial_testkit::{Stack, scripted_tool, token};
+use redial_test_stack::{Stack, scripted_tool, token};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ async fn an_ended_call_runs_again_over_http() {
     let answer = http.post_with("/v1/redrives", &body, &[("idempotency-key", "r1")]).await;
     let location = answer.headers["location"].to_str().unwrap().to_owned();
     let created = answer.must(202);
-    let done = redial_testkit::until("the redrive is done", async || {
+    let done = redial_test_stack::until("the redrive is done", async || {
         let view = http.get(&location).await.must(200);
         (view["state"] == "done").then_some(view)
     })
@@ -187,7 +187,7 @@ async fn what_else_a_tenant_has_is_listed() {
 
     let intake = stack.intake(redial_proto::subjects::Intake::Calls);
     stack.queue().put(&intake, &json!({"tool": "echo", "argument": 1})).await.unwrap();
-    let rejected = redial_testkit::until("it is rejected", async || {
+    let rejected = redial_test_stack::until("it is rejected", async || {
         let list = http.get("/v1/rejected").await.must(200);
         list["rejected"].as_array().unwrap().first().cloned()
     })

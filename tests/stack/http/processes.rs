@@ -1,7 +1,7 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
 use redial_proto::{Submission, ToolEffect};
-use redial_testkit::{Process, Stack, arguments, scripted_tool, unique_path, until};
+use redial_test_stack::{Process, Stack, arguments, scripted_tool, unique_path, until};
 use serde_json::json;
 
 use super::sse::{Sse, gateway_process};

@@ -1,7 +1,7 @@
 //! What a timeline needs of a task, and arguments that are checked before they run.
 
 use redial_proto::{AgentRef, AgentSpec, TaskSubmission, ToolEffect};
-use redial_testkit::{Stack, scripted_tool};
+use redial_test_stack::{Stack, scripted_tool};
 use reqwest::StatusCode;
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Searches over HTTP: every filter finds what it says, alone and with others, and an answer says how far it looked.
 
 use redial_proto::{ToolEffect, UserRole};
-use redial_testkit::{Servers, Stack, scripted_tool, token};
+use redial_test_stack::{Servers, Stack, scripted_tool, token};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::client::Http;
 
 /// A stack with agents `clerk` and `guide`, tools of two effects, and what alice and bob have submitted: two tasks of `clerk` and
 /// one of `guide`; three calls that succeeded and two that failed.
-async fn stack(folder: &std::path::Path) -> (Stack, redial_testkit::TestGateway, Http) {
+async fn stack(folder: &std::path::Path) -> (Stack, redial_test_stack::TestGateway, Http) {
     let mut stack = Stack::on(Servers::start().await).await;
     let (agents, models) = (folder.join("agents.toml"), folder.join("models.toml"));
     std::fs::write(&agents, "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n").unwrap();

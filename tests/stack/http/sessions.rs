@@ -1,7 +1,7 @@
 //! Sessions of browsers: they are what their token is.
 
 use redial_proto::UserRole;
-use redial_testkit::{Stack, token};
+use redial_test_stack::{Stack, token};
 use reqwest::{Method, StatusCode, header::SET_COOKIE};
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
     assert!(text.iter().all(|row| !row.contains(id) && !row.contains(&admin.text())));
     let path = format!("/v1/tokens/{}", admin.id);
     ask(&open, Method::DELETE, &path, &cookies[20], &OWN_PAGE).await.must(200);
-    redial_testkit::until("the session has ended with its token", async || {
+    redial_test_stack::until("the session has ended with its token", async || {
         (ask(&open, Method::GET, "/v1/session", &cookies[20], &[]).await.status == 401).then_some(())
     })
     .await;

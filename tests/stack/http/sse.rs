@@ -1,6 +1,6 @@
 //! A reader of server-sent events, and gateways as processes of their own.
 
-use redial_testkit::{Process, Stack};
+use redial_test_stack::{Process, Stack};
 use reqwest::{Response, StatusCode, header::HeaderMap};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Tasks over HTTP.
 
-use redial_testkit::Stack;
+use redial_test_stack::Stack;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Tokens: who may do what, and in which tenant.
 
 use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole, subjects::Verb};
-use redial_testkit::{Stack, scripted_tool, token, unique_path, until};
+use redial_test_stack::{Stack, scripted_tool, token, unique_path, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

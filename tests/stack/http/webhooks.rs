@@ -1,7 +1,7 @@
 //! Webhooks over HTTP.
 
 use redial_proto::UserRole;
-use redial_testkit::{Reply, ScriptedHttp, Stack, token};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, token};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::json;

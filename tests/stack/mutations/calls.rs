@@ -7,7 +7,7 @@ use redial_proto::{
     ToolEffect, ToolSpec, subjects::Verb,
 };
 use redial_queue::{OutgoingJob, QueueError};
-use redial_testkit::{Ear, Servers, ToolEvent, Violation, arguments, canary, unique_path, until};
+use redial_test_stack::{Ear, Servers, ToolEvent, Violation, arguments, canary, unique_path, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ pub(crate) async fn cancelled_call(mutation: &'static Mutation, mutated: bool) -
     Hand::new(&fixture.stack, vec![tool(ToolEffect::Read)]).await;
     let call = fixture.stack.call("tool", json!({})).await;
     // A call that is cancelled before is never published.
-    redial_testkit::until("its job is on the stream", async || {
+    redial_test_stack::until("its job is on the stream", async || {
         let jobs = fixture.stack.queue().unclaimed_jobs().await.ok()?;
         (jobs.values().map(|unclaimed| unclaimed.jobs).sum::<u64>() == 1).then_some(())
     })

@@ -6,7 +6,7 @@ use std::{
 };
 
 use redial_proto::ToolEffect;
-use redial_testkit::{FaultProxy, Invariant, Servers, Stack, Violation, scripted_tool, until};
+use redial_test_stack::{FaultProxy, Invariant, Servers, Stack, Violation, scripted_tool, until};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use serde_json::json;
 use sqlx::AssertSqlSafe;

@@ -1,7 +1,7 @@
 //! The mutations, each with the scenario in which it matters and the invariant that must be violated.
 
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use redial_testkit::{Invariant, Invariant as I, Violation};
+use redial_test_stack::{Invariant, Invariant as I, Violation};
 
 use super::{calls, messages::MessageChange, statements::Replacement, tasks, wire::Hits};
 

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     AgentRef, AgentSpec, ReplyCall, TaskId, TaskState, TaskSubmission, ToolEffect, ToolSpec, TurnReply,
 };
-use redial_testkit::{ToolEvent, Violation, scripted_tool, unique_path, until};
+use redial_test_stack::{ToolEvent, Violation, scripted_tool, unique_path, until};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, json, value::RawValue};
 

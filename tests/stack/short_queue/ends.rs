@@ -1,7 +1,7 @@
 //! Every call ends.
 
 use redial_proto::{CallState, ErrorClass, Submission, ToolEffect};
-use redial_testkit::{arguments, scripted_tool};
+use redial_test_stack::{arguments, scripted_tool};
 use serde_json::json;
 
 use super::fixture::{count, steady};
@@ -10,7 +10,7 @@ use super::fixture::{count, steady};
 async fn overdue(effect: ToolEffect) -> redial_proto::CallView {
     let mut stack = steady().await;
     stack.work(vec![scripted_tool("stuck", effect, &stack.ledger)]).await;
-    let never = redial_testkit::unique_path("never");
+    let never = redial_test_stack::unique_path("never");
     let orders = arguments(json!({"hold": never}));
     let retry = serde_json::from_value(json!({"max_attempts": 1})).unwrap();
     let call = stack.accepted(&Submission { retry: Some(retry), ..Submission::new("stuck", orders) }).await;
@@ -20,8 +20,8 @@ async fn overdue(effect: ToolEffect) -> redial_proto::CallView {
     sqlx::query(earlier).bind(call.0).execute(stack.db()).await.unwrap();
     let view = stack.ended(call).await;
     // Its tool is stopped, too.
-    redial_testkit::until("the tool is stopped", async || {
-        stack.ledger.entries().iter().any(|entry| entry.event == redial_testkit::ToolEvent::Stopped).then_some(())
+    redial_test_stack::until("the tool is stopped", async || {
+        stack.ledger.entries().iter().any(|entry| entry.event == redial_test_stack::ToolEvent::Stopped).then_some(())
     })
     .await;
     stack.finish().await;

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use redial_proto::{CallId, RetryOverride, Submission, ToolEffect};
-use redial_testkit::{Servers, Stack, arguments, scripted_tool};
+use redial_test_stack::{Servers, Stack, arguments, scripted_tool};
 use redial_worker::Tool;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ pub(crate) async fn submit(stack: &Stack, tool: &str, count: u64) -> Vec<CallId>
 
 /// Waits until so many calls of a tool have this state.
 pub(crate) async fn count(stack: &Stack, tool: &str, state: &str, wanted: i64) {
-    redial_testkit::until_within(LONG, &format!("{wanted} calls of {tool} are {state}"), async || {
+    redial_test_stack::until_within(LONG, &format!("{wanted} calls of {tool} are {state}"), async || {
         (states(stack, tool, state).await == wanted).then_some(())
     })
     .await;

@@ -1,7 +1,7 @@
 //! Packs: jobs that are published together share messages, and are divided among workers.
 
 use redial_proto::Submission;
-use redial_testkit::{Stack, arguments, until_within};
+use redial_test_stack::{Stack, arguments, until_within};
 use serde_json::json;
 
 use super::fixture::{LONG, count, jobs, published_again, steady_with_notes, tool};
@@ -19,7 +19,7 @@ async fn messages(stack: &Stack) -> u64 {
 #[tokio::test]
 async fn a_busy_worker_takes_what_it_has_slots_for_and_others_take_the_rest() {
     let mut stack = steady_with_notes().await;
-    let release = redial_testkit::unique_path("release");
+    let release = redial_test_stack::unique_path("release");
     stack.work(vec![tool(&stack, "slow")]).await;
     hold(&stack, 60, &release).await;
     count(&stack, "slow", "running", 60).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::CallState;
-use redial_testkit::{Stack, unique_path, until, until_within};
+use redial_test_stack::{Stack, unique_path, until, until_within};
 
 use super::fixture::{LONG, count, states, steady, submit, submit_down, tool};
 

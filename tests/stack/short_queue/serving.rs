@@ -1,7 +1,7 @@
 //! Tools that no worker has, or only some.
 
 use redial_proto::{CallState, ErrorClass, RetryOverride, Submission};
-use redial_testkit::{arguments, until_within};
+use redial_test_stack::{arguments, until_within};
 use serde_json::json;
 
 use super::fixture::{
@@ -29,7 +29,7 @@ async fn jobs_of_a_tool_that_nobody_has_are_in_nobodys_way() {
 #[tokio::test]
 async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
     let mut stack = steady().await;
-    let release = redial_testkit::unique_path("release");
+    let release = redial_test_stack::unique_path("release");
     let slow = tool(&stack, "slow");
     stack.work(vec![slow]).await;
     // The worker's slots are taken, so the others wait on the stream for it.

@@ -2,7 +2,7 @@
 
 use redial_engine::window::LEAST;
 use redial_store::Purpose;
-use redial_testkit::{Servers, Stack, until_within};
+use redial_test_stack::{Servers, Stack, until_within};
 
 use super::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, waiting};
 
@@ -10,7 +10,7 @@ use super::fixture::{LONG, busy, count, jobs, steady, steady_on, submit, tool, w
 async fn a_pool_that_does_not_move_fills_its_window_and_no_more() {
     let mut stack = steady().await;
     stack.dispatch().await;
-    let release = redial_testkit::unique_path("release");
+    let release = redial_test_stack::unique_path("release");
     busy(&mut stack, "stuck", "slow", &release).await;
     stack.work(vec![tool(&stack, "good")]).await;
     submit(&stack, "slow", 3 * LEAST).await;
@@ -54,7 +54,7 @@ async fn a_wiped_store_is_filled_again_by_one_dispatcher() {
     for _ in 0..3 {
         stack.dispatch().await;
     }
-    let release = redial_testkit::unique_path("release");
+    let release = redial_test_stack::unique_path("release");
     busy(&mut stack, "default", "slow", &release).await;
     submit(&stack, "slow", 500).await;
     until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 500).then_some(())).await;

@@ -2,7 +2,7 @@
 
 use redial_proto::{TaskId, TaskState};
 use redial_store::Purpose;
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 
 use super::script::{Model, new_task, says};
 

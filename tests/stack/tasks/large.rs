@@ -1,7 +1,7 @@
 //! Results of several MB, of many tasks at once.
 
 use redial_proto::ToolSpec;
-use redial_testkit::{Stack, until};
+use redial_test_stack::{Stack, until};
 use redial_tools::Tool;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use redial_proto::{
     CallState, ErrorClass, Role, TaskCode, TaskDecision, TaskInput, TaskReport, TaskState, TaskSubmission, ToolEffect,
     ToolSpec, TurnUsage,
 };
-use redial_testkit::{Stack, scripted_tool, until};
+use redial_test_stack::{Stack, scripted_tool, until};
 use redial_tools::Tool;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use redial_engine::task::{Recorded, replay};
 use redial_proto::{AgentSpec, Language, Policy, TaskDecision, TaskSubmission, ToolEffect};
 use redial_store::Purpose;
-use redial_testkit::{Stack, scripted_tool};
+use redial_test_stack::{Stack, scripted_tool};
 use serde_json::json;
 
 use super::script::{Model, agent, calls, says, task};

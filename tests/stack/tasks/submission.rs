@@ -4,7 +4,7 @@ use redial_proto::{
     AgentRef, Code, SubmitStatus, TaskGet, TaskState, TaskSubmission,
     subjects::{Intake, Verb},
 };
-use redial_testkit::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack, until};
 
 use super::script::{Model, agent, says, task};
 

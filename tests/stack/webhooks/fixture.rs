@@ -6,7 +6,7 @@ use redial_proto::{
     CallId, Code, CreateWebhook, UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
-use redial_testkit::{Reply, ScriptedHttp, Stack, until};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, until};
 use redial_tools::{Tool, ToolError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use redial_proto::{CallState, Submission, WebhookEvent};
 use redial_store::{Purpose, Span};
-use redial_testkit::{Reply, Stack, arguments, until};
+use redial_test_stack::{Reply, Stack, arguments, until};
 use serde_json::{Value, json};
 
 use super::fixture::{delivered, deliveries, events, start, subscribe};

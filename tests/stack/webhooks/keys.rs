@@ -1,7 +1,7 @@
 //! Dispatchers that got another key.
 
 use redial_proto::{Code, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret, subjects::Verb};
-use redial_testkit::{Reply, ScriptedHttp, Stack};
+use redial_test_stack::{Reply, ScriptedHttp, Stack};
 use redial_tools::{Tool, WebhookKey};
 
 use super::{
@@ -39,7 +39,7 @@ async fn a_webhook_of_another_key_is_named_until_its_secret_is_rotated() {
     assert_ne!(verifies(&rotated.secret, &receiver.arrived(1).await), Some(false));
     // A dispatcher that still has the old key says so, too.
     stack.stop_dispatchers().await;
-    stack.webhook_key = WebhookKey::new(redial_testkit::WEBHOOK_KEY).ok();
+    stack.webhook_key = WebhookKey::new(redial_test_stack::WEBHOOK_KEY).ok();
     stack.dispatch().await;
     let again: Result<WebhookSecret, Code> =
         ask(stack.queue(), Verb::WebhookRotate, &RotateWebhook { webhook, version: 1 }).await;

@@ -5,7 +5,7 @@ use redial_proto::{
     WebhookState, WebhookView, subjects::Verb,
 };
 use redial_store::{Purpose, WebhookChange};
-use redial_testkit::{Reply, ScriptedHttp, Servers, Stack, until};
+use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 

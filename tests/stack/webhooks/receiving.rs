@@ -4,7 +4,7 @@ use redial_proto::{
     CallState, ErrorClass, RotateWebhook, Submission, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
     WebhookState, WebhookView, subjects::Verb,
 };
-use redial_testkit::{Reply, Request, ScriptedHttp, Stack, WEBHOOK_KEY, arguments, until};
+use redial_test_stack::{Reply, Request, ScriptedHttp, Stack, WEBHOOK_KEY, arguments, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use redial_proto::WebhookEvent;
 use redial_store::{DeliveryLimits, PendingEvent, Purpose};
-use redial_testkit::{Reply, ScriptedHttp, Stack};
+use redial_test_stack::{Reply, ScriptedHttp, Stack};
 
 use super::fixture::{create, start, subscription};
 

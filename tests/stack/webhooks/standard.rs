@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use redial_testkit::Request;
+use redial_test_stack::Request;
 use serde_json::json;
 
 use crate::python;

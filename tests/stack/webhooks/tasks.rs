@@ -4,7 +4,7 @@ use redial_proto::{
     AgentRef, TaskSubmission, WebhookEvent,
     turn::{TurnReply, TurnRequest},
 };
-use redial_testkit::{Reply, ScriptedHttp, Stack, unique_path};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, unique_path};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
