@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redial_proto::CallId;
+use redial_proto::{CallId, TaskId};
 use sqlx::{PgConnection, PgPool, postgres::PgPoolOptions};
 use uuid::Uuid;
 
@@ -32,6 +32,15 @@ pub struct Progress {
     pub open: u64,
     /// When the last of those that were started was.
     pub last_start: Option<DateTime<Utc>>,
+}
+
+/// The longest time in which nothing succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// How long.
+    pub time: Duration,
+    /// When it was over.
+    pub until: DateTime<Utc>,
 }
 
 /// Connections to a database. Every method returns `None` while the database is down.
@@ -139,6 +148,51 @@ impl Observer {
         let call: Option<Uuid> =
             self.ask(async |db| sqlx::query_scalar(call).bind(key).fetch_optional(db).await).await?;
         Some(call.map(CallId))
+    }
+
+    /// Returns whether an attempt has succeeded whose end was committed after this.
+    pub async fn completed_since(&self, since: DateTime<Utc>) -> Option<bool> {
+        let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND class IS NULL)";
+        self.ask(async |db| sqlx::query_scalar(completed).bind(since).fetch_one(db).await).await
+    }
+
+    /// When a worker was last heard of; `Some(None)` if it has not registered yet.
+    pub async fn last_seen(&self, worker: &str) -> Option<Option<DateTime<Utc>>> {
+        let seen = "SELECT last_seen_at FROM workers WHERE id = $1";
+        self.ask(async |db| sqlx::query_scalar(seen).bind(worker).fetch_optional(db).await).await
+    }
+
+    /// Some calls and tasks of a tenant, at most so many of each.
+    pub async fn ids_of(&self, tenant: &str, limit: i64) -> Option<(Vec<CallId>, Vec<TaskId>)> {
+        let calls = "SELECT id FROM calls WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
+        let tasks = "SELECT id FROM tasks WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
+        let calls: Vec<Uuid> =
+            self.ask(async |db| sqlx::query_scalar(calls).bind(tenant).bind(limit).fetch_all(db).await).await?;
+        let tasks: Vec<Uuid> =
+            self.ask(async |db| sqlx::query_scalar(tasks).bind(tenant).bind(limit).fetch_all(db).await).await?;
+        Some((calls.into_iter().map(CallId).collect(), tasks.into_iter().map(TaskId).collect()))
+    }
+
+    /// The longest time between two successes of a tool in this span.
+    pub async fn longest_pause(&self, tool: &str, from: DateTime<Utc>, until: DateTime<Utc>) -> Option<Pause> {
+        let pause = "WITH ends AS (
+                         SELECT $2 AS at UNION ALL SELECT $3 UNION ALL
+                         SELECT a.ended_at FROM attempts a JOIN calls c ON c.id = a.call_id
+                         WHERE a.ended_at BETWEEN $2 AND $3 AND a.class IS NULL AND c.tool = $1),
+                     pauses AS (SELECT at, at - lag(at) OVER (ORDER BY at) AS pause FROM ends)
+                     SELECT extract(epoch FROM pause)::float8, at FROM pauses WHERE pause IS NOT NULL
+                     ORDER BY pause DESC LIMIT 1";
+        let asked = async |db: &mut _| sqlx::query_as(pause).bind(tool).bind(from).bind(until).fetch_one(db).await;
+        let (seconds, until): (f64, _) = self.ask(asked).await?;
+        Some(Pause { time: Duration::try_from_secs_f64(seconds).ok()?, until })
+    }
+
+    /// Calls of a tool that were submitted before this and have not ended.
+    pub async fn open_of(&self, tool: &str, before: DateTime<Utc>) -> Option<u64> {
+        let open = "SELECT count(*) FROM calls WHERE tool = $1 AND wake_at IS NOT NULL AND submitted_at < $2";
+        let open: i64 =
+            self.ask(async |db| sqlx::query_scalar(open).bind(tool).bind(before).fetch_one(db).await).await?;
+        u64::try_from(open).ok()
     }
 
     /// Reads the tables. Panics if the database is down.
