@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
-use redial_testkit::{Stack, arguments};
+use redial_test_stack::{Stack, arguments};
 use serde_json::{Value, json};
 
 use super::{by_hand::Hand, fixture::dead_letters};
