@@ -7,140 +7,86 @@ mod reach;
 use std::collections::BTreeSet;
 
 use redial_engine::view::{Limits, READ_RESULT, read_result, read_result_offer, view};
-use redial_proto::{Message, Role, StoredMessage};
+use redial_proto::{Message, Role};
 use serde_json::Value;
 
 use conversation::{assistant, calling, feedback, result, store, system, user};
 
 const ROOMY: Limits = Limits { context_tokens: 32_000, result_bytes: 16_384, bytes: 900_000 };
 
-fn seen(messages: &[StoredMessage], limits: Limits) -> String {
-    let (messages, trimmed) = view(messages, &BTreeSet::new(), limits);
-    let lines: Vec<String> = messages.iter().map(line).collect();
-    format!("{}\n{trimmed:?}", lines.join("\n"))
+/// A line, or what it stands for if it begins with `3 times`: `#` is the number.
+fn repeated(line: &str) -> Vec<String> {
+    let Some((times, lines)) = line.split_once(" times ") else { return vec![line.to_owned()] };
+    let of = |n: u32| lines.split("; ").map(move |line| line.replace('#', &n.to_string()));
+    (0..times.parse().unwrap()).flat_map(of).collect()
 }
 
-fn line(message: &Message) -> String {
+/// The text, with `«a×3»` as `aaa`.
+fn whole(text: &str) -> String {
+    let Some((before, rest)) = text.split_once('«') else { return text.to_owned() };
+    let (part, after) = rest.split_once('»').unwrap();
+    let (part, count) = part.rsplit_once('×').unwrap();
+    format!("{before}{}{}", part.repeat(count.parse().unwrap()), whole(after))
+}
+
+fn message(word: &str, rest: &str) -> Message {
+    match word {
+        "system" => system(rest),
+        "user" => user(rest),
+        "nudge" => Message { by_redial: true, ..user(rest) },
+        "assistant" => assistant(rest),
+        "tool" => {
+            let (id, text) = rest.split_once(' ').unwrap();
+            result(id, text)
+        }
+        "calls" => {
+            let (text, calls) = rest.strip_prefix('[').and_then(|rest| rest.split_once("] ")).unwrap_or(("", rest));
+            calling(text, &calls.split(" + ").map(|call| call.split_once(' ').unwrap()).collect::<Vec<_>>())
+        }
+        other => panic!("{other} is no message"),
+    }
+}
+
+/// What is seen of a conversation that is told line by line.
+fn told(history: &str) -> String {
+    let (name, lines) = history.trim().split_once('\n').unwrap();
+    let (mut messages, mut pruned, mut told) = (Vec::new(), BTreeSet::new(), vec![name.to_owned()]);
+    for line in lines.lines().flat_map(repeated).map(|line| whole(&line)) {
+        let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
+        match word {
+            "pruned" => pruned = rest.split(' ').map(str::to_owned).collect(),
+            "view" => {
+                let limit = |name: &str| Some(rest.strip_prefix(name)?.parse::<u32>().unwrap());
+                let limits = Limits {
+                    context_tokens: limit("context=").unwrap_or(ROOMY.context_tokens),
+                    result_bytes: limit("result=").unwrap_or(ROOMY.result_bytes),
+                    ..ROOMY
+                };
+                let (seen, trimmed) = view(&store(messages.clone()), &pruned, limits);
+                assert!(
+                    seen.iter()
+                        .all(|message| message.call_id.is_none()
+                            || message.content.len() <= limits.result_bytes as usize)
+                );
+                told.extend(seen.iter().map(shown));
+                told.push(format!("{trimmed:?}"));
+            }
+            word => messages.push(message(word, rest)),
+        }
+    }
+    told.join("\n")
+}
+
+fn shown(message: &Message) -> String {
     let calls: Vec<String> = message.calls.iter().map(|c| format!(" [{} {}({})]", c.id, c.tool, c.arguments)).collect();
     let id = message.call_id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
     format!("{}{id}: {}{}", message.role, message.content, calls.concat())
 }
 
 #[test]
-fn what_fits_is_shown_as_it_is() {
-    let stored = store(vec![
-        system("Be brief."),
-        user("Weather in Paris?"),
-        calling("Let me see.", &[("c3_1", r#"{"city":"Paris"}"#), ("c3_2", r#"{"city":"Rome"}"#)]),
-        result("c3_1", r#"{"sky":"clear"}"#),
-        result("c3_2", r#"{"sky":"grey"}"#),
-        assistant("Clear."),
-    ]);
-    let (messages, trimmed) = view(&stored, &BTreeSet::new(), ROOMY);
-    let whole: Vec<Message> = stored.into_iter().map(|stored| stored.message).collect();
-    assert_eq!(messages, whole);
-    assert_eq!((trimmed.shortened, trimmed.left_out), (0, 0));
-}
-
-#[test]
-fn what_a_provider_would_refuse_is_put_right() {
-    let stored = store(vec![
-        system("Old instructions."),
-        user("Hello"),
-        result("nobody", "an answer to nothing"),
-        calling("", &[("c1", "{\"city\": \"Par"), ("c2", "[1]"), ("c3", "{}")]),
-        result("c2", "second"),
-        result("c1", "first"),
-        result("c1", "first again"),
-        system("New instructions."),
-        calling("", &[("c4", "{}")]),
-        calling("Thinking aloud.", &[("c5", "{}")]),
-    ]);
-    insta::assert_snapshot!(seen(&stored, ROOMY), @r"
-    system: New instructions.
-    user: Hello
-    assistant:  [c1 get_weather({})] [c2 get_weather({})]
-    tool c1: first
-    tool c2: second
-    assistant: Thinking aloud.
-    Trimmed { tokens: 132, shortened: 0, left_out: 0 }
-    ");
-}
-
-#[test]
-fn pruned_calls_vanish_with_their_results() {
-    let stored = store(vec![
-        user("A haiku"),
-        calling("", &[("c1", "{}")]),
-        result("c1", "wrong"),
-        calling("Again.", &[("c2", "{}"), ("c3", "{}")]),
-        result("c2", "wrong"),
-        result("c3", "right"),
-        calling("And again.", &[("c4", "{}")]),
-        result("c4", "wrong"),
-    ]);
-    let pruned = ["c1", "c2", "c4"].map(str::to_owned).into();
-    let (messages, trimmed) = view(&stored, &pruned, ROOMY);
-    let lines: Vec<String> = messages.iter().map(line).collect();
-    insta::assert_snapshot!(lines.join("\n"), @r"
-    user: A haiku
-    assistant: Again. [c3 get_weather({})]
-    tool c3: right
-    assistant: And again.
-    ");
-    assert_eq!(trimmed.left_out, 0);
-}
-
-#[test]
-fn a_huge_result_keeps_its_head_and_tail_and_says_how_to_read_on() {
-    let huge = format!("[\"the first\",{}\"the last\"]", "\"another\",".repeat(5_000));
-    let of = |question: &str| store(vec![user(question), calling("", &[("c2_1", "{}")]), result("c2_1", &huge)]);
-    let limits = Limits { result_bytes: 300, ..ROOMY };
-    insta::assert_snapshot!(seen(&of("List them"), limits));
-    insta::assert_snapshot!(seen(&of("请列出来"), limits));
-    let (messages, _) = view(&of("List them"), &BTreeSet::new(), limits);
-    assert!(messages[2].content.len() <= 300);
-}
-
-#[test]
-fn old_results_are_shortened_before_messages_are_left_out() {
-    let mut messages = vec![system("Be brief."), user("Look at everything")];
-    for n in 0..4 {
-        messages.push(calling("", &[(&format!("c{n}"), "{}")]));
-        messages.push(result(&format!("c{n}"), &format!("{n} {}", "and so on ".repeat(100))));
-    }
-    let stored = store(messages);
-    let limits = Limits { context_tokens: 1_000, ..ROOMY };
-    insta::assert_snapshot!(seen(&stored, limits));
-    let limits = Limits { context_tokens: 500, ..ROOMY };
-    insta::assert_snapshot!(seen(&stored, limits));
-}
-
-#[test]
-fn the_question_outlives_a_long_search_for_its_answer() {
-    let mut messages = vec![user("An older question"), assistant("An older answer"), user("怎么办？")];
-    for n in 0..50 {
-        messages.push(calling("", &[(&format!("c{n}"), "{}")]));
-        messages.push(result(&format!("c{n}"), "nothing here"));
-    }
-    messages.push(Message { by_redial: true, ..user("Answer now.") });
-    let limits = Limits { context_tokens: 200, ..ROOMY };
-    insta::assert_snapshot!(seen(&store(messages), limits));
-}
-
-#[test]
-fn what_can_not_be_left_out_is_shortened() {
-    let stored = store(vec![
-        system(&"Rule. ".repeat(1_000)),
-        user(&"问题".repeat(1_000)),
-        Message {
-            thought: Some("Hm. ".repeat(1_000)),
-            ..calling(&"I say. ".repeat(1_000), &[("c1", &format!("{{\"text\":\"{}\"}}", "x".repeat(5_000)))])
-        },
-        result("c1", &"0123456789".repeat(1_000)),
-    ]);
-    let limits = Limits { context_tokens: 500, ..ROOMY };
-    insta::assert_snapshot!(seen(&stored, limits));
+fn every_conversation_is_seen_as_it_is_told() {
+    let all: Vec<String> = include_str!("view/histories.txt").split("\n\n").map(told).collect();
+    insta::assert_snapshot!(all.join("\n\n"));
 }
 
 #[test]
