@@ -12,6 +12,9 @@ use serde_json::Value;
 /// A table is scanned if so many of its rows are read in sequence; nearly empty ones are always read like this.
 const SCANNED: f64 = 1_000.0;
 
+/// What each command asks as soon as it is connected.
+const AT_START: [&str; 2] = ["Seq Scan on _sqlx_migrations", "Seq Scan on record_version"];
+
 /// The log, and how far it was read.
 pub(crate) struct Log {
     path: PathBuf,
@@ -110,7 +113,7 @@ fn statements(text: &str) -> Vec<Statement> {
         // Statements of Postgres itself or of the bench's own connections have a plan, too; only those on tables of Redial count.
         if let Ok(plan) = serde_json::from_str::<Value>(&json) {
             let statement = Statement::of(&plan["Plan"]);
-            if !statement.nodes.is_empty() {
+            if statement.nodes.first().is_some_and(|node| !AT_START.contains(&node.as_str())) {
                 statements.push(statement);
             }
         }
