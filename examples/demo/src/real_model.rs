@@ -82,7 +82,7 @@ pub(crate) async fn play(
     let mut tasks = Vec::new();
     for input in inputs {
         let id = redial.task(agent, input).await?;
-        tasks.push((redial.show_task(id).await?, Duration::ZERO));
+        tasks.push((redial.show_task(id).await?, began.elapsed()));
     }
     redial.shown_task = redial.shown_task.or(tasks.first().map(|(task, _)| task.view.task));
     follow(redial, &mut tasks, began, began + limit).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn play(
 /// Looks at the tasks each second until all have ended, or until a point in time, and tells what changed.
 async fn follow(redial: &Redial, tasks: &mut [(Task, Duration)], began: Instant, until: Instant) -> anyhow::Result<()> {
     let (mut told, mut told_at) = (String::new(), Instant::now());
-    while tasks.iter().any(|(task, _)| !task.has_ended()) && Instant::now() < until {
+    loop {
         for (task, took) in tasks.iter_mut().filter(|(task, _)| !task.has_ended()) {
             (*task, *took) = (redial.show_task(task.view.task).await?, began.elapsed());
         }
@@ -136,9 +136,11 @@ async fn follow(redial: &Redial, tasks: &mut [(Task, Duration)], began: Instant,
             tell(format!("  {:>4} s  {now}", began.elapsed().as_secs()));
             (told, told_at) = (now, Instant::now());
         }
+        if tasks.iter().all(|(task, _)| task.has_ended()) || Instant::now() >= until {
+            return Ok(());
+        }
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    Ok(())
 }
 
 /// What happened in a task, in one line.

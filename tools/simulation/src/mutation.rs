@@ -6,14 +6,8 @@ use strum::VariantArray;
 /// A mutation of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
 pub enum Mutation {
-    /// A claim is granted whatever state the call is in.
-    ClaimWithoutCompare,
-    /// A claim ignores that the call was cancelled.
-    CancelNotCheckedAtClaim,
     /// A result counts for the current attempt, whichever worker and attempt it is from.
     NoFenceAtIngest,
-    /// A result is acknowledged before it is committed.
-    AckBeforeCommit,
     /// A result is applied although the call was cancelled after it was read.
     CancelNotGuardedAtIngest,
     /// A release applies to the current claim of the attempt, whichever claim it names.

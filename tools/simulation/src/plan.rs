@@ -36,17 +36,12 @@ impl Setup {
         1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
     }
 
-    /// The tool of a bare call, as a position.
-    pub(crate) fn tool(&self, call: u8) -> u8 {
-        (self.seed >> (44 + u32::from(call))) as u8 % 2
-    }
-
-    /// How many jobs of one tool a dispatcher lets wait for a consumer.
+    /// How many jobs a dispatcher lets wait for workers.
     pub(crate) const fn window(&self) -> u64 {
         1 + (self.seed >> 50 & 1)
     }
 
-    /// The retry tokens of each tool at the start: few, as in an outage.
+    /// The retry tokens at the start: few, as in an outage.
     pub(crate) fn tokens(&self) -> f64 {
         f64::from((self.seed >> 51) as u8 % 4) / 2.0
     }
@@ -94,12 +89,8 @@ pub enum MoveKind {
     RepeatReport,
     /// A worker process is killed; another one starts.
     KillWorker,
-    /// A worker process is paused, or resumed.
-    PauseWorker,
     /// A worker is cut off from the network, or reconnected.
     CutWorker,
-    /// A worker is asked to stop: it releases what it can.
-    StopWorker,
     /// A dispatcher process is killed; another one starts.
     KillDispatcher,
     /// NATS goes down, or up again.
@@ -111,7 +102,7 @@ pub enum MoveKind {
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(MoveKind, u32, u32); 20] = [
+const WEIGHTS: [(MoveKind, u32, u32); 18] = [
     (MoveKind::Event, 120, 120),
     (MoveKind::Tick, 20, 24),
     (MoveKind::Submit, 10, 10),
@@ -125,9 +116,7 @@ const WEIGHTS: [(MoveKind, u32, u32); 20] = [
     (MoveKind::RepeatJob, 5, 4),
     (MoveKind::RepeatReport, 6, 4),
     (MoveKind::KillWorker, 3, 2),
-    (MoveKind::PauseWorker, 4, 2),
-    (MoveKind::CutWorker, 3, 1),
-    (MoveKind::StopWorker, 2, 2),
+    (MoveKind::CutWorker, 6, 3),
     (MoveKind::KillDispatcher, 3, 3),
     (MoveKind::ToggleNats, 2, 4),
     (MoveKind::Wipe, 1, 1),

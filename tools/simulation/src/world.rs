@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 use self::{
     dispatcher::Dispatcher,
-    tables::{AttemptRow, CallRow, Decision, InboxRow, TaskRow, WorkerRow},
-    worker::{Outcome, Report, Request, Worker},
+    tables::{AttemptRow, CallRow, Decision, InboxRow, TaskRow},
+    worker::{Execution, Outcome, Report, Request, Worker},
 };
 use crate::{Invariant, Mutation, Setup, Violation, plan::Plan, random::mix};
 
@@ -34,28 +34,16 @@ const TIMEOUT: TimeDelta = TimeDelta::seconds(60);
 /// A message that is not acknowledged is delivered again after this.
 const ACK_WAIT: TimeDelta = TimeDelta::seconds(30);
 
-/// The tools, as dispatchers and workers know them. The calls of tasks are spread over them, whatever their agents call
-/// their tools: which worker runs them is no concern of a task.
-const TOOLS: [&str; 2] = ["a", "b"];
+/// The tool of all calls, as dispatchers and workers know it. Whatever agents call their tools: what runs them is no
+/// concern of a task.
+const TOOL: &str = "tool";
+/// From where all workers pull.
+const CONSUMER: &str = "workers";
 /// Whose calls all of them are.
 const TENANT: &str = "acme";
 
-/// A position in [`TOOLS`].
-type ToolNo = usize;
-/// Tools, as bits. Workers with the same tools pull from one consumer, which has this number.
-type ToolSet = u8;
-const ALL_TOOLS: ToolSet = 3;
-
-fn has_tool(set: ToolSet, tool: ToolNo) -> bool {
-    set >> tool & 1 == 1
-}
-
-fn tool_no(name: &str) -> ToolNo {
-    TOOLS.iter().position(|known| *known == name).unwrap_or(0)
-}
-
 /// A worker or dispatcher process: each new one has a new number.
-type Process = u16;
+type Process = u32;
 
 #[expect(clippy::expect_used, reason = "a number is a valid id")]
 fn worker_id(process: Process) -> WorkerId {
@@ -92,7 +80,6 @@ impl Given {
 #[derive(Clone, Copy, Debug)]
 struct JobMessage {
     job: JobRef,
-    consumer: ToolSet,
     /// It was published before and appeared again: no dispatcher accounts for it.
     repeated: bool,
     /// A worker has pulled it.
@@ -110,18 +97,6 @@ struct ResultMessage {
     redeliver_at: Time,
 }
 
-/// An execution of a tool: what really happened, which no process of the protocol knows.
-#[derive(Clone, Copy, Debug)]
-struct Execution {
-    job: JobRef,
-    worker: Process,
-    /// The tool has had its effect.
-    effect: bool,
-    /// Its worker stopped it before its end.
-    stopped: bool,
-    reported: Option<Outcome>,
-}
-
 /// A running history.
 pub(crate) struct World<'a> {
     setup: Setup,
@@ -133,9 +108,9 @@ pub(crate) struct World<'a> {
     attempts: Vec<AttemptRow>,
     /// Results that came too late: the attempt and the worker.
     late: Vec<(JobRef, Process)>,
-    registered: Vec<WorkerRow>,
-    /// By tool.
-    health: Vec<ToolHealth>,
+    /// When a worker last said that it lives.
+    seen_at: Time,
+    health: ToolHealth,
     tasks: Vec<TaskRow>,
     inbox: Vec<InboxRow>,
     messages: Vec<StoredMessage>,
@@ -147,7 +122,7 @@ pub(crate) struct World<'a> {
     jobs: Vec<JobMessage>,
     results: Vec<ResultMessage>,
     /// Everything that was ever sent, to appear again.
-    old_jobs: Vec<(JobRef, ToolSet)>,
+    old_jobs: Vec<JobRef>,
     old_reports: Vec<Report>,
     old_requests: Vec<Request>,
     nats_up: bool,
@@ -157,6 +132,8 @@ pub(crate) struct World<'a> {
     // Processes.
     dispatchers: Vec<Dispatcher>,
     workers: Vec<Worker>,
+    /// Releases that got no reply yet.
+    releases: Vec<(Process, GrantRef)>,
     /// A decision that was made without a lock; used by one mutation only.
     unlocked: Option<Decision>,
     /// The last number given to a process, a message, a claim, a call of a task, or an item of an inbox.
@@ -193,7 +170,6 @@ impl<'a> World<'a> {
     pub(crate) fn new(setup: Setup, mutation: Option<Mutation>, given: &'a Given) -> Self {
         redial_engine::mutation::activate(mutation.and_then(Mutation::of_engine));
         let now = Time::default();
-        let fresh = |tool| ToolHealth { tokens: setup.tokens(), ..health::fresh(tool, &RetryBudget::default(), now) };
         let mut world = Self {
             setup,
             mutation,
@@ -202,8 +178,8 @@ impl<'a> World<'a> {
             calls: (0..setup.calls).map(|call| CallRow::of_client_call(&setup, call)).collect(),
             attempts: Vec::new(),
             late: Vec::new(),
-            registered: Vec::new(),
-            health: TOOLS.map(fresh).into(),
+            seen_at: now,
+            health: ToolHealth { tokens: setup.tokens(), ..health::fresh(TOOL, &RetryBudget::default(), now) },
             tasks: vec![TaskRow::default(); usize::from(setup.tasks)],
             inbox: Vec::new(),
             messages: Vec::new(),
@@ -219,6 +195,7 @@ impl<'a> World<'a> {
             outages: 0,
             dispatchers: Vec::new(),
             workers: Vec::new(),
+            releases: Vec::new(),
             unlocked: None,
             numbers: 100,
             executions: Vec::new(),
@@ -236,7 +213,6 @@ impl<'a> World<'a> {
             let worker = world.new_worker();
             world.workers.push(worker);
         }
-        world.record_heartbeats();
         for d in 0..usize::from(setup.dispatchers) {
             let dispatcher = world.new_dispatcher();
             world.dispatchers.push(dispatcher);
@@ -281,9 +257,14 @@ impl<'a> World<'a> {
         self.numbers
     }
 
+    /// The network delivers at once.
+    fn is_prompt(&self) -> bool {
+        self.setup.calm || self.draining
+    }
+
     /// A number that follows from the history so far; 0, the simplest choice, where nothing goes wrong.
     fn chance(&self) -> u32 {
-        if self.setup.calm || self.draining { 0 } else { mix(self.setup.seed ^ self.steps) as u32 }
+        if self.is_prompt() { 0 } else { mix(self.setup.seed ^ self.steps) as u32 }
     }
 
     fn has(&self, mutation: Mutation) -> bool {
@@ -322,6 +303,10 @@ impl<'a> World<'a> {
     fn uptime(&self) -> std::time::Duration {
         (self.now - Time::default()).to_std().unwrap_or_default()
     }
+}
+
+const fn job_of(grant: GrantRef) -> JobRef {
+    JobRef { call: grant.call, attempt: grant.attempt }
 }
 
 /// A job in a log line: its call and attempt.

@@ -8,21 +8,20 @@ use redial_proto::{CallId, CallState, ClaimId, ErrorClass, GrantRef, JobRef};
 use redial_records::{self as records, Backlog, CallFacts, Change, Guard, InboxItem, Transition};
 
 use super::{
-    LEASE, Process, ToolSet, World, named,
+    CONSUMER, LEASE, Process, World, named,
     tables::{AttemptRow, CallRow, InboxRow},
     task_no, worker_id,
 };
 use crate::{Invariant, Mutation};
 
 impl World<'_> {
-    /// Writes a call unless it is on record already. Without a consumer it waits in the backlog.
-    pub(super) fn insert(&mut self, call: CallId, consumer: Option<ToolSet>) -> bool {
+    /// Writes a call unless it is on record already. Unless its job is published, it waits in the backlog.
+    pub(super) fn insert(&mut self, call: CallId, published: bool) -> bool {
         let now = self.now;
         let row = self.call_mut(call);
         if row.exists {
             return false;
         }
-        let published = consumer.is_some();
         let ms = |ms: u64| chrono::TimeDelta::milliseconds(ms.cast_signed());
         row.exists = true;
         (row.submitted_at, row.backlog_at) = (now, now);
@@ -30,7 +29,7 @@ impl World<'_> {
         row.wake_at = now + ms(if published { row.deadline_ms.min(FIRST_CHECK_MS) } else { row.deadline_ms });
         row.record.publish_no = u32::from(published);
         row.record.published_at = published.then_some(now);
-        row.record.consumer = consumer.map(|set| set.to_string());
+        row.record.consumer = published.then(|| CONSUMER.to_owned());
         row.record.backlog = (!published).then_some(Backlog::Job);
         true
     }
@@ -46,13 +45,6 @@ impl World<'_> {
         let pending = records::Claim { job, claim, worker: worker_id(worker), tool: record.tool.clone() };
         let granted = grants(&record, &pending, self.now);
         let granted_before = granted && record.state == CallState::Running;
-        let granted = match self.mutation {
-            Some(Mutation::ClaimWithoutCompare) => !record.state.is_terminal(),
-            Some(Mutation::CancelNotCheckedAtClaim) if record.state == CallState::Cancelled => {
-                record.attempt + 1 == job.attempt
-            }
-            _ => granted,
-        };
         if !row.exists || !granted {
             return false;
         }

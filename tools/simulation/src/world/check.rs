@@ -7,7 +7,7 @@ use redial_engine::{
 use redial_proto::{CallState, ErrorClass, Language, Role, StoredMessage};
 
 use super::{
-    Execution, TIMEOUT, World, invent, named,
+    Execution, TIMEOUT, World, invent, job_of, named,
     tables::{AttemptRow, CallRow},
     task_id,
 };
@@ -73,7 +73,7 @@ impl World<'_> {
         if self.call(row.job.call).record.is_of_client() {
             return;
         }
-        let mut own = self.executions.iter().filter(|one| one.job == row.job && one.worker == row.worker);
+        let mut own = self.executions.iter().filter(|one| job_of(one.grant) == row.job && one.worker == row.worker);
         let said = own.any(|one| one.reported.is_some_and(|outcome| outcome.class == row.class));
         // An attempt that was released after a cancel ends as cancelled without a report.
         let given_back = row.class == Some(ErrorClass::Cancelled);
@@ -85,10 +85,8 @@ impl World<'_> {
             let found = || format!("attempt {} is {:?}, its worker did not report that", named(row.job), row.class);
             self.report_violation(Invariant::RecordedAsReported, found);
         }
-        // Known limit: a call remembers one claim that was given up, not two. If the request of the other claim arrives
-        // late enough, it is granted although no worker waits for it.
-        let claims = self.given_up.iter().filter(|grant| grant.call == row.job.call).count();
-        if lost && claims < 2 && self.setup.calm && !self.disturbed.contains(&row.worker) {
+        let disturbed = self.disturbed.contains(&row.worker) || self.forgets_a_claim(row.job.call);
+        if lost && self.setup.calm && !disturbed {
             let found = || format!("attempt {} is lost, and its worker did not die", named(row.job));
             self.report_violation(Invariant::NoAttemptLostToOutage, found);
         }
@@ -98,9 +96,10 @@ impl World<'_> {
     fn check_effects(&mut self) {
         let worked = |one: &&Execution| one.effect && !one.stopped;
         for (n, one) in self.executions.iter().enumerate().filter(|(_, one)| worked(one)) {
-            let twice = self.executions[..n].iter().filter(worked).any(|other| other.job == one.job);
-            if twice || !(1..=self.call(one.job.call).record.attempt).contains(&one.job.attempt) {
-                let job = named(one.job);
+            let job = job_of(one.grant);
+            let twice = self.executions[..n].iter().filter(worked).any(|other| job_of(other.grant) == job);
+            if twice || !(1..=self.call(job.call).record.attempt).contains(&job.attempt) {
+                let job = named(job);
                 let found = || format!("a second effect in attempt {job}, or one of no recorded attempt");
                 return self.report_violation(Invariant::EffectsWithinAttempts, found);
             }

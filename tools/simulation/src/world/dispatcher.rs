@@ -11,11 +11,12 @@ use redial_proto::{JobRef, RetryPolicy, subjects};
 use redial_records::{Backlog, CallFacts, CallRecord, Change, Effect, OutgoingJob, Transition};
 
 use super::{
-    JobMessage, LEASE, Process, ToolSet, World,
+    CONSUMER, JobMessage, LEASE, Process, TOOL, World,
     feeder::Feeder,
     named,
     operations::{Operation, OperationKind},
     tables::CallRow,
+    worker_id,
 };
 use crate::Mutation;
 
@@ -40,14 +41,12 @@ pub(super) struct Dispatcher {
 pub(super) enum CommitOutcome {
     /// It is committed, and the dispatcher carries out its effects.
     Committed,
-    /// It is rolled back, and the dispatcher knows that.
+    /// It is rolled back.
     RolledBack,
-    /// It is committed, but the dispatcher gets an error.
+    /// It is committed, and the dispatcher gets an error.
     Unknown,
-    /// The dispatcher dies before the commit.
-    DieBefore,
-    /// The dispatcher dies right after the commit.
-    DieAfter,
+    /// It is committed, and the dispatcher dies right after that.
+    Dies,
 }
 
 impl CommitOutcome {
@@ -56,14 +55,9 @@ impl CommitOutcome {
         match pick >> 24 {
             243..=246 => Self::RolledBack,
             247..=250 => Self::Unknown,
-            251 | 252 => Self::DieBefore,
-            253..=255 => Self::DieAfter,
+            251..=255 => Self::Dies,
             _ => Self::Committed,
         }
-    }
-
-    pub(super) const fn is_committed(self) -> bool {
-        matches!(self, Self::Committed | Self::Unknown | Self::DieAfter)
     }
 }
 
@@ -71,7 +65,7 @@ impl World<'_> {
     pub(super) fn new_dispatcher(&mut self) -> Dispatcher {
         let std = |delta: TimeDelta| delta.to_std().unwrap_or_default();
         let detector = OutageDetector::new(std(LEASE), std(LONGEST_RECONNECT), self.uptime());
-        let (process, outage, feeder) = (self.new_number() as Process, self.outages, Feeder::new(self.setup.window()));
+        let (process, outage, feeder) = (self.new_number(), self.outages, Feeder::new(self.setup.window()));
         Dispatcher { process, detector, outage, check_failed: false, feeder, operations: Vec::new() }
     }
 
@@ -95,11 +89,11 @@ impl World<'_> {
             self.log(|| format!("    the transaction of dispatcher {d}: {commit:?}"));
         }
         let items = self.inbox.len();
-        let done = commit.is_committed().then(|| body(self));
-        if commit == CommitOutcome::DieAfter && self.has(Mutation::InboxOutsideTransaction) {
-            self.inbox.truncate(items);
-        }
-        if matches!(commit, CommitOutcome::DieBefore | CommitOutcome::DieAfter) {
+        let done = (commit != CommitOutcome::RolledBack).then(|| body(self));
+        if commit == CommitOutcome::Dies {
+            if self.has(Mutation::InboxOutsideTransaction) {
+                self.inbox.truncate(items);
+            }
             self.kill_dispatcher(d);
         }
         done.filter(|_| commit == CommitOutcome::Committed)
@@ -118,8 +112,7 @@ impl World<'_> {
         self.log(|| log_line(transition, facts));
         if let Some(attempt) = transition.ended_attempt() {
             let class = attempt.result.as_ref().err().map(|failure| failure.class);
-            let tool = self.call(transition.call).tool();
-            self.dispatchers[d].feeder.count(tool, class, self.now);
+            self.dispatchers[d].feeder.count(class, self.now);
         }
         for effect in effects(transition, facts) {
             self.carry_out(d, effect);
@@ -128,19 +121,17 @@ impl World<'_> {
 
     pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
         match effect {
-            Effect::PublishJob(OutgoingJob { job, publish_no, consumer, .. }) => {
-                let job = JobRef { call: job.call, attempt: job.attempt };
-                self.publish(d, job, publish_no, consumer.parse().unwrap_or(0));
+            Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
+                self.publish(d, JobRef { call: job.call, attempt: job.attempt }, publish_no);
             }
             Effect::WakeFeeder { part, .. } if part.backlog == Backlog::Job => {
                 self.dispatchers[d].feeder.windows.waits(&part.tool, &part.tenant);
             }
-            Effect::StopWorker { worker, attempt: job } => {
-                let of = worker.as_str().parse().ok().and_then(|process| self.worker_of(process));
-                let lost = self.chance() & 7 == 7;
-                let reached = |w: &usize| self.nats_up && !self.workers[*w].cut && !self.workers[*w].paused && !lost;
-                if let Some(w) = of.filter(reached) {
-                    self.cancel_tool(w, JobRef { call: job.call, attempt: job.attempt });
+            Effect::StopWorker { worker, attempt } => {
+                let is_lost = self.chance() & 7 == 7;
+                let reached = self.workers.iter().filter(|one| !one.cut && self.nats_up && !is_lost);
+                if let Some(process) = reached.map(|one| one.process).find(|process| worker_id(*process) == worker) {
+                    self.cancel_tool(process, JobRef { call: attempt.call, attempt: attempt.attempt });
                 }
             }
             Effect::CancelCall(call) => {
@@ -157,15 +148,14 @@ impl World<'_> {
     }
 
     /// Publishes a job after the commit. A call whose job cannot be published goes back to the backlog.
-    pub(super) fn publish(&mut self, d: usize, job: JobRef, publish_no: u32, consumer: ToolSet) {
-        let tool = self.call(job.call).record.tool.clone();
+    pub(super) fn publish(&mut self, d: usize, job: JobRef, publish_no: u32) {
         let feeder = &mut self.dispatchers[d].feeder;
-        feeder.windows.arrived(&consumer.to_string(), &tool);
+        feeder.windows.arrived(CONSUMER, TOOL);
         feeder.published = true;
         if self.nats_up {
-            self.old_jobs.push((job, consumer));
-            self.store_job(job, consumer, false);
-            return self.check_publication(d, consumer, job);
+            self.old_jobs.push(job);
+            self.store_job(job, false);
+            return self.check_publication(d);
         }
         let up = self.postgres_up;
         let row = self.call_mut(job.call);
@@ -174,9 +164,9 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn store_job(&mut self, job: JobRef, consumer: ToolSet, repeated: bool) {
+    pub(super) fn store_job(&mut self, job: JobRef, repeated: bool) {
         let (stored_at, redeliver_at) = (self.now, self.now);
-        self.jobs.push(JobMessage { job, consumer, repeated, delivered: false, stored_at, redeliver_at });
+        self.jobs.push(JobMessage { job, repeated, delivered: false, stored_at, redeliver_at });
     }
 
     /// The stream drops jobs that nobody took.
@@ -197,8 +187,8 @@ impl World<'_> {
         self.log(|| format!("dispatcher {d} sweeps"));
         let grace = self.dispatchers[d].detector.grace(self.uptime());
         let written = self.transaction(d, commit, |world| {
-            let due: Vec<CallRecord> =
-                world.calls.iter().filter(|row| is_due(row, world.now)).map(|row| world.due_record(row)).collect();
+            let due = world.calls.iter().filter(|row| is_due(row, world.now));
+            let due: Vec<CallRecord> = due.map(|row| CallRecord { read_at: world.now, ..row.record.clone() }).collect();
             let feeder = &world.dispatchers[d].feeder;
             let conditions = Conditions {
                 tools: &world.given.tools,
@@ -230,20 +220,11 @@ impl World<'_> {
         dispatcher.detector.observe(Observation::SweepBegan { connected }, now);
     }
 
-    /// A due call, with what is known of its worker.
-    fn due_record(&self, row: &CallRow) -> CallRecord {
-        let process = row.record.worker.as_ref().and_then(|worker| worker.as_str().parse().ok());
-        let worker = self.registered.iter().find(|worker| Some(worker.process) == process);
-        let worker_heard_after = worker.and_then(|worker| worker.heard_after);
-        CallRecord { worker_heard_after, read_at: self.now, ..row.record.clone() }
-    }
-
-    /// Checks the streams, and learns for which consumers jobs wait although none of their workers asks for one.
+    /// Checks the streams, and learns whether jobs wait there although no worker asks for one.
     pub(super) fn check_streams(&mut self, d: usize) {
         let (now, failed) = (self.uptime(), !self.nats_up || !self.postgres_up);
-        let asks = |set| self.workers.iter().any(|worker| worker.tools == set && worker.free_permits() > 0);
-        let pending = self.jobs.iter().filter(|message| !message.delivered && !asks(message.consumer));
-        let queued = pending.map(|message| message.consumer).collect();
+        let asks = (0..self.workers.len()).any(|w| self.free_permits(w) > 0);
+        let queued = !asks && self.jobs.iter().any(|message| !message.delivered);
         let dispatcher = &mut self.dispatchers[d];
         dispatcher.check_failed = failed;
         dispatcher.detector.observe(Observation::CheckEnded { began: now, failed }, now);

@@ -7,18 +7,18 @@ use redial_proto::ErrorClass;
 use redial_records::InboxItem;
 
 use super::{
-    ACK_WAIT, ALL_TOOLS, TENANT, World, call_id,
+    ACK_WAIT, CONSUMER, TENANT, TOOL, World, call_id,
     dispatcher::CommitOutcome,
-    named,
+    job_of, named,
     operations::{Operation, OperationKind},
-    worker::{Held, Outcome, Worker},
+    worker::{Execution, Outcome, TIMER},
 };
 use crate::{
     Invariant, Mutation,
     plan::{Move, MoveKind},
 };
 
-/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease, or than a worker counts as live.
+/// Time that a move lets pass, in ms: mostly short, sometimes longer than a lease.
 const SPANS: [i64; 8] = [1_000, 20, 200, 3_000, 6_000, 130_000, 17_000, 40_000];
 /// Everything must end within this: some waits take five minutes, and several calls run one after another.
 const DRAIN_LIMIT: TimeDelta = TimeDelta::seconds(6_000);
@@ -65,8 +65,14 @@ impl World<'_> {
             }
             MoveKind::ToggleNats => self.toggle("NATS", |world| &mut world.nats_up),
             MoveKind::TogglePostgres => self.toggle("Postgres", |world| &mut world.postgres_up),
-            MoveKind::KillWorker | MoveKind::PauseWorker | MoveKind::CutWorker | MoveKind::StopWorker => {
-                self.disturb_worker(one.kind, w, pick);
+            MoveKind::KillWorker | MoveKind::CutWorker => {
+                self.log(|| format!("worker {w}: {:?}", one.kind));
+                self.disturbed.push(self.workers[w].process);
+                if one.kind == MoveKind::KillWorker {
+                    self.kill_worker(w);
+                } else {
+                    self.workers[w].cut ^= true;
+                }
             }
         }
         self.check_ready();
@@ -79,17 +85,15 @@ impl World<'_> {
         if self.acknowledged_calls >> n & 1 == 1 || !self.nats_up {
             return;
         }
-        let (call, tool) = (call_id(n as u128), self.calls[n].record.tool.clone());
+        let call = call_id(n as u128);
         let (effect, most) = (self.calls[n].record.effect, self.calls[n].max_attempts());
         self.log(|| format!("a client submits call {n} ({effect}, at most {most} attempts)"));
-        let consumer = self.admit(d, &tool);
-        let written = self.transaction(d, commit, |world| world.insert(call, consumer));
-        match (consumer, written) {
-            (Some(consumer), Some(true)) => {
-                self.publish(d, redial_proto::JobRef { call, attempt: 1 }, 1, consumer);
-            }
-            (Some(consumer), _) => self.dispatchers[d].feeder.windows.arrived(&consumer.to_string(), &tool),
-            (None, _) => self.dispatchers[d].feeder.windows.waits(&tool, TENANT),
+        let admitted = self.admit(d);
+        let written = self.transaction(d, commit, |world| world.insert(call, admitted));
+        match (admitted, written) {
+            (true, Some(true)) => self.publish(d, redial_proto::JobRef { call, attempt: 1 }, 1),
+            (true, _) => self.dispatchers[d].feeder.windows.arrived(CONSUMER, TOOL),
+            (false, _) => self.dispatchers[d].feeder.windows.waits(TOOL, TENANT),
         }
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
             self.acknowledged_calls |= 1 << n;
@@ -140,9 +144,9 @@ impl World<'_> {
                 self.log(|| format!("the job for attempt {} is lost", named(lost.job)));
             }
             MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
-                let (job, consumer) = self.old_jobs[nth(self.old_jobs.len())];
+                let job = self.old_jobs[nth(self.old_jobs.len())];
                 self.log(|| format!("the job for attempt {} appears again", named(job)));
-                self.store_job(job, consumer, true);
+                self.store_job(job, true);
             }
             MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];
@@ -165,37 +169,13 @@ impl World<'_> {
         self.log(|| format!("{name} is {}", if up { "up" } else { "down" }));
     }
 
-    fn disturb_worker(&mut self, kind: MoveKind, w: usize, pick: u32) {
-        self.log(|| format!("worker {w}: {kind:?}"));
-        if kind != MoveKind::StopWorker {
-            self.disturbed.push(self.workers[w].process);
-        }
-        let paused = self.workers[w].paused;
-        match kind {
-            MoveKind::KillWorker => self.workers[w] = self.new_worker(),
-            MoveKind::PauseWorker => {
-                self.workers[w].paused = !paused;
-                if paused {
-                    // It first stops the tools whose lease has ended.
-                    self.expire(w);
-                }
-            }
-            MoveKind::CutWorker if !paused => self.workers[w].cut ^= true,
-            MoveKind::StopWorker if !paused => {
-                self.shut_down(w, pick & 1 == 1);
-                self.replace_if_stopped(w);
-            }
-            _ => {}
-        }
-    }
-
     // ---- Events ----
 
     /// Runs one of the possible events; false if there is none.
     fn next_event(&mut self, pick: u32) -> bool {
         let operations =
             if self.postgres_up { self.dispatchers.iter().map(|one| one.operations.len()).sum() } else { 0 };
-        let workers = (0..self.workers.len()).filter(|w| self.can_pull(*w)).count();
+        let workers = (0..self.workers.len()).filter(|w| self.can_claim(*w)).count();
         let tasks = (0..self.tasks.len()).filter(|task| self.is_task_due(*task)).count();
         let counts = [
             operations,
@@ -219,8 +199,8 @@ impl World<'_> {
             1 => self.take_result(n, pick),
             2 => self.run_tool(n, pick >> 16),
             3 => {
-                if let Some(w) = (0..self.workers.len()).filter(|w| self.can_pull(*w)).nth(n) {
-                    self.pull(w, pick);
+                if let Some(w) = (0..self.workers.len()).filter(|w| self.can_claim(*w)).nth(n) {
+                    self.claim_jobs(w, pick);
                 }
             }
             4 => {
@@ -263,39 +243,33 @@ impl World<'_> {
         self.dispatchers[d].operations.push(Operation::new(OperationKind::Ingest(message)));
     }
 
-    /// Attempts whose tool can go on. The tool of a paused process can have its effect, but not report its end. After the
-    /// faults, the tool of a worker that is cut off hangs, so that others take over.
-    fn running(&self) -> impl Iterator<Item = (usize, usize, &Held)> {
-        let workers = self.workers.iter().enumerate().filter(|(_, worker)| !self.draining || !worker.cut);
-        let held = workers.flat_map(|(w, worker)| worker.held.iter().enumerate().map(move |(n, held)| (w, n, held)));
-        held.filter(|(.., held)| !held.reported)
+    /// Attempts whose tool can go on. After the faults, the tool of a worker that is cut off hangs, so that others take
+    /// over.
+    fn running(&self) -> impl Iterator<Item = usize> {
+        let hangs = |process| self.draining && self.workers.iter().any(|one| one.process == process && one.cut);
+        (0..self.executions.len()).filter(move |n| self.executions[*n].runs() && !hangs(self.executions[*n].worker))
     }
 
     /// A tool has its effect, or ends, or both.
     fn run_tool(&mut self, n: usize, pick: u32) {
-        let Some((w, at, held)) = self.running().nth(n) else { return };
-        let (job, execution) = (held.job(), held.execution);
-        let done = self.executions[execution].effect;
+        let Some(n) = self.running().nth(n) else { return };
+        let Execution { grant, effect: done, .. } = self.executions[n];
         let outcome = self.outcome(pick, done);
         let has_effect = pick & 3 == 3 || outcome.class.is_none();
         if has_effect && !done {
-            self.executions[execution].effect = true;
-            self.log(|| format!("the tool of attempt {} has its effect", named(job)));
-            let times = self.executions.iter().filter(|one| one.job.call == job.call && one.effect).count();
-            if times > 1 && self.call(job.call).record.effect == redial_proto::ToolEffect::Unsafe {
-                let found = || format!("the unsafe tool of attempt {} had its effect before", named(job));
+            self.executions[n].effect = true;
+            self.log(|| format!("the tool of attempt {} has its effect", named(job_of(grant))));
+            let times = self.executions.iter().filter(|one| one.grant.call == grant.call && one.effect).count();
+            if times > 1 && self.call(grant.call).record.effect == redial_proto::ToolEffect::Unsafe {
+                let found = || format!("the unsafe tool of attempt {} had its effect before", named(job_of(grant)));
                 self.report_violation(Invariant::UnsafeOnce, found);
             }
             if pick & 3 == 3 {
                 return;
             }
         }
-        if self.workers[w].paused {
-            return;
-        }
-        self.log(|| format!("worker {w}: attempt {} ends, {:?}", named(job), outcome.class));
-        self.report(w, at, outcome);
-        self.replace_if_stopped(w);
+        self.log(|| format!("attempt {} ends, {:?}", named(job_of(grant)), outcome.class));
+        self.report(n, outcome);
     }
 
     /// How an attempt ends: three of five succeed, and most others can be retried. Workers report `lost` only of a tool
@@ -313,31 +287,25 @@ impl World<'_> {
         Outcome { class, effect_possible: effect || pick & 3 != 1, pauses: pick & 4 == 4 }
     }
 
-    /// Lets time pass, and runs the timers of workers when they are due.
+    /// Lets time pass, and runs the timers of workers. A calm network delivers at once, and no transaction fails.
     fn advance_to(&mut self, until: Time) {
-        loop {
-            // A calm network delivers at once, and no transaction fails.
+        while self.violation.is_none() {
             for _ in 0..1000 {
-                let prompt = self.setup.calm || self.draining;
-                if !prompt || !self.postgres_up || self.dispatchers.iter().all(|one| one.operations.is_empty()) {
+                let waits = self.dispatchers.iter().any(|one| !one.operations.is_empty());
+                if !self.is_prompt() || !self.postgres_up || !waits {
                     break;
                 }
                 self.next_operation(0, CommitOutcome::Committed);
             }
-            let due = self.workers.iter().filter_map(Worker::next_due_at).min();
-            let Some(due) = due.filter(|due| *due <= until && self.violation.is_none()) else { break };
-            self.now = self.now.max(due);
-            for w in 0..self.workers.len() {
-                if self.workers[w].next_due_at().is_some_and(|due| due <= self.now) {
-                    self.run_timers(w);
-                }
+            if self.now >= until {
+                break;
             }
+            self.now = if self.has_timers() { until.min(self.now + TIMER) } else { until };
+            self.run_timers();
         }
-        self.now = self.now.max(until);
         self.drop_old_jobs();
-        self.record_heartbeats();
-        for w in 0..self.workers.len() {
-            self.replace_if_stopped(w);
+        if self.nats_up && self.postgres_up && self.workers.iter().any(|worker| !worker.cut) {
+            self.seen_at = self.now;
         }
     }
 
@@ -379,19 +347,6 @@ impl World<'_> {
             self.outages += 1;
         }
         (self.nats_up, self.postgres_up) = (true, true);
-        for w in 0..self.workers.len() {
-            if std::mem::take(&mut self.workers[w].paused) {
-                self.expire(w);
-            }
-        }
-        // If no worker has some tool, one more starts that has all.
-        let had = self.workers.iter().filter(|worker| !worker.stopping).fold(0, |had, worker| had | worker.tools);
-        if had != ALL_TOOLS {
-            let mut worker = self.new_worker();
-            worker.tools = ALL_TOOLS;
-            self.workers.push(worker);
-        }
-        self.record_heartbeats();
         for n in 0..usize::from(self.setup.calls) {
             self.submit_call(0, n, CommitOutcome::Committed);
         }

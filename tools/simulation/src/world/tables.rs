@@ -4,7 +4,7 @@ use redial_engine::Time;
 use redial_proto::{CallId, CallState, ErrorClass, JobRef, RetryOverride, TaskState, ToolEffect};
 use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
 
-use super::{Process, TENANT, TIMEOUT, TOOLS, ToolNo, ToolSet, call_id, tool_no};
+use super::{Process, TENANT, TIMEOUT, TOOL, call_id};
 use crate::Setup;
 
 /// A call.
@@ -27,7 +27,7 @@ pub(super) struct CallRow {
 
 impl CallRow {
     /// A call that has not been submitted yet.
-    pub(super) fn new(id: CallId, tool: ToolNo, effect: ToolEffect, max_attempts: u32, deadline_ms: u64) -> Self {
+    pub(super) fn new(id: CallId, effect: ToolEffect, max_attempts: u32, deadline_ms: u64) -> Self {
         let retry = RetryOverride {
             initial_ms: Some(500),
             factor: Some(2.0),
@@ -39,7 +39,7 @@ impl CallRow {
             id,
             state: CallState::Ready,
             attempt: 0,
-            tool: TOOLS[tool].to_owned(),
+            tool: TOOL.to_owned(),
             pool: String::new(),
             effect,
             retry,
@@ -67,8 +67,7 @@ impl CallRow {
     /// The bare call of a plan with this number.
     pub(super) fn of_client_call(setup: &Setup, call: u8) -> Self {
         let deadline_ms = if setup.is_urgent(call) { 60_000 } else { 7_200_000 };
-        let (tool, effect) = (usize::from(setup.tool(call)), setup.effect(call));
-        Self::new(call_id(call.into()), tool, effect, setup.max_attempts(call), deadline_ms)
+        Self::new(call_id(call.into()), setup.effect(call), setup.max_attempts(call), deadline_ms)
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -77,10 +76,6 @@ impl CallRow {
 
     pub(super) fn is_ready(&self) -> bool {
         self.exists && self.record.state == CallState::Ready
-    }
-
-    pub(super) fn tool(&self) -> ToolNo {
-        tool_no(&self.record.tool)
     }
 
     pub(super) fn max_attempts(&self) -> u32 {
@@ -109,17 +104,6 @@ impl CallRow {
             task: None,
         }
     }
-}
-
-/// A worker.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WorkerRow {
-    pub(super) process: Process,
-    pub(super) tools: ToolSet,
-    pub(super) seen_at: Time,
-    /// Its last heartbeat was written after this.
-    pub(super) heard_after: Option<Time>,
-    pub(super) draining: bool,
 }
 
 /// An attempt that ended.

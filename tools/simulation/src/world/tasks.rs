@@ -15,7 +15,7 @@ use redial_records::{
 };
 
 use super::{
-    TENANT, TOOLS, World, call_id,
+    CONSUMER, TENANT, TOOL, World, call_id,
     dispatcher::CommitOutcome,
     invent,
     tables::{CallRow, Decision, InboxRow, TaskRow},
@@ -35,7 +35,7 @@ impl World<'_> {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let commit = CommitOutcome::of(pick);
         let overtaken = self.unlocked.take();
-        if !commit.is_committed() {
+        if commit == CommitOutcome::RolledBack {
             // The transaction is not committed, so the plan would have no consequence.
             self.transaction(d, commit, |_| ());
             return;
@@ -50,8 +50,8 @@ impl World<'_> {
             self.carry_out_task(d, decision);
         } else {
             for call in &decision.transition.calls {
-                if let Some(consumer) = &call.consumer {
-                    self.dispatchers[d].feeder.windows.arrived(consumer, &call.tool);
+                if call.consumer.is_some() {
+                    self.dispatchers[d].feeder.windows.arrived(CONSUMER, TOOL);
                 }
             }
         }
@@ -61,12 +61,11 @@ impl World<'_> {
         }
     }
 
-    /// Chooses a tool that workers know for each new call, and where its job is published.
+    /// Names the tool that workers know for each new call, and decides whether its job is published at once.
     fn admit_calls(&mut self, d: usize, transition: &mut TaskTransition) {
         for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none() && !call.is_of_client()) {
-            let Some(of) = call.task else { continue };
-            TOOLS[self.seed_of(of) / 4 % TOOLS.len()].clone_into(&mut call.tool);
-            call.consumer = self.admit(d, &call.tool).map(|set| set.to_string());
+            TOOL.clone_into(&mut call.tool);
+            call.consumer = self.admit(d).then(|| CONSUMER.to_owned());
         }
     }
 
@@ -255,11 +254,11 @@ impl World<'_> {
             _ => (ToolEffect::ALL[self.seed_of(of) % 4], 3),
         };
         let deadline_ms = if call.is_of_client() { call.deadline_ms } else { 3_600_000 };
-        let mut row = CallRow::new(call.id, super::tool_no(&call.tool), effect, attempts, deadline_ms);
+        let mut row = CallRow::new(call.id, effect, attempts, deadline_ms);
         row.task = Some(of);
         row.record.pool.clone_from(&call.pool);
         self.calls.push(row);
-        self.insert(call.id, call.consumer.as_ref().and_then(|consumer| consumer.parse().ok()));
+        self.insert(call.id, call.consumer.is_some());
         // A call that its client serves waits for the answer, and has no job.
         if call.is_of_client() {
             let row = self.call_mut(call.id);

@@ -1,4 +1,4 @@
-//! A worker process: it pulls and claims jobs, runs their tools, keeps its leases and reports.
+//! Workers: they claim jobs, run their tools, keep their leases and report.
 //!
 //! A request of a worker is answered at once or never. It may also arrive late, or again: every request that was sent is
 //! kept, and some moves play one of them.
@@ -9,56 +9,49 @@ use redial_proto::{ClaimId, ErrorClass, GrantRef, JobRef, ToolEffect};
 use uuid::Uuid;
 
 use super::{
-    ACK_WAIT, ALL_TOOLS, Execution, JobMessage, LEASE, Process, ResultMessage, TIMEOUT, ToolSet, World, named,
+    ACK_WAIT, LEASE, Process, ResultMessage, TIMEOUT, World,
+    dispatcher::CommitOutcome,
+    job_of, named,
     operations::{Operation, OperationKind},
-    tables::WorkerRow,
 };
-use crate::{Invariant, Mutation, random::mix};
+use crate::{Invariant, Mutation};
 
-/// Attempts that it runs at the same time, and those that it holds until their reports are on record.
+/// Attempts that a worker runs at the same time.
 pub(super) const PERMITS: usize = 2;
-const MOST_HELD: usize = 4;
-/// A worker considers its lease over this long before the database does.
-const LEASE_MARGIN: TimeDelta = TimeDelta::seconds(1);
 /// It sends heartbeats, and again what got no reply, in this interval.
-const TIMER: TimeDelta = TimeDelta::seconds(2);
+pub(super) const TIMER: TimeDelta = TimeDelta::seconds(2);
+/// A worker considers its lease over this long before the database does: longer than it may take to notice.
+const LEASE_MARGIN: TimeDelta = TimeDelta::seconds(3);
 
 /// A process; another one replaces it when it dies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Worker {
     pub(super) process: Process,
-    pub(super) tools: ToolSet,
-    /// Stopped by a signal; its tools may go on.
-    pub(super) paused: bool,
     /// It cannot reach anything.
     pub(super) cut: bool,
-    /// It was asked to stop, and takes no new jobs.
-    pub(super) stopping: bool,
-    pub(super) held: Vec<Held>,
-    /// Releases that got no reply yet.
-    releases: Vec<GrantRef>,
-    /// When the last heartbeat was answered.
-    heard_at: Option<Time>,
-    timer_at: Time,
 }
 
-/// An attempt that was granted to it.
+/// A granted attempt at its worker, and what really happened in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct Execution {
     pub(super) grant: GrantRef,
-    effect: ToolEffect,
+    pub(super) worker: Process,
     lease: Time,
     /// When the timeout passes.
     ends_at: Time,
-    /// The index of its execution.
-    pub(super) execution: usize,
-    /// The tool has ended or was stopped; its report is not yet on record.
-    pub(super) reported: bool,
+    /// The tool has had its effect.
+    pub(super) effect: bool,
+    /// Its worker stopped it before its end.
+    pub(super) stopped: bool,
+    /// How it ended, as its worker says.
+    pub(super) reported: Option<Outcome>,
+    /// The worker still holds it: until the report is on record, it is released, or the worker dies.
+    held: bool,
 }
 
-impl Held {
-    pub(super) const fn job(&self) -> JobRef {
-        JobRef { call: self.grant.call, attempt: self.grant.attempt }
+impl Execution {
+    pub(super) const fn runs(&self) -> bool {
+        self.held && self.reported.is_none()
     }
 }
 
@@ -83,102 +76,51 @@ pub(super) struct Report {
 /// A request of a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    Claim {
-        worker: Process,
-        claim: ClaimId,
-        jobs: Vec<JobRef>,
-    },
-    /// With the attempts that it holds, and when an answer was written that it had before.
-    Heartbeat {
-        worker: Process,
-        jobs: Vec<JobRef>,
-        after: Option<Time>,
-    },
-    Release {
-        worker: Process,
-        grant: GrantRef,
-    },
-}
-
-impl Worker {
-    pub(super) fn is_idle(&self) -> bool {
-        self.held.is_empty() && self.releases.is_empty()
-    }
-
-    pub(super) fn free_permits(&self) -> usize {
-        let running = self.held.iter().filter(|held| !held.reported).count();
-        let full = self.paused || self.cut || self.stopping || self.held.len() >= MOST_HELD;
-        if full { 0 } else { PERMITS.saturating_sub(running) }
-    }
-
-    /// When its next timer is due; `None` if none runs.
-    pub(super) fn next_due_at(&self) -> Option<Time> {
-        let leases = self.held.iter().filter(|held| !held.reported).map(|held| held.lease.min(held.ends_at));
-        leases.chain([self.timer_at]).min().filter(|_| !self.paused && !self.is_idle())
-    }
+    Claim { worker: Process, claim: ClaimId, jobs: Vec<JobRef> },
+    Heartbeat { worker: Process, jobs: Vec<JobRef> },
+    Release { worker: Process, grant: GrantRef },
 }
 
 impl World<'_> {
-    /// A new process: one in two lacks one of the tools.
     pub(super) fn new_worker(&mut self) -> Worker {
-        let process = self.new_number() as Process;
-        let tools = match mix(self.setup.seed ^ u64::from(process)) & 3 {
-            0 => 1,
-            1 => 2,
-            _ => ALL_TOOLS,
-        };
-        let (held, releases, timer_at) = (Vec::new(), Vec::new(), self.now);
-        let (paused, cut, stopping, heard_at) = (false, false, false, None);
-        Worker { process, tools, paused, cut, stopping, held, releases, heard_at, timer_at }
+        Worker { process: self.new_number(), cut: false }
     }
 
-    pub(super) fn worker_of(&self, process: Process) -> Option<usize> {
-        self.workers.iter().position(|worker| worker.process == process)
+    /// A worker process is killed; another one starts.
+    pub(super) fn kill_worker(&mut self, w: usize) {
+        let process = self.workers[w].process;
+        self.releases.retain(|(worker, _)| *worker != process);
+        self.executions.iter_mut().filter(|one| one.worker == process).for_each(|one| one.held = false);
+        self.workers[w] = self.new_worker();
     }
 
-    /// Every worker that can be reached says that it lives; one that is not on record registers.
-    pub(super) fn record_heartbeats(&mut self) {
-        if !self.nats_up || !self.postgres_up {
-            return;
-        }
-        let seen_at = self.now;
-        for worker in self.workers.iter().filter(|worker| !worker.paused && !worker.cut) {
-            let (process, tools, draining) = (worker.process, worker.tools, worker.stopping);
-            match self.registered.iter_mut().find(|row| row.process == process) {
-                Some(row) => {
-                    (row.seen_at, row.draining) = (seen_at, draining);
-                    row.heard_after = if worker.held.is_empty() { Some(seen_at) } else { row.heard_after };
-                }
-                None => self.registered.push(WorkerRow { process, tools, seen_at, heard_after: None, draining }),
-            }
-        }
+    fn reached(&self, process: Process) -> Option<usize> {
+        self.workers.iter().position(|worker| worker.process == process && !worker.cut && self.nats_up)
+    }
+
+    pub(super) fn free_permits(&self, w: usize) -> usize {
+        let Worker { process, cut } = self.workers[w];
+        let running = self.executions.iter().filter(|one| one.worker == process && one.runs()).count();
+        if cut { 0 } else { PERMITS.saturating_sub(running) }
     }
 
     // ---- Claiming ----
 
-    pub(super) fn can_pull(&self, w: usize) -> bool {
-        let worker = &self.workers[w];
-        let is_registered = || self.registered.iter().any(|row| row.process == worker.process);
-        let waits = |message: &JobMessage| message.redeliver_at <= self.now && message.consumer == worker.tools;
-        self.nats_up && worker.free_permits() > 0 && self.jobs.iter().any(waits) && is_registered()
+    pub(super) fn can_claim(&self, w: usize) -> bool {
+        self.nats_up && self.free_permits(w) > 0 && self.jobs.iter().any(|job| job.redeliver_at <= self.now)
     }
 
     /// Pulls jobs for the free permits and claims them; starts what is granted.
-    pub(super) fn pull(&mut self, w: usize, pick: u32) {
-        let (now, worker) = (self.now, &self.workers[w]);
-        let (free, process, consumer) = (worker.free_permits(), worker.process, worker.tools);
-        let ready = |message: &&mut JobMessage| message.redeliver_at <= now && message.consumer == consumer;
+    pub(super) fn claim_jobs(&mut self, w: usize, pick: u32) {
+        let (now, worker, free) = (self.now, self.workers[w].process, self.free_permits(w));
         let mut jobs = Vec::new();
-        for message in self.jobs.iter_mut().filter(ready).take(free) {
+        for message in self.jobs.iter_mut().filter(|message| message.redeliver_at <= now).take(free) {
             (message.redeliver_at, message.delivered) = (now + ACK_WAIT, true);
             jobs.push(message.job);
         }
         let claim = ClaimId(Uuid::from_u128(self.new_number().into()));
-        self.log(|| format!("worker {w} pulls {:?} and claims", jobs.iter().copied().map(named).collect::<Vec<_>>()));
-        if self.workers[w].is_idle() {
-            self.workers[w].timer_at = now + TIMER;
-        }
-        if self.request(w, Request::Claim { worker: process, claim, jobs: jobs.clone() }, pick) {
+        self.log(|| format!("worker {w} claims {:?}", jobs.iter().copied().map(named).collect::<Vec<_>>()));
+        if self.request(w, Request::Claim { worker, claim, jobs: jobs.clone() }, pick) {
             self.jobs.retain(|message| message.redeliver_at <= now || !jobs.contains(&message.job));
             return;
         }
@@ -189,29 +131,19 @@ impl World<'_> {
     }
 
     fn granted(&mut self, w: usize, grant: GrantRef) {
-        let (job, worker) = (JobRef { call: grant.call, attempt: grant.attempt }, self.workers[w].process);
-        let waits = !self.given_up_by(w, grant) && !self.workers[w].held.iter().any(|held| held.grant == grant);
-        if !waits {
+        let (worker, job) = (self.workers[w].process, job_of(grant));
+        // A late copy of a claim, perhaps of one that was given up.
+        let known = self.executions.iter().any(|one| one.grant == grant);
+        if known || self.given_up.contains(&grant) || self.releases.contains(&(worker, grant)) {
             return;
         }
-        if self.workers[w].stopping {
-            return self.release(w, grant);
-        }
         self.log(|| format!("worker {w} starts attempt {}", named(job)));
-        // A paused process does not count: it cannot stop its tool in time.
-        let mut held = self.workers.iter().filter(|worker| !worker.paused).flat_map(|worker| &worker.held);
-        if held.any(|held| !held.reported && held.grant.call == job.call) {
+        if self.executions.iter().any(|one| one.runs() && one.grant.call == job.call) {
             self.report_violation(Invariant::LeasesApart, || format!("attempt {} runs beside another one", named(job)));
         }
-        let (effect, execution) = (self.call(job.call).record.effect, self.executions.len());
-        self.executions.push(Execution { job, worker, effect: false, stopped: false, reported: None });
         let (lease, ends_at) = (self.now + LEASE - LEASE_MARGIN, self.now + TIMEOUT);
-        self.workers[w].held.push(Held { grant, effect, lease, ends_at, execution, reported: false });
-    }
-
-    /// The worker released it, or the claim has started it before.
-    fn given_up_by(&self, w: usize, grant: GrantRef) -> bool {
-        self.workers[w].releases.contains(&grant) || self.given_up.contains(&grant)
+        let (effect, stopped, reported, held) = (false, false, None, true);
+        self.executions.push(Execution { grant, worker, lease, ends_at, effect, stopped, reported, held });
     }
 
     // ---- Requests ----
@@ -222,43 +154,36 @@ impl World<'_> {
             return false;
         }
         self.old_requests.push(request.clone());
-        let is_lost = !self.setup.calm && !self.draining && pick >> 8 & 15 == 1;
+        let is_lost = !self.is_prompt() && pick >> 8 & 15 == 1;
         !is_lost && self.serve(request, pick)
     }
 
     /// A dispatcher serves a request; false if no reply arrived.
     pub(super) fn serve(&mut self, request: Request, pick: u32) -> bool {
-        let d = (pick >> 16) as usize % self.dispatchers.len();
-        let commit = super::dispatcher::CommitOutcome::of(pick);
-        let (Request::Claim { worker, .. } | Request::Heartbeat { worker, .. } | Request::Release { worker, .. }) =
-            request;
-        let is_lost = !self.setup.calm && !self.draining && pick >> 8 & 15 == 2;
-        let reached = |world: &Self| {
-            let w = world.worker_of(worker).filter(|w| !world.workers[*w].cut && !world.workers[*w].paused);
-            w.filter(|_| !is_lost)
-        };
+        let (d, commit) = ((pick >> 16) as usize % self.dispatchers.len(), CommitOutcome::of(pick));
+        let is_lost = !self.is_prompt() && pick >> 8 & 15 == 2;
         match request {
             Request::Claim { worker, claim, jobs } => {
                 let granted = self.transaction(d, commit, |world| {
                     let granted = jobs.into_iter().filter(|job| world.claim(worker, claim, *job));
                     granted.collect::<Vec<_>>()
                 });
-                let (Some(granted), Some(w)) = (granted, reached(self)) else { return false };
+                let w = self.reached(worker).filter(|_| !is_lost);
+                let (Some(granted), Some(w)) = (granted, w) else { return false };
                 for JobRef { call, attempt } in granted {
                     self.granted(w, GrantRef { call, attempt, claim });
                 }
                 true
             }
-            Request::Heartbeat { worker, jobs, after } => {
+            Request::Heartbeat { worker, jobs } => {
                 let renewed = self.transaction(d, commit, |world| {
-                    if let Some(row) = world.registered.iter_mut().find(|row| row.process == worker) {
-                        row.heard_after = after;
-                    }
                     jobs.into_iter().map(|job| (job, world.renew(worker, job))).collect::<Vec<_>>()
                 });
-                let (Some(renewed), Some(w)) = (renewed, reached(self)) else { return false };
-                self.renewed(w, &renewed);
-                true
+                let answered = self.reached(worker).is_some() && !is_lost;
+                for (job, cancel) in renewed.into_iter().flatten().filter(|_| answered) {
+                    self.renewed(worker, job, cancel);
+                }
+                answered
             }
             Request::Release { worker, grant } => {
                 self.dispatchers[d].operations.push(Operation::new(OperationKind::Release { worker, grant }));
@@ -267,128 +192,112 @@ impl World<'_> {
         }
     }
 
-    fn renewed(&mut self, w: usize, renewed: &[(JobRef, Option<bool>)]) {
+    /// The lease is renewed, and perhaps the user wants to stop the attempt; or it is lost.
+    fn renewed(&mut self, worker: Process, job: JobRef, cancel: Option<bool>) {
         let lease = self.now + LEASE - LEASE_MARGIN;
-        self.workers[w].heard_at = Some(self.now);
-        for (job, cancel) in renewed {
-            match (cancel, self.workers[w].held.iter_mut().find(|held| held.job() == *job)) {
-                (None, _) => self.forget(w, *job, false),
-                (Some(cancel), Some(held)) => {
-                    held.lease = lease;
-                    if *cancel {
-                        self.cancel_tool(w, *job);
-                    }
+        let Some(n) = self.held(worker, job) else { return };
+        match cancel {
+            None => {
+                self.executions[n].stopped |= self.executions[n].runs();
+                self.executions[n].held = false;
+            }
+            Some(cancel) => {
+                self.executions[n].lease = lease;
+                if cancel {
+                    self.cancel_tool(worker, job);
                 }
-                (Some(_), None) => {}
             }
         }
     }
 
+    fn held(&self, worker: Process, job: JobRef) -> Option<usize> {
+        self.executions.iter().position(|one| one.held && one.worker == worker && job_of(one.grant) == job)
+    }
+
     fn release(&mut self, w: usize, grant: GrantRef) {
-        self.workers[w].releases.push(grant);
         let worker = self.workers[w].process;
+        self.releases.push((worker, grant));
         self.request(w, Request::Release { worker, grant }, self.chance());
     }
 
     /// A dispatcher has dealt with a release.
     pub(super) fn released(&mut self, worker: Process, grant: GrantRef) {
-        if let Some(w) = self.worker_of(worker).filter(|w| self.nats_up && !self.workers[*w].cut) {
-            self.workers[w].releases.retain(|release| *release != grant);
+        if self.reached(worker).is_some() {
+            self.releases.retain(|release| *release != (worker, grant));
         }
     }
 
     // ---- Timers ----
 
-    /// Runs the timers that are due.
-    pub(super) fn run_timers(&mut self, w: usize) {
-        self.expire(w);
-        if self.workers[w].timer_at > self.now {
-            return;
+    /// Whether a worker has something to do as time passes.
+    pub(super) fn has_timers(&self) -> bool {
+        !self.releases.is_empty() || self.executions.iter().any(|one| one.held)
+    }
+
+    pub(super) fn run_timers(&mut self) {
+        self.expire();
+        for w in 0..self.workers.len() {
+            let worker = self.workers[w].process;
+            let held = self.executions.iter().filter(|one| one.held && one.worker == worker);
+            let jobs: Vec<JobRef> = held.map(|one| job_of(one.grant)).collect();
+            if !jobs.is_empty() {
+                self.request(w, Request::Heartbeat { worker, jobs }, self.chance());
+            }
+            for (_, grant) in self.releases.clone().into_iter().filter(|(of, _)| *of == worker) {
+                self.request(w, Request::Release { worker, grant }, self.chance());
+            }
         }
-        self.workers[w].timer_at = self.now + TIMER;
-        let Worker { process: worker, heard_at: after, .. } = self.workers[w];
-        let jobs: Vec<JobRef> = self.workers[w].held.iter().map(Held::job).collect();
-        if !jobs.is_empty() {
-            self.request(w, Request::Heartbeat { worker, jobs, after }, self.chance());
-        }
-        for grant in self.workers[w].releases.clone() {
-            self.request(w, Request::Release { worker, grant }, self.chance());
-        }
-        for n in 0..self.workers[w].held.len() {
-            self.send_report(w, n);
+        for n in 0..self.executions.len() {
+            self.send_report(n);
         }
     }
 
     /// Stops the tools whose lease has ended, or whose timeout has passed.
-    pub(super) fn expire(&mut self, w: usize) {
-        let (now, mut n) = (self.now, 0);
-        while n < self.workers[w].held.len() && !self.has(Mutation::ToolOutlivesLease) {
-            let held = self.workers[w].held[n];
-            if !held.reported && held.lease > now && held.ends_at <= now {
-                self.log(|| format!("worker {w} stops attempt {}: its timeout has passed", named(held.job())));
-                self.stop_tool(w, n, ErrorClass::Timeout);
+    fn expire(&mut self) {
+        for n in 0..self.executions.len() {
+            let Execution { lease, ends_at, grant, worker, .. } = self.executions[n];
+            if !self.executions[n].runs() || self.now < lease.min(ends_at) || self.has(Mutation::ToolOutlivesLease) {
+                continue;
             }
-            if held.reported || held.lease > now || !self.stop_and_release(w, n) {
-                n += 1;
+            self.log(|| format!("attempt {} is stopped by its worker", named(job_of(grant))));
+            let is_unsafe = self.call(grant.call).record.effect == ToolEffect::Unsafe;
+            if self.now < lease {
+                self.stop_tool(n, ErrorClass::Timeout);
+            } else if is_unsafe {
+                // Nobody knows whether it had its effect.
+                self.stop_tool(n, ErrorClass::Lost);
+            } else if let Some(w) = self.workers.iter().position(|one| one.process == worker) {
+                (self.executions[n].stopped, self.executions[n].held) = (true, false);
+                self.release(w, grant);
             }
         }
-        let held = self.workers[w].held.iter_mut().filter(|held| held.lease.min(held.ends_at) <= now);
-        held.for_each(|held| (held.lease, held.ends_at) = (Time::MAX_UTC, Time::MAX_UTC));
-    }
-
-    /// Stops a tool before its end and releases its attempt; true if so. The attempt of an `unsafe` tool is reported as
-    /// lost instead, because nobody knows whether it had its effect.
-    fn stop_and_release(&mut self, w: usize, n: usize) -> bool {
-        let held = self.workers[w].held[n];
-        self.log(|| format!("worker {w} stops attempt {}", named(held.job())));
-        if held.effect == ToolEffect::Unsafe {
-            self.stop_tool(w, n, ErrorClass::Lost);
-            return false;
-        }
-        self.executions[held.execution].stopped = true;
-        self.workers[w].held.remove(n);
-        self.release(w, held.grant);
-        true
     }
 
     // ---- Ends ----
 
-    /// Drops an attempt because its report is on record (`recorded`) or because its lease was lost.
-    pub(super) fn forget(&mut self, w: usize, job: JobRef, recorded: bool) {
-        let Some(n) = self.workers[w].held.iter().position(|held| held.job() == job) else { return };
-        let held = self.workers[w].held[n];
-        if held.reported || !recorded {
-            self.executions[held.execution].stopped |= !held.reported;
-            self.workers[w].held.remove(n);
+    pub(super) fn cancel_tool(&mut self, worker: Process, job: JobRef) {
+        if let Some(n) = self.held(worker, job).filter(|n| self.executions[*n].runs()) {
+            self.log(|| format!("attempt {} is stopped: it is cancelled", named(job)));
+            self.stop_tool(n, ErrorClass::Cancelled);
         }
     }
 
-    pub(super) fn cancel_tool(&mut self, w: usize, job: JobRef) {
-        let running = |held: &Held| held.job() == job && !held.reported;
-        let Some(n) = self.workers[w].held.iter().position(running) else { return };
-        self.log(|| format!("worker {w} stops attempt {}: it is cancelled", named(job)));
-        self.stop_tool(w, n, ErrorClass::Cancelled);
-    }
-
     /// Stops a tool and reports that.
-    fn stop_tool(&mut self, w: usize, n: usize, class: ErrorClass) {
-        self.executions[self.workers[w].held[n].execution].stopped = true;
-        self.report(w, n, Outcome { class: Some(class), effect_possible: true, pauses: false });
+    fn stop_tool(&mut self, n: usize, class: ErrorClass) {
+        self.executions[n].stopped = true;
+        self.report(n, Outcome { class: Some(class), effect_possible: true, pauses: false });
     }
 
     /// Reports the end of an attempt; the report is sent again until it is on record.
-    pub(super) fn report(&mut self, w: usize, n: usize, outcome: Outcome) {
-        let held = &mut self.workers[w].held[n];
-        held.reported = true;
-        self.executions[held.execution].reported = Some(outcome);
-        self.send_report(w, n);
+    pub(super) fn report(&mut self, n: usize, outcome: Outcome) {
+        self.executions[n].reported = Some(outcome);
+        self.send_report(n);
     }
 
-    fn send_report(&mut self, w: usize, n: usize) {
-        let worker = &self.workers[w];
-        let reported = self.executions[worker.held[n].execution].reported;
-        if let (true, false, Some(outcome)) = (self.nats_up, worker.cut, reported) {
-            let report = Report { grant: worker.held[n].grant, worker: worker.process, outcome };
+    fn send_report(&mut self, n: usize) {
+        let Execution { grant, worker, reported, held, .. } = self.executions[n];
+        if let (Some(outcome), true, Some(_)) = (reported, held, self.reached(worker)) {
+            let report = Report { grant, worker, outcome };
             self.old_reports.push(report);
             self.store_report(report);
         }
@@ -399,23 +308,12 @@ impl World<'_> {
         self.results.push(ResultMessage { number, report, redeliver_at });
     }
 
-    /// Asks a process to stop: it stops its tools if `at_once`, and takes no new jobs.
-    pub(super) fn shut_down(&mut self, w: usize, at_once: bool) {
-        self.workers[w].stopping = true;
-        let mut n = 0;
-        while at_once && n < self.workers[w].held.len() {
-            if self.workers[w].held[n].reported || !self.stop_and_release(w, n) {
-                n += 1;
-            }
-        }
-    }
-
-    /// Replaces a process that was asked to stop and has nothing left to do.
-    pub(super) fn replace_if_stopped(&mut self, w: usize) {
-        let worker = &self.workers[w];
-        if worker.stopping && !worker.paused && worker.is_idle() {
-            self.log(|| format!("worker {w} has ended, another one starts"));
-            self.workers[w] = self.new_worker();
+    /// The worker learns that a report is on record.
+    pub(super) fn recorded(&mut self, worker: Process, job: JobRef) {
+        if self.reached(worker).is_some()
+            && let Some(n) = self.held(worker, job).filter(|n| self.executions[*n].reported.is_some())
+        {
+            self.executions[n].held = false;
         }
     }
 }
