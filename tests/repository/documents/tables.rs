@@ -19,12 +19,11 @@ pub(crate) fn settings() -> String {
     for role in ["dispatcher", "worker", "gateway"] {
         for found in flag.captures_iter(&printed(&[role, "--help"])) {
             let variable = format!("REDIAL_{}", found[1].replace('-', "_").to_uppercase());
-            match of_roles.iter_mut().find(|(known, ..)| *known == variable) {
-                Some((_, _, roles)) => roles.push(role),
-                None => {
-                    let help = found[2].split_whitespace().collect::<Vec<_>>().join(" ");
-                    of_roles.push((variable, help, vec![role]));
-                }
+            if let Some((_, _, roles)) = of_roles.iter_mut().find(|(known, ..)| *known == variable) {
+                roles.push(role);
+            } else {
+                let help = found[2].split_whitespace().collect::<Vec<_>>().join(" ");
+                of_roles.push((variable, help, vec![role]));
             }
         }
     }
