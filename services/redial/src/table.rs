@@ -153,9 +153,9 @@ impl Table {
             let width = self.widths[*index];
             let Some(column) = table.column_mut(place) else { continue };
             column.set_padding((0, if place == last { 0 } else { GAP }));
-            let minimum = self.columns[*index].least.filter(|_| self.paper.width.is_some());
-            column.set_constraint(minimum.map_or(ColumnConstraint::Absolute(Width::Fixed(width)), |minimum| {
-                ColumnConstraint::Boundaries { lower: Width::Fixed(minimum.min(width)), upper: Width::Fixed(width) }
+            let shortened_to = self.columns[*index].least.filter(|_| self.paper.width.is_some());
+            column.set_constraint(shortened_to.map_or(ColumnConstraint::Absolute(Width::Fixed(width)), |lower| {
+                ColumnConstraint::Boundaries { lower: Width::Fixed(lower.min(width)), upper: Width::Fixed(width) }
             }));
         }
         table.trim_fmt()
