@@ -80,13 +80,17 @@ run_again() {
     return "$result"
 }
 
-# step NAME COMMAND…: runs it, and notes how long it took; `steps` prints that.
+# step NAME COMMAND…: runs it in a shell of its own, and notes how long it took; `steps` prints that. Not to be used in a
+# condition: there a shell goes on after errors.
 step() {
-    local name=$1 began=$SECONDS status=0
+    local name=$1 began=$SECONDS status flags=$-
     shift
     say "---- $name"
-    "$@" || status=$?
-    printf '%-28s %4d s  %s\n' "$name" $((SECONDS - began)) "$([ $status = 0 ] && echo ok || echo FAILED)" >>"$results/steps"
+    set +e
+    (set -e; "$@")
+    status=$?
+    printf '%-24s %5d s  %s\n' "$name" $((SECONDS - began)) "$([ $status = 0 ] && echo ok || echo FAILED)" >>"$results/steps"
+    case $flags in *e*) set -e ;; esac
     return $status
 }
 

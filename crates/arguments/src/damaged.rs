@@ -15,8 +15,7 @@ use crate::{Repairs, Schema, tool_name_in};
 /// The texts of the corpus.
 fn arguments() -> Vec<String> {
     let corpus = include_str!("../tests/arguments/corpus.txt").lines();
-    corpus.filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "
-")).collect()
+    corpus.filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "\n")).collect()
 }
 
 const NAMES: [&str; 7] =

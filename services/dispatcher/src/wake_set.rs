@@ -71,7 +71,11 @@ mod tests {
         assert_eq!(set.take(3), tasks[..3]);
         set.wake(tasks[0]);
         set.wait().await;
-        assert_eq!(set.take(3), [tasks[3], tasks[4], tasks[0]], "one that is woken again stands behind those that wait");
+        assert_eq!(
+            set.take(3),
+            [tasks[3], tasks[4], tasks[0]],
+            "one that is woken again stands behind those that wait"
+        );
         assert!(set.take(3).is_empty());
     }
 }
