@@ -22,15 +22,13 @@ use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
-use self::{file::Entry, name::Name};
+use self::{file::Entry, name::{KIND, Name}};
 use crate::{
     command::{Account, CommandUser},
     http,
     tool::{Tool, ToolConflict, check_compatible},
 };
 
-/// What an entry of a manifest is, in its errors.
-const KIND: &str = "tool";
 /// Other fields refer to `parameters`, so nothing more is said about a tool whose parameters are wrong.
 const RULES: Rules<'static> = Rules { needed: &["parameters", "parameters_file"], stand_ins: &REQUIRED };
 /// Fields without which a tool cannot be read, each with a value that stands in for a missing or wrong one.

@@ -1,6 +1,6 @@
 //! What happens to every request, before its endpoint and after.
 
-use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{net::IpAddr, panic::AssertUnwindSafe, time::Instant};
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -10,7 +10,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt as _, StreamExt as _};
-use parking_lot::Mutex;
 use redial_proto::{Code, TokenId, UserRole, limits::shorten};
 use uuid::Uuid;
 
@@ -19,7 +18,7 @@ use crate::{
     gateway::{Gateway, Shared},
     identity::Identity,
     openai_error,
-    problem::{PROBLEM_JSON, Problem},
+    problem::{PROBLEM_JSON, Problem, Told},
 };
 
 /// The header with the id of a request.
@@ -248,8 +247,7 @@ fn is_own_host(gateway: &Gateway, host: Option<&Authority>) -> bool {
 
 /// The response, with the body of a problem document if it is one.
 fn as_problem(response: Response, instance: &str, request_id: &str) -> Response {
-    let problem = response.extensions().get::<Arc<Mutex<Option<Problem>>>>().cloned();
-    let problem = problem.and_then(|problem| problem.lock().take());
+    let problem = response.extensions().get::<Told>().and_then(Told::take);
     let problem = match (problem, response.status()) {
         (Some(problem), _) => problem,
         (None, StatusCode::METHOD_NOT_ALLOWED) => {

@@ -1,12 +1,13 @@
 //! What a request gets that cannot be answered: a problem document (RFC 9457) with our code.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use redial_proto::{ApiError, CallId, Code, FieldError, limits};
 use redial_queue::QueueError;
 use redial_store::StoreError;
@@ -193,8 +194,19 @@ impl IntoResponse for Problem {
         if self.error.code == Code::Unauthenticated {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"redial\""));
         }
-        response.extensions_mut().insert(std::sync::Arc::new(std::sync::Mutex::new(Some(self))));
+        response.extensions_mut().insert(Told(Arc::new(Mutex::new(Some(self)))));
         response
+    }
+}
+
+/// The problem that a response is about, in its extensions, which must be cloneable.
+#[derive(Clone)]
+pub(crate) struct Told(Arc<Mutex<Option<Problem>>>);
+
+impl Told {
+    /// Takes the problem; `None` the second time.
+    pub(crate) fn take(&self) -> Option<Problem> {
+        self.0.lock().take()
     }
 }
 

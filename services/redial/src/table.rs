@@ -150,12 +150,15 @@ impl Table {
         let last = shown.len().saturating_sub(1);
         for (place, (index, found)) in shown.iter().zip(found).enumerate() {
             self.widths[*index] = self.widths[*index].max(found);
-            let width = self.widths[*index];
+            let gap = if place == last { 0 } else { GAP };
             let Some(column) = table.column_mut(place) else { continue };
-            column.set_padding((0, if place == last { 0 } else { GAP }));
-            let shortened_to = self.columns[*index].least.filter(|_| self.paper.width.is_some());
-            column.set_constraint(shortened_to.map_or(ColumnConstraint::Absolute(Width::Fixed(width)), |lower| {
-                ColumnConstraint::Boundaries { lower: Width::Fixed(lower.min(width)), upper: Width::Fixed(width) }
+            column.set_padding((0, gap));
+            // Constraints count the padding.
+            let upper = Width::Fixed(self.widths[*index].saturating_add(gap));
+            let shortened = self.columns[*index].least.filter(|_| self.paper.width.is_some());
+            column.set_constraint(shortened.map_or(ColumnConstraint::Absolute(upper), |shortened| {
+                let lower = Width::Fixed(shortened.min(self.widths[*index]).saturating_add(gap));
+                ColumnConstraint::Boundaries { lower, upper }
             }));
         }
         table.trim_fmt()

@@ -125,7 +125,7 @@ fn dev_commands(
     // Its function is in a file of its own, which passes its arguments on.
     commands.insert("compose".to_owned(), declared_flags(root, files, "redial-chaos"));
     // Their functions have other names.
-    commands.extend(["api-fuzz", "test"].map(|name| (name.to_owned(), BTreeSet::new())));
+    commands.extend(["api-fuzz", "ci", "nightly", "test"].map(|name| (name.to_owned(), BTreeSet::new())));
     commands
 }
 

@@ -4,7 +4,7 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::{plan::Plan, report::grouped};
+use crate::output::grouped;
 
 /// One question that the benchmark answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
@@ -104,7 +104,7 @@ pub(crate) const PLAIN: &str = "message per call";
 pub(crate) const BEFORE: &str = "older program";
 
 /// Every row of every case.
-pub(crate) fn table(plan: &Plan) -> Vec<Row> {
+pub(crate) fn table(history: u32, waiting_http: u32) -> Vec<Row> {
     use Case::{A, B, C, E, H, L, M};
     use Metric::{Calls, Cpu, Memory, P50, P99, Tables, Wal};
     use Side::{Before, FourWorkers, History, Http, Packed, Plain, Redial, TwoWorkers};
@@ -121,12 +121,12 @@ pub(crate) fn table(plan: &Plan) -> Vec<Row> {
         Row::of(C, "submission to result, p50", "ms", (Redial, P50)).against(("baseline", (Plain, P50))).at_most(1.3),
         same(C, "ms", P50).against(older(P50)),
         Row::of(C, "submission to result, p99", "ms", (Redial, P99)).against(("baseline", (Plain, P99))).at_most(4.0),
-        rate(E, &format!("history of {}", grouped(plan.history)), History).against(a).at_least(0.95),
+        rate(E, &format!("history of {}", grouped(history)), History).against(a).at_least(0.95),
         rate(L, "NDJSON over HTTP", Http).against(("(a)", (Redial, Calls))).at_least(0.8),
         Row::of(L, "  call and wait over HTTP, p50", "ms", (Http, P50)).against(("(c)", (Redial, P50))).at_most(1.3),
         Row::of(
             M,
-            &format!("peak memory of a worker with {} waiting HTTP calls", grouped(plan.waiting_http)),
+            &format!("peak memory of a worker with {} waiting HTTP calls", grouped(waiting_http)),
             "MB",
             (Side::WaitingHttp, Memory),
         )

@@ -15,7 +15,7 @@
 //! | `waiting_http.rs` | HTTP calls whose answers are held back |
 //! | `baseline.rs` | runs the baseline |
 //! | `database.rs`, `meter.rs` | asks Postgres; reads processor time, memory and bytes written |
-//! | `samples.rs`, `report.rs` | computes medians and ratios; prints the table |
+//! | `samples.rs`, `report.rs`, `output.rs` | computes medians and ratios; prints the table |
 //! | `plans.rs` | asks documented questions of a long history, and prints their plans |
 
 mod baseline;
@@ -27,6 +27,7 @@ mod fleet;
 mod http;
 mod load;
 mod meter;
+mod output;
 mod plan;
 mod plans;
 mod report;
@@ -35,8 +36,6 @@ mod samples;
 mod servers;
 mod sides;
 mod waiting_http;
-
-use std::io::Write as _;
 
 use clap::Parser as _;
 use tracing_subscriber::filter::LevelFilter;
@@ -53,14 +52,4 @@ fn main() -> anyhow::Result<()> {
             None => run::run(&cli.run).await,
         }
     })
-}
-
-/// Progress for the operator of the run.
-fn note(text: &str) {
-    let _nobody_watches = writeln!(std::io::stderr(), "{text}");
-}
-
-/// A part of the result.
-fn println(text: &str) -> std::io::Result<()> {
-    writeln!(std::io::stdout(), "{text}")
 }

@@ -41,7 +41,7 @@ impl Plan {
 
     /// The rows of its cases.
     pub(crate) fn rows(&self) -> Vec<Row> {
-        let mut rows = cases::table(self);
+        let mut rows = cases::table(self.history, self.waiting_http);
         rows.retain(|row| {
             self.cases.contains(&row.case) && (self.against || row.keys().all(|(side, _)| side != Side::Before))
         });

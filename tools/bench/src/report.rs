@@ -118,19 +118,6 @@ fn number(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
 
-/// With commas between thousands.
-pub(crate) fn grouped(number: u32) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,10 +151,5 @@ mod tests {
         samples.add_load(Side::Redial, 1.0, &cost(&[(Part::Postgres, 0.0904), (Part::Worker, 0.04)]));
         samples.add_load(Side::Packed, 1.0, &cost(&[(Part::Postgres, 0.03), (Part::Client, 0.012)]));
         insta::assert_snapshot!(parts(&samples).unwrap());
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([1, 999, 1_000, 5_000_000].map(grouped), ["1", "999", "1,000", "5,000,000"]);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     before::Before,
     cli::RunArgs,
     plan::Plan,
-    println,
+    output::println,
     report::{self, Figure},
     samples::Samples,
     servers::Servers,

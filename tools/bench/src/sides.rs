@@ -11,7 +11,7 @@ use crate::{
     http::Http,
     load::{Load, WORKER, percentiles},
     meter::Reading,
-    note,
+    output::note,
     plan::Plan,
     plans::fill,
     samples::Samples,

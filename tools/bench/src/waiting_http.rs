@@ -10,7 +10,7 @@ use tokio::{
     sync::Barrier,
 };
 
-use crate::{database::Database, fleet::Fleet, load::Load, meter, note, servers::Servers};
+use crate::{database::Database, fleet::Fleet, load::Load, meter, output::note, servers::Servers};
 
 const TOOL: &str = "bench_http";
 /// Files that a process has open besides its connections for HTTP calls.

@@ -4,7 +4,7 @@ mod fault;
 
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 
-pub(crate) use fault::{Damage, Fault, Line, Victim};
+pub(crate) use fault::{Damage, Fault, Line, Redundancy, Victim};
 
 /// Dispatchers of the run.
 pub(crate) const DISPATCHERS: usize = 2;
@@ -12,15 +12,6 @@ pub(crate) const DISPATCHERS: usize = 2;
 pub(crate) const WORKERS: usize = TOOL_WORKERS + 1;
 /// Those of the main pool come first.
 pub(crate) const TOOL_WORKERS: usize = 3;
-
-/// Servers of a run that are more than one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Redundancy {
-    /// NATS is a cluster of three.
-    pub(crate) cluster: bool,
-    /// Postgres has a synchronous standby.
-    pub(crate) standby: bool,
-}
 
 /// A fault with its random parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use redial_proto::{
 };
 
 use super::{
-    cut_off::is_cut_off,
     event::{Proposed, Reply},
     state::{Asking, Calling, Model, Phase, Stop},
     step::StepBuilder,
@@ -84,7 +83,7 @@ impl StepBuilder<'_> {
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
             None if asked_enough => {
-                let cut = if is_cut_off(&reply) { "; the last one was cut off at its limit of tokens" } else { "" };
+                let cut = if reply.is_cut_off() { "; the last one was cut off at its limit of tokens" } else { "" };
                 let message = format!("the model gave {} answers without any text or call{cut}", self.task.nudges + 1);
                 self.end(TaskState::Failed, TaskCode::NoAnswer, Some(message), None)
             }
@@ -96,7 +95,7 @@ impl StepBuilder<'_> {
     fn accept(&mut self, reply: &Reply, text: String) -> Phase {
         let problem = reply.problem.clone().unwrap_or_default();
         self.out.decisions.push(TaskDecision::Accepted { problem, refused: self.task.nudges });
-        if is_cut_off(reply) {
+        if reply.is_cut_off() {
             return self.answer_cut_off(reply, text, None);
         }
         self.answer(reply, text, TaskCode::Answered)
@@ -105,7 +104,7 @@ impl StepBuilder<'_> {
     /// Ends the task: an answer of the model's own accord is a success, one that a limit forced is not.
     pub(super) fn answer(&mut self, reply: &Reply, text: String, code: TaskCode) -> Phase {
         self.say(assistant(reply, text.clone()));
-        let cut = if is_cut_off(reply) { "; the last answer is cut off at the model's limit of tokens" } else { "" };
+        let cut = if reply.is_cut_off() { "; the last answer is cut off at the model's limit of tokens" } else { "" };
         let (state, message) = match code {
             TaskCode::Answered => (TaskState::Succeeded, None),
             limit => (TaskState::Failed, Some(self.limit(limit) + cut)),
@@ -119,7 +118,7 @@ impl StepBuilder<'_> {
         if let Some(text) = text {
             self.say(assistant(reply, text));
         }
-        let cut_off = is_cut_off(reply);
+        let cut_off = reply.is_cut_off();
         let (nudge, asked) = match reply.problem.as_deref() {
             Some(problem) if cut_off => (Nudge::Problem(problem), Nudged::Shorter),
             Some(problem) => (Nudge::Problem(problem), Nudged::Form),

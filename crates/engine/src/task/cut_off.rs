@@ -1,6 +1,6 @@
 //! Answers that are cut off at the model's limit of tokens: asked for again, continued, or taken and marked.
 
-use redial_proto::{CutOff, Finish, Nudged, TaskCode, TaskState};
+use redial_proto::{CutOff, Nudged, TaskCode, TaskState};
 
 use super::{
     answers::assistant,
@@ -19,15 +19,10 @@ const MAX_PARTS: usize = 256 * 1024;
 const ENDING: usize = 80;
 const PROBLEM: &str = "the answer was cut off at the model's limit of tokens";
 
-/// True if the end of the reply is missing.
-pub(super) fn is_cut_off(reply: &Reply) -> bool {
-    reply.finish == Finish::Length
-}
-
 impl StepBuilder<'_> {
     /// The model answered in a usable form: the task ends, unless the answer is cut off and something can be done about it.
     pub(super) fn answered(&mut self, asking: &Asking, reply: &Reply, text: String) -> Phase {
-        if !is_cut_off(reply) {
+        if !reply.is_cut_off() {
             return self.answer(reply, text, TaskCode::Answered);
         }
         let may_ask = asking.stop.is_none() && self.reached().is_none();
@@ -79,7 +74,7 @@ impl StepBuilder<'_> {
             return self.answer_in_part("the model was asked for the rest and sent nothing");
         };
         self.say(assistant(reply, rest.trim().to_owned()));
-        let is_complete = !is_cut_off(reply);
+        let is_complete = !reply.is_cut_off();
         match join(&partial.text, &rest) {
             Joined::Again(text) | Joined::Longer(text) if is_complete => self.end_with(&text),
             Joined::Nothing if is_complete => self.end_with(&partial.text),

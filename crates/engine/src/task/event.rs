@@ -59,6 +59,13 @@ pub struct Reply {
     pub calls: Vec<Proposed>,
 }
 
+impl Reply {
+    /// Returns whether the end of the reply is missing.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.finish == Finish::Length
+    }
+}
+
 /// A call as a model wrote it, with the verdict of the arguments' pipeline.
 #[derive(Clone, Debug)]
 pub struct Proposed {

@@ -5,7 +5,9 @@ use std::path::Path;
 use redial_files::FileError;
 use toml::{Spanned, de::DeTable};
 
-use super::KIND;
+
+/// What an entry of a manifest is, in its errors.
+pub(super) const KIND: &str = "tool";
 
 /// What a tool is called, and where.
 #[derive(Clone)]

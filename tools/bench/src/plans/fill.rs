@@ -5,7 +5,7 @@ use redial_proto::{CallId, TaskId};
 
 use crate::{
     database::{Database, Past},
-    note,
+    output::note,
 };
 
 /// How far the history goes back.

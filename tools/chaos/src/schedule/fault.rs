@@ -2,7 +2,14 @@
 
 use std::fmt;
 
-use super::Redundancy;
+/// Servers of a run that are more than one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Redundancy {
+    /// NATS is a cluster of three.
+    pub(crate) cluster: bool,
+    /// Postgres has a synchronous standby.
+    pub(crate) standby: bool,
+}
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
