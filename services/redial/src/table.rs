@@ -203,6 +203,6 @@ mod tests {
     fn colours_do_not_count() {
         let paper = Paper { width: Some(80), colours: true };
         let text = Table::new(paper, &COLUMNS).part(&[vec!["1".into(), state("failed"), "".into(), "x".into()]]);
-        assert!(text.ends_with("\n1   \u{1b}[31mfailed\u{1b}[0m  x"), "{text:?}");
+        assert!(text.ends_with("\n1   \u{1b}[38;5;1mfailed  \u{1b}[39mx"), "{text:?}");
     }
 }
