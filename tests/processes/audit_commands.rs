@@ -149,7 +149,7 @@ async fn tools_and_workers(fixture: &Fixture) {
         Some(fixture.out(&["workers"]).await).filter(|workers| workers.contains(" 0 of 192 slots"))
     })
     .await;
-    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo", "redial_webho"]);
+    assert_in_order(&workers, &["worker", "state", "host-", "alive", "0 of 192 slots", "book", "echo"]);
     assert_eq!(fixture.json(&["workers", "--all"]).await.len(), 1);
 }
 
