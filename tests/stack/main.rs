@@ -6,7 +6,6 @@
 mod agent_loop;
 mod api_fuzz;
 mod attacks;
-mod conversations;
 mod end_to_end;
 mod failover;
 mod http;

@@ -6,7 +6,6 @@
 //! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
 //! | [`scripted_tool`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
 //! | [`ScriptedHttp`], [`RawNats`] | a scripted HTTP server; a NATS client that sends any bytes |
-//! | [`validators`] | checks of requests by the rules of the models' providers |
 //!
 //! Everything here panics with a clear message when it cannot do what a test asked for, because the test cannot run on.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
@@ -25,7 +24,6 @@ mod raw_nats;
 mod scripted_http;
 mod scripted_tool;
 mod servers;
-pub mod validators;
 mod wait;
 
 pub use checker::{

@@ -1,7 +1,8 @@
 //! What models are sent, and what is made of their answers.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod conversations;
 mod http;
 mod models;
 mod react;
@@ -9,6 +10,7 @@ mod replies;
 mod request;
 mod requests;
 mod script;
+mod validators;
 
 /// The cases of a corpus: a text of a model, and how it is read.
 fn cases(corpus: &'static str) -> impl Iterator<Item = (String, String)> {

@@ -2,10 +2,12 @@
 
 use redial_llm::{Profile, Settings, anthropic, openai, react};
 use redial_proto::{Language, Message, MessageCall, Role, TurnRequest};
-use redial_testkit::validators::{self, openai::Rule};
 use serde_json::{Value, json};
 
-use crate::request::{request, tool};
+use crate::{
+    request::{request, tool},
+    validators::{self, openai::Rule},
+};
 
 fn result(call: &str, content: &str) -> Message {
     Message { call_id: Some(call.to_owned()), ..Message::text(Role::Tool, content) }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Faults, alternates};
 
 /// What is wrong with a request.
-pub fn faults(body: &Value) -> Vec<String> {
+pub(crate) fn faults(body: &Value) -> Vec<String> {
     let mut faults = Faults::default();
     faults.text(&body["model"], "model");
     faults.check(body["max_tokens"].as_u64().is_some_and(|most| most > 0), "max_tokens", "a number above 0 is needed");
@@ -150,7 +150,6 @@ fn members(block: &Value) -> &Map<String, Value> {
     block.as_object().unwrap()
 }
 
-#[cfg(test)]
 mod tests {
     use serde_json::json;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Faults, alternates};
 
 /// What is wrong with a request.
-pub fn faults(body: &Value) -> Vec<String> {
+pub(crate) fn faults(body: &Value) -> Vec<String> {
     let mut faults = Faults::default();
     faults.text(&body["model"], "model");
     for key in ["tools", "tool_choice", "parallel_tool_calls", "functions"] {
@@ -32,7 +32,6 @@ pub fn faults(body: &Value) -> Vec<String> {
     faults.0
 }
 
-#[cfg(test)]
 mod tests {
     use serde_json::json;
 

@@ -3,9 +3,9 @@
 //!
 //! Each provider has a `faults(body)`: what is wrong and where, a line for each fault; empty for a body that it accepts.
 
-pub mod anthropic;
-pub mod openai;
-pub mod react;
+pub(crate) mod anthropic;
+pub(crate) mod openai;
+pub(crate) mod react;
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,6 @@ fn alternates(faults: &mut Faults, roles: &[&str]) {
     faults.check(roles.last() == Some(&"user"), "messages", "the last one is not the user's");
 }
 
-#[cfg(test)]
 mod mutations {
     use serde_json::Value;
 

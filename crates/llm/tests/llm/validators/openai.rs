@@ -14,7 +14,7 @@ const LONGEST_ID: usize = 40;
 
 /// What the chat template of a local model, or a server, wants otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub(crate) enum Rule {
     /// Arguments are an object, not its text.
     ObjectArguments,
     /// An assistant message has one call at most.
@@ -30,12 +30,12 @@ pub enum Rule {
 }
 
 /// What is wrong with a request, for OpenAI itself.
-pub fn faults(body: &Value) -> Vec<String> {
+pub(crate) fn faults(body: &Value) -> Vec<String> {
     faults_by(body, &[])
 }
 
 /// What is wrong with a request where these rules hold, too.
-pub fn faults_by(body: &Value, rules: &[Rule]) -> Vec<String> {
+pub(crate) fn faults_by(body: &Value, rules: &[Rule]) -> Vec<String> {
     let mut faults = Faults::default();
     faults.text(&body["model"], "model");
     faults.tools(body, |tool| (&tool["function"]["name"], &tool["function"]["parameters"]));
@@ -168,7 +168,6 @@ impl<'a> Conversation<'a> {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use serde_json::json;
 

@@ -3,7 +3,7 @@
 use rand::{Rng, rngs::StdRng};
 use redial_llm::{Arguments, Calls, EmptyContent, Ids, Profile, Settings, System, anthropic, openai, react};
 use redial_proto::{Language, Message, Role, TaskId, ToolOffer, Trimmed, TurnRequest};
-use redial_test_stack::validators::{
+use crate::validators::{
     self,
     openai::{Rule, faults_by},
 };
