@@ -31,18 +31,6 @@ pub enum Invariant {
     NothingAfterCancel,
     /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
     NoAttemptLostToOutage,
-    /// A call that waits has a reason: no live worker has its tool, the window is full, or it is a retry without a token.
-    /// Otherwise the next round of a feeder that looks first takes one of its tool, and after the drain nothing waits.
-    WaitsWithReason,
-    /// A call that is ready waits in the backlog, or a sweep looks at it within five minutes.
-    ReadyIsFound,
-    /// Of one tool, a consumer has no more jobs on the stream than a window, and half a window for each dispatcher but one.
-    /// Jobs that NATS repeats by itself do not count.
-    StreamIsShort,
-    /// A dispatcher publishes a job only to a consumer of which it knows live workers, and all of them have the tool.
-    PublishedForLiveWorkers,
-    /// A retry is published only with a token of its tool.
-    RetriesWithinTokens,
     /// After the drain every task has ended.
     EveryTaskEnds,
     /// The steps of a task are 1..n without gaps.

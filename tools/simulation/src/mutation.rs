@@ -22,18 +22,12 @@ pub enum Mutation {
     ToolOutlivesLease,
     /// A submission is acknowledged before it is committed.
     ReplyBeforeCommit,
-    /// First attempts and retries are each given the whole room of a window.
-    RoomGivenTwice,
-    /// A call whose consumer lost its workers is not put into the backlog.
-    RequeuedWithoutBacklog,
     /// A call that was fed is checked at its deadline only.
     FedAndNotChecked,
     /// No dispatcher feeds the queue.
     FeederOff,
     /// A call ends in one transaction, and the inbox of its task gets the item in another one.
     InboxOutsideTransaction,
-    /// Two dispatchers plan a task at the same time.
-    TaskWithoutLock,
     /// A task starts although another one of its conversation runs.
     TaskStartsOutOfTurn,
     /// Retries have no cap.
@@ -42,14 +36,6 @@ pub enum Mutation {
     UnsafeRetriedOnLost,
     /// After an outage, leases expire before workers could renew them.
     NoGraceAfterOutage,
-    /// A dispatcher publishes however many jobs are on the stream.
-    WindowIgnored,
-    /// A dispatcher that has not looked at the stream takes it for empty.
-    UnreadStreamIsEmpty,
-    /// Jobs are published for workers that are gone.
-    JobsForGoneWorkers,
-    /// Retries are published without a token of their tool.
-    RetriesWithoutTokens,
     /// A sweep leaves a lost job as it is.
     LostJobIsLeft,
 }
@@ -64,10 +50,6 @@ impl Mutation {
             Self::RetriesWithoutCap => EngineMutation::RetriesWithoutCap,
             Self::UnsafeRetriedOnLost => EngineMutation::UnsafeRetriedOnLost,
             Self::NoGraceAfterOutage => EngineMutation::NoGraceAfterOutage,
-            Self::WindowIgnored => EngineMutation::WindowIgnored,
-            Self::UnreadStreamIsEmpty => EngineMutation::UnreadStreamIsEmpty,
-            Self::JobsForGoneWorkers => EngineMutation::JobsForGoneWorkers,
-            Self::RetriesWithoutTokens => EngineMutation::RetriesWithoutTokens,
             Self::LostJobIsLeft => EngineMutation::LostJobIsLeft,
             _ => return None,
         })

@@ -8,7 +8,7 @@ use redial_proto::ToolEffect;
 use crate::random::Random;
 
 /// What a history starts with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// Bare calls that clients submit.
     pub calls: u8,
@@ -34,16 +34,6 @@ impl Setup {
     /// The most attempts of a bare call.
     pub(crate) fn max_attempts(&self, call: u8) -> u32 {
         1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
-    }
-
-    /// How many jobs a dispatcher lets wait for workers.
-    pub(crate) const fn window(&self) -> u64 {
-        1 + (self.seed >> 50 & 1)
-    }
-
-    /// The retry tokens at the start: few, as in an outage.
-    pub(crate) fn tokens(&self) -> f64 {
-        f64::from((self.seed >> 51) as u8 % 4) / 2.0
     }
 
     /// Whether a call has a total deadline that histories reach: a quarter of them have.
@@ -75,7 +65,7 @@ pub enum MoveKind {
     CancelTask,
     /// A dispatcher sweeps what is due.
     Sweep,
-    /// A dispatcher looks at workers and the stream, and publishes jobs of calls that wait.
+    /// A dispatcher publishes the jobs of calls that wait.
     Feed,
     /// A dispatcher checks the streams.
     CheckStreams,

@@ -11,10 +11,7 @@ use std::{
 
 use redial_proto::{CallState, TaskState};
 
-use crate::{
-    Invariant, Mutation, Plan, Violation, size_of,
-    world::{Ended, Given, World},
-};
+use crate::{Invariant, Mutation, Plan, Violation, size_of, world::World};
 
 /// Which histories to play.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +29,8 @@ pub struct Run {
 /// Number of histories that a thread takes at a time.
 const CHUNK: u64 = 256;
 
-/// Counts of a run.
-#[derive(Clone, Debug, Default)]
+/// Counts of one history, or of all of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Histories that held.
     pub histories: u64,
@@ -96,7 +93,7 @@ pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
 
 /// Plays histories until none are left or one of the threads has found a violation.
 fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) -> Tally {
-    let (given, mut tally) = (Given::new(), Tally::default());
+    let mut tally = Tally::default();
     loop {
         let first = next.fetch_add(CHUNK, Ordering::Relaxed);
         if first >= run.histories {
@@ -105,8 +102,8 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
         for n in first..(first + CHUNK).min(run.histories) {
             let seed = run.seed.wrapping_add(n);
             let plan = Plan::new(seed, size_of(seed));
-            match World::new(plan.setup, run.mutation, &given).run(&plan) {
-                Ok(ended) => tally.add(&plan, &ended),
+            match World::new(plan.setup, run.mutation).run(&plan) {
+                Ok(one) => tally.join(&one),
                 Err(violation) => {
                     next.store(run.histories, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,18 +121,16 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
 /// The first violation in a run, and the number of histories played until then; plays on one thread and does not
 /// shrink.
 pub fn find(run: &Run) -> Option<(u64, Violation)> {
-    let given = Given::new();
     (0..run.histories).find_map(|n| {
         let seed = run.seed.wrapping_add(n);
         let plan = Plan::new(seed, size_of(seed));
-        World::new(plan.setup, run.mutation, &given).run(&plan).err().map(|violation| (n + 1, violation))
+        World::new(plan.setup, run.mutation).run(&plan).err().map(|violation| (n + 1, violation))
     })
 }
 
 /// The log of a history; its last line is the violation, if there is one.
 pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
-    let given = Given::new();
-    let mut world = World::new(plan.setup, mutation, &given);
+    let mut world = World::new(plan.setup, mutation);
     world.log_lines = Some(vec![format!("   {}, {} moves", plan.setup, plan.moves.len())]);
     let ended = world.run(plan);
     let mut log = world.log_lines.unwrap_or_default();
@@ -146,9 +141,8 @@ pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
 /// A smaller plan that violates the same invariant: without the moves that are not needed for that.
 #[must_use]
 pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
-    let given = Given::new();
     let violates = |plan: &Plan| {
-        let ended = World::new(plan.setup, mutation, &given).run(plan);
+        let ended = World::new(plan.setup, mutation).run(plan);
         ended.is_err_and(|violation| violation.invariant == invariant)
     };
     let mut best = plan.clone();
@@ -171,16 +165,6 @@ pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> 
 }
 
 impl Tally {
-    fn add(&mut self, plan: &Plan, ended: &Ended) {
-        self.histories += 1;
-        self.with_tasks += u64::from(plan.setup.tasks > 0);
-        self.calm += u64::from(plan.setup.calm);
-        self.steps += ended.steps;
-        self.attempts += ended.attempts;
-        add(&mut self.calls, &ended.calls);
-        add(&mut self.tasks, &ended.tasks);
-    }
-
     fn join(&mut self, other: &Self) {
         self.histories += other.histories;
         self.with_tasks += other.with_tasks;

@@ -3,7 +3,6 @@
 mod calls;
 mod check;
 mod dispatcher;
-mod feeder;
 mod invent;
 mod moves;
 mod operations;
@@ -11,21 +10,21 @@ mod tables;
 mod tasks;
 mod worker;
 
+use std::sync::LazyLock;
+
 use chrono::TimeDelta;
-use redial_engine::{Time, health, tools::Tools};
+use redial_engine::{Time, tools::Tools};
 use redial_proto::{
-    CallId, CallState, ErrorClass, Failure, GrantRef, JobRef, RetryBudget, StoredMessage, TaskId, TaskState, TaskStep,
-    WorkerId,
+    CallId, CallState, ErrorClass, Failure, GrantRef, JobRef, StoredMessage, TaskId, TaskState, TaskStep, WorkerId,
 };
-use redial_records::ToolHealth;
 use uuid::Uuid;
 
 use self::{
     dispatcher::Dispatcher,
-    tables::{AttemptRow, CallRow, Decision, InboxRow, TaskRow},
+    tables::{AttemptRow, CallRow, InboxRow, TaskRow},
     worker::{Execution, Outcome, Report, Request, Worker},
 };
-use crate::{Invariant, Mutation, Setup, Violation, plan::Plan, random::mix};
+use crate::{Invariant, Mutation, Setup, Tally, Violation, plan::Plan, random::mix};
 
 /// How long a lease lasts after a claim or a heartbeat.
 const LEASE: TimeDelta = TimeDelta::seconds(15);
@@ -62,29 +61,17 @@ fn task_no(id: TaskId) -> usize {
     id.0.as_u128() as usize
 }
 
-/// What no history changes.
-pub(crate) struct Given {
-    /// The tools of agents. Calls do not depend on them: each has its own retry policy.
-    tools: Tools,
-    /// Agents as JSON.
-    agents: [String; 2],
-}
-
-impl Given {
-    pub(crate) fn new() -> Self {
-        Self { tools: invent::tools(), agents: invent::agents() }
-    }
-}
+/// The tools of agents. Calls do not depend on them: each has its own retry policy.
+static TOOLS: LazyLock<Tools> = LazyLock::new(invent::tools);
+/// Agents as JSON.
+static AGENTS: LazyLock<[String; 2]> = LazyLock::new(invent::agents);
 
 /// A job on its stream.
 #[derive(Clone, Copy, Debug)]
 struct JobMessage {
     job: JobRef,
-    /// It was published before and appeared again: no dispatcher accounts for it.
-    repeated: bool,
     /// A worker has pulled it.
     delivered: bool,
-    stored_at: Time,
     /// It is not delivered before this.
     redeliver_at: Time,
 }
@@ -98,19 +85,16 @@ struct ResultMessage {
 }
 
 /// A running history.
-pub(crate) struct World<'a> {
+#[derive(Default)]
+pub(crate) struct World {
     setup: Setup,
     mutation: Option<Mutation>,
-    given: &'a Given,
     now: Time,
     // Postgres.
     calls: Vec<CallRow>,
     attempts: Vec<AttemptRow>,
     /// Results that came too late: the attempt and the worker.
     late: Vec<(JobRef, Process)>,
-    /// When a worker last said that it lives.
-    seen_at: Time,
-    health: ToolHealth,
     tasks: Vec<TaskRow>,
     inbox: Vec<InboxRow>,
     messages: Vec<StoredMessage>,
@@ -134,8 +118,6 @@ pub(crate) struct World<'a> {
     workers: Vec<Worker>,
     /// Releases that got no reply yet.
     releases: Vec<(Process, GrantRef)>,
-    /// A decision that was made without a lock; used by one mutation only.
-    unlocked: Option<Decision>,
     /// The last number given to a process, a message, a claim, a call of a task, or an item of an inbox.
     numbers: u32,
     // What really happened, and what was acknowledged: the invariants compare the tables with this.
@@ -155,75 +137,32 @@ pub(crate) struct World<'a> {
     steps: u64,
 }
 
-/// How the calls and tasks of a history ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// Calls by state, in the order of [`CallState::ALL`].
-    pub(crate) calls: [u64; CallState::ALL.len()],
-    /// Tasks by state, in the order of [`TaskState::ALL`].
-    pub(crate) tasks: [u64; TaskState::ALL.len()],
-    pub(crate) attempts: u64,
-    pub(crate) steps: u64,
-}
-
-impl<'a> World<'a> {
-    pub(crate) fn new(setup: Setup, mutation: Option<Mutation>, given: &'a Given) -> Self {
+impl World {
+    pub(crate) fn new(setup: Setup, mutation: Option<Mutation>) -> Self {
         redial_engine::mutation::activate(mutation.and_then(Mutation::of_engine));
-        let now = Time::default();
         let mut world = Self {
             setup,
             mutation,
-            given,
-            now,
             calls: (0..setup.calls).map(|call| CallRow::of_client_call(&setup, call)).collect(),
-            attempts: Vec::new(),
-            late: Vec::new(),
-            seen_at: now,
-            health: ToolHealth { tokens: setup.tokens(), ..health::fresh(TOOL, &RetryBudget::default(), now) },
             tasks: vec![TaskRow::default(); usize::from(setup.tasks)],
-            inbox: Vec::new(),
-            messages: Vec::new(),
-            requests: Vec::new(),
-            recorded_steps: Vec::new(),
-            jobs: Vec::new(),
-            results: Vec::new(),
-            old_jobs: Vec::new(),
-            old_reports: Vec::new(),
-            old_requests: Vec::new(),
             nats_up: true,
             postgres_up: true,
-            outages: 0,
-            dispatchers: Vec::new(),
-            workers: Vec::new(),
-            releases: Vec::new(),
-            unlocked: None,
             numbers: 100,
-            executions: Vec::new(),
-            acknowledged_calls: 0,
-            acknowledged_tasks: 0,
-            cancelled: Vec::new(),
-            given_up: Vec::new(),
-            disturbed: Vec::new(),
-            draining: false,
-            violation: None,
-            log_lines: None,
-            steps: 0,
+            ..Self::default()
         };
         for _ in 0..setup.workers {
             let worker = world.new_worker();
             world.workers.push(worker);
         }
-        for d in 0..usize::from(setup.dispatchers) {
+        for _ in 0..setup.dispatchers {
             let dispatcher = world.new_dispatcher();
             world.dispatchers.push(dispatcher);
-            world.look_at_workers(d);
-            world.look_at_stream(d);
         }
         world
     }
 
     /// Plays a plan to its end, and returns how its calls and tasks ended or the first violation.
-    pub(crate) fn run(&mut self, plan: &Plan) -> Result<Ended, Violation> {
+    pub(crate) fn run(&mut self, plan: &Plan) -> Result<Tally, Violation> {
         for one in &plan.moves {
             self.play(*one);
             if self.violation.is_some() {
@@ -239,8 +178,15 @@ impl<'a> World<'a> {
         self.violation.take().map_or_else(|| Ok(self.ended()), Err)
     }
 
-    fn ended(&self) -> Ended {
-        let mut ended = Ended { attempts: self.attempts.len() as u64, steps: self.steps, ..Ended::default() };
+    fn ended(&self) -> Tally {
+        let mut ended = Tally {
+            histories: 1,
+            with_tasks: u64::from(self.setup.tasks > 0),
+            calm: u64::from(self.setup.calm),
+            steps: self.steps,
+            attempts: self.attempts.len() as u64,
+            ..Tally::default()
+        };
         for row in self.calls.iter().filter(|row| row.exists) {
             ended.calls[CallState::ALL.iter().position(|state| *state == row.record.state).unwrap_or(0)] += 1;
         }
@@ -299,7 +245,7 @@ impl<'a> World<'a> {
         self.calls.iter().position(|row| row.record.id == id).expect("only calls on record are named")
     }
 
-    /// Time since the history began, as the engine's outage detector and windows take it.
+    /// Time since the history began, as the engine's outage detector takes it.
     fn uptime(&self) -> std::time::Duration {
         (self.now - Time::default()).to_std().unwrap_or_default()
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Invariant, Mutation};
 
-impl World<'_> {
+impl World {
     /// Writes a call unless it is on record already. Unless its job is published, it waits in the backlog.
     pub(super) fn insert(&mut self, call: CallId, published: bool) -> bool {
         let now = self.now;
@@ -24,7 +24,7 @@ impl World<'_> {
         }
         let ms = |ms: u64| chrono::TimeDelta::milliseconds(ms.cast_signed());
         row.exists = true;
-        (row.submitted_at, row.backlog_at) = (now, now);
+        row.submitted_at = now;
         row.record.deadline_at = now + ms(row.deadline_ms);
         row.wake_at = now + ms(if published { row.deadline_ms.min(FIRST_CHECK_MS) } else { row.deadline_ms });
         row.record.publish_no = u32::from(published);
@@ -117,8 +117,7 @@ impl World<'_> {
         (row.record.state, row.record.attempt, row.class) = (transition.state(), transition.attempt(), None);
         match &transition.change {
             Change::Wait { backlog, check_at, .. } => {
-                let at = if backlog.is_retry() { now } else { row.submitted_at };
-                (row.wake_at, row.record.backlog, row.backlog_at) = (*check_at, Some(*backlog), at);
+                (row.wake_at, row.record.backlog) = (*check_at, Some(*backlog));
             }
             Change::Extend { deadline_at } => (row.record.deadline_at, row.wake_at) = (*deadline_at, *deadline_at),
             Change::Postpone { wake_at } => row.wake_at = *wake_at,

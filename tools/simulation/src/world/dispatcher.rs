@@ -3,17 +3,16 @@
 use chrono::TimeDelta;
 use redial_engine::{
     Time,
-    call::{CallEvent, effects, plan},
+    call::{CallEvent, JobState, Waiting, effects, plan},
     outage::{Observation, OutageDetector},
+    publish::FIRST_CHECK_MS,
     sweep::{Conditions, plan_due},
 };
-use redial_proto::{JobRef, RetryPolicy, subjects};
-use redial_records::{Backlog, CallFacts, CallRecord, Change, Effect, OutgoingJob, Transition};
+use redial_proto::{JobRef, RetryPolicy};
+use redial_records::{CallFacts, CallRecord, Change, Effect, OutgoingJob, Transition};
 
 use super::{
-    CONSUMER, JobMessage, LEASE, Process, TOOL, World,
-    feeder::Feeder,
-    named,
+    CONSUMER, JobMessage, LEASE, Process, TOOLS, World, named,
     operations::{Operation, OperationKind},
     tables::CallRow,
     worker_id,
@@ -32,7 +31,8 @@ pub(super) struct Dispatcher {
     outage: u32,
     /// Its last check of the streams failed.
     check_failed: bool,
-    pub(super) feeder: Feeder,
+    /// Jobs waited for workers at that check.
+    queued: bool,
     pub(super) operations: Vec<Operation>,
 }
 
@@ -61,20 +61,17 @@ impl CommitOutcome {
     }
 }
 
-impl World<'_> {
+impl World {
     pub(super) fn new_dispatcher(&mut self) -> Dispatcher {
         let std = |delta: TimeDelta| delta.to_std().unwrap_or_default();
         let detector = OutageDetector::new(std(LEASE), std(LONGEST_RECONNECT), self.uptime());
-        let (process, outage, feeder) = (self.new_number(), self.outages, Feeder::new(self.setup.window()));
-        Dispatcher { process, detector, outage, check_failed: false, feeder, operations: Vec::new() }
+        let (process, outage) = (self.new_number(), self.outages);
+        Dispatcher { process, detector, outage, check_failed: false, queued: false, operations: Vec::new() }
     }
 
     pub(super) fn kill_dispatcher(&mut self, d: usize) {
         self.log(|| format!("dispatcher {d} dies, another one starts"));
         self.dispatchers[d] = self.new_dispatcher();
-        if self.postgres_up {
-            self.look_at_workers(d);
-        }
     }
 
     /// Runs one transaction. `None` if the dispatcher does not learn that it was committed; then it may have died.
@@ -110,10 +107,6 @@ impl World<'_> {
     /// Carries out all effects of a committed transition.
     pub(super) fn carry_out_all(&mut self, d: usize, transition: &Transition, facts: &CallFacts) {
         self.log(|| log_line(transition, facts));
-        if let Some(attempt) = transition.ended_attempt() {
-            let class = attempt.result.as_ref().err().map(|failure| failure.class);
-            self.dispatchers[d].feeder.count(class, self.now);
-        }
         for effect in effects(transition, facts) {
             self.carry_out(d, effect);
         }
@@ -122,10 +115,7 @@ impl World<'_> {
     pub(super) fn carry_out(&mut self, d: usize, effect: Effect) {
         match effect {
             Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
-                self.publish(d, JobRef { call: job.call, attempt: job.attempt }, publish_no);
-            }
-            Effect::WakeFeeder { part, .. } if part.backlog == Backlog::Job => {
-                self.dispatchers[d].feeder.windows.waits(&part.tool, &part.tenant);
+                self.publish(JobRef { call: job.call, attempt: job.attempt }, publish_no);
             }
             Effect::StopWorker { worker, attempt } => {
                 let is_lost = self.chance() & 7 == 7;
@@ -138,7 +128,7 @@ impl World<'_> {
                 let kind = OperationKind::Cancel { call, for_client: false };
                 self.dispatchers[d].operations.push(Operation::new(kind));
             }
-            // The model finds tasks and due calls by polling the tables, and no client waits for an event.
+            // The model finds tasks, due calls and those that wait by polling the tables, and no client waits for an event.
             Effect::NotifySubmitter(_)
             | Effect::NotifyWatchers { .. }
             | Effect::WakeTask(_)
@@ -148,31 +138,45 @@ impl World<'_> {
     }
 
     /// Publishes a job after the commit. A call whose job cannot be published goes back to the backlog.
-    pub(super) fn publish(&mut self, d: usize, job: JobRef, publish_no: u32) {
-        let feeder = &mut self.dispatchers[d].feeder;
-        feeder.windows.arrived(CONSUMER, TOOL);
-        feeder.published = true;
+    pub(super) fn publish(&mut self, job: JobRef, publish_no: u32) {
         if self.nats_up {
             self.old_jobs.push(job);
-            self.store_job(job, false);
-            return self.check_publication(d);
+            return self.store_job(job);
         }
         let up = self.postgres_up;
         let row = self.call_mut(job.call);
         if up && row.is_ready() && row.record.backlog.is_none() && row.record.publish_no == publish_no {
-            row.put_back(Some(Backlog::Job));
+            row.put_back();
         }
     }
 
-    pub(super) fn store_job(&mut self, job: JobRef, repeated: bool) {
-        let (stored_at, redeliver_at) = (self.now, self.now);
-        self.jobs.push(JobMessage { job, repeated, delivered: false, stored_at, redeliver_at });
+    pub(super) fn store_job(&mut self, job: JobRef) {
+        self.jobs.push(JobMessage { job, delivered: false, redeliver_at: self.now });
     }
 
-    /// The stream drops jobs that nobody took.
-    pub(super) fn drop_old_jobs(&mut self) {
-        let oldest = self.now - subjects::MAX_JOB_AGE;
-        self.jobs.retain(|message| message.stored_at > oldest);
+    /// Takes all calls that wait in one transaction, and publishes their jobs.
+    pub(super) fn feed(&mut self, d: usize, commit: CommitOutcome) {
+        if self.has(Mutation::FeederOff) || !self.nats_up {
+            return;
+        }
+        for (job, publish_no) in self.transaction(d, commit, Self::take_waiting).unwrap_or_default() {
+            self.log(|| format!("dispatcher {d} feeds attempt {}", named(job)));
+            self.publish(job, publish_no);
+        }
+    }
+
+    /// The jobs, and the number of the publication of each.
+    fn take_waiting(&mut self) -> Vec<(JobRef, u32)> {
+        let (now, unchecked) = (self.now, self.has(Mutation::FedAndNotChecked));
+        let check = now + std::time::Duration::from_millis(FIRST_CHECK_MS);
+        let take = |row: &mut CallRow| {
+            row.wake_at = if unchecked { row.record.deadline_at } else { row.record.deadline_at.min(check) };
+            (row.record.backlog, row.record.published_at) = (None, Some(now));
+            row.record.consumer = Some(CONSUMER.to_owned());
+            row.record.publish_no += 1;
+            (JobRef { call: row.record.id, attempt: row.record.attempt + 1 }, row.record.publish_no)
+        };
+        self.calls.iter_mut().filter(|row| row.record.backlog.is_some()).map(take).collect()
     }
 
     // ---- Sweeps ----
@@ -189,13 +193,13 @@ impl World<'_> {
         let written = self.transaction(d, commit, |world| {
             let due = world.calls.iter().filter(|row| is_due(row, world.now));
             let due: Vec<CallRecord> = due.map(|row| CallRecord { read_at: world.now, ..row.record.clone() }).collect();
-            let feeder = &world.dispatchers[d].feeder;
+            let queued = world.dispatchers[d].queued;
             let conditions = Conditions {
-                tools: &world.given.tools,
+                tools: &TOOLS,
                 grace,
                 lease: LEASE.to_std().unwrap_or_default(),
-                job: &|call| feeder.job_state(call),
-                waiting: &|call| feeder.waiting(call),
+                job: &|call| if queued && call.consumer.is_some() { JobState::Queued } else { JobState::Lost },
+                waiting: &|_| Waiting::InBacklog,
             };
             let planned = plan_due(&due, &conditions, || f64::from(pick >> 3 & 15) / 16.0);
             let written = planned.into_iter().filter_map(|one| world.apply(&one).map(|facts| (one, facts)));
@@ -229,7 +233,7 @@ impl World<'_> {
         dispatcher.check_failed = failed;
         dispatcher.detector.observe(Observation::CheckEnded { began: now, failed }, now);
         if !failed {
-            dispatcher.feeder.queued = queued;
+            dispatcher.queued = queued;
         }
     }
 }

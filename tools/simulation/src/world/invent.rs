@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redial_engine::tools::{RegisteredTool, Tools};
-use redial_proto::{AgentSpec, Budgets, Finish, FunctionSpec, ReplyCall, ToolSpec, TurnReply, TurnUsage, turn};
+use redial_proto::{AgentSpec, Budgets, Finish, ReplyCall, ToolSpec, TurnReply, TurnUsage, turn};
 use serde_json::json;
 
 use crate::random::Random;
@@ -12,16 +12,12 @@ use crate::random::Random;
 const TOOLS: [(&str, bool, bool); 4] =
     [("look", false, false), ("watch", true, false), ("move", false, true), ("turn", true, true)];
 
-/// A function that the client serves.
-const ASK: &str = "ask";
-
 /// What the user of every task wants.
 pub(super) const INPUT: &str = "please";
 
 /// An agent with small budgets, and one with a fallback model and a very short time budget; as JSON.
 pub(super) fn agents() -> [String; 2] {
     let mut plain = AgentSpec { tools: vec!["*".to_owned()], result_bytes: 256, ..AgentSpec::new("small") };
-    plain.functions = vec![FunctionSpec { name: ASK.to_owned(), description: String::new(), parameters: parameters() }];
     plain.budgets = Budgets { turns: 4, corrections: 2, tool_calls: 5, seconds: 1_800, ..Budgets::default() };
     let mut hurried = plain.clone();
     hurried.fallback_model = Some("large".to_owned());
@@ -32,7 +28,7 @@ pub(super) fn agents() -> [String; 2] {
 
 /// The registered tools and models.
 pub(super) fn tools() -> Tools {
-    let parameters = parameters();
+    let parameters = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     let tool = |(name, polling, sequential): (&str, bool, bool)| ToolSpec {
         parameters: parameters.clone(),
         polling,
@@ -42,11 +38,6 @@ pub(super) fn tools() -> Tools {
     let model = |name: &str| ToolSpec { pool: turn::POOL.to_owned(), ..ToolSpec::named(turn::tool_name(name)) };
     let specs = TOOLS.into_iter().map(tool).chain(["small", "large"].map(model));
     specs.filter_map(|spec| Some((spec.name.clone(), Arc::new(RegisteredTool::new(spec).ok()?)))).collect()
-}
-
-/// What tools and functions take.
-fn parameters() -> serde_json::Value {
-    json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 }
 
 /// What a model replies in a turn, as JSON: always the same for the same seed.
@@ -77,7 +68,6 @@ fn proposed(random: &mut Random) -> ReplyCall {
         0 => return read_result(2 + random.below(8), 10),
         1 => (tool, "{\"a\":\"x\"}".to_owned()),
         2 => ("nothing", "{}".to_owned()),
-        3 => (ASK, "{\"a\":1}".to_owned()),
         _ => (tool, format!("{{\"a\":{}}}", random.below(3))),
     };
     ReplyCall { name: name.to_owned(), arguments }

@@ -7,7 +7,7 @@ use redial_proto::ErrorClass;
 use redial_records::InboxItem;
 
 use super::{
-    ACK_WAIT, CONSUMER, TENANT, TOOL, World, call_id,
+    ACK_WAIT, World, call_id,
     dispatcher::CommitOutcome,
     job_of, named,
     operations::{Operation, OperationKind},
@@ -27,7 +27,7 @@ const HEAL_WORKERS_AFTER: TimeDelta = TimeDelta::seconds(60);
 /// The most events at one moment; above what even the backlog of the longest outage needs.
 const MAX_STEPS: u32 = 200_000;
 
-impl World<'_> {
+impl World {
     pub(super) fn play(&mut self, one: Move) {
         self.now += TimeDelta::milliseconds(1);
         let (pick, nth) = (one.pick, |many: usize| (one.pick & 0xff) as usize % many.max(1));
@@ -50,7 +50,7 @@ impl World<'_> {
             MoveKind::CancelCall => self.cancel_call(d, nth(self.calls.len())),
             MoveKind::CancelTask => self.cancel_task(d, nth(self.tasks.len()), CommitOutcome::of(pick)),
             MoveKind::Sweep => self.sweep(d, pick, CommitOutcome::of(pick)),
-            MoveKind::Feed => self.feed(d, pick, CommitOutcome::of(pick)),
+            MoveKind::Feed => self.feed(d, CommitOutcome::of(pick)),
             MoveKind::CheckStreams => self.check_streams(d),
             MoveKind::KillDispatcher => self.kill_dispatcher(d),
             MoveKind::RepeatRequest => {
@@ -75,7 +75,6 @@ impl World<'_> {
                 }
             }
         }
-        self.check_ready();
     }
 
     // ---- Clients ----
@@ -88,12 +87,9 @@ impl World<'_> {
         let call = call_id(n as u128);
         let (effect, most) = (self.calls[n].record.effect, self.calls[n].max_attempts());
         self.log(|| format!("a client submits call {n} ({effect}, at most {most} attempts)"));
-        let admitted = self.admit(d);
-        let written = self.transaction(d, commit, |world| world.insert(call, admitted));
-        match (admitted, written) {
-            (true, Some(true)) => self.publish(d, redial_proto::JobRef { call, attempt: 1 }, 1),
-            (true, _) => self.dispatchers[d].feeder.windows.arrived(CONSUMER, TOOL),
-            (false, _) => self.dispatchers[d].feeder.windows.waits(TOOL, TENANT),
+        let written = self.transaction(d, commit, |world| world.insert(call, true));
+        if written == Some(true) {
+            self.publish(redial_proto::JobRef { call, attempt: 1 }, 1);
         }
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {
             self.acknowledged_calls |= 1 << n;
@@ -146,7 +142,7 @@ impl World<'_> {
             MoveKind::RepeatJob if !self.old_jobs.is_empty() => {
                 let job = self.old_jobs[nth(self.old_jobs.len())];
                 self.log(|| format!("the job for attempt {} appears again", named(job)));
-                self.store_job(job, true);
+                self.store_job(job);
             }
             MoveKind::RepeatReport if !self.old_reports.is_empty() => {
                 let report = self.old_reports[nth(self.old_reports.len())];
@@ -177,14 +173,7 @@ impl World<'_> {
             if self.postgres_up { self.dispatchers.iter().map(|one| one.operations.len()).sum() } else { 0 };
         let workers = (0..self.workers.len()).filter(|w| self.can_claim(*w)).count();
         let tasks = (0..self.tasks.len()).filter(|task| self.is_task_due(*task)).count();
-        let counts = [
-            operations,
-            self.results_to_take().count(),
-            self.running().count(),
-            workers,
-            tasks,
-            self.answerable().count(),
-        ];
+        let counts = [operations, self.results_to_take().count(), self.running().count(), workers, tasks];
         let all: usize = counts.iter().sum();
         if all == 0 {
             return false;
@@ -203,15 +192,9 @@ impl World<'_> {
                     self.claim_jobs(w, pick);
                 }
             }
-            4 => {
+            _ => {
                 if let Some(task) = (0..self.tasks.len()).filter(|task| self.is_task_due(*task)).nth(n) {
                     self.advance_task(task, pick);
-                }
-            }
-            _ => {
-                let found = self.answerable().nth(n);
-                if let Some(call) = found {
-                    self.answer(call, pick);
                 }
             }
         }
@@ -303,10 +286,6 @@ impl World<'_> {
             self.now = if self.has_timers() { until.min(self.now + TIMER) } else { until };
             self.run_timers();
         }
-        self.drop_old_jobs();
-        if self.nats_up && self.postgres_up && self.workers.iter().any(|worker| !worker.cut) {
-            self.seen_at = self.now;
-        }
     }
 
     // ---- The end ----
@@ -334,9 +313,8 @@ impl World<'_> {
             for d in 0..self.dispatchers.len() {
                 self.check_streams(d);
                 self.sweep(d, 0, CommitOutcome::Committed);
-                self.feed(d, 0, CommitOutcome::Committed);
+                self.feed(d, CommitOutcome::Committed);
             }
-            self.check_ready();
         }
     }
 
@@ -376,9 +354,8 @@ impl World<'_> {
     fn report_unfinished(&mut self) {
         let open = self.calls.iter().find(|row| row.is_open()).cloned();
         if let Some(row) = open {
-            let waits = row.record.backlog.is_some();
-            let invariant = if waits { Invariant::WaitsWithReason } else { Invariant::EveryCallEnds };
-            self.report_violation(invariant, || format!("call {} is still {}", row.record.id, row.record.state));
+            let found = || format!("call {} is still {}", row.record.id, row.record.state);
+            self.report_violation(Invariant::EveryCallEnds, found);
         } else {
             self.report_violation(Invariant::EveryTaskEnds, || "a task never ends".to_owned());
         }

@@ -41,7 +41,7 @@ impl Operation {
     }
 }
 
-impl World<'_> {
+impl World {
     /// Runs one step of an operation of a dispatcher.
     pub(super) fn step(&mut self, d: usize, n: usize, commit: CommitOutcome) {
         // In no particular order, and after an outage the list is long.

@@ -2,7 +2,7 @@
 
 use redial_engine::Time;
 use redial_proto::{CallId, CallState, ErrorClass, JobRef, RetryOverride, TaskState, ToolEffect};
-use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall, TaskTransition};
+use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall};
 
 use super::{Process, TENANT, TIMEOUT, TOOL, call_id};
 use crate::Setup;
@@ -18,8 +18,6 @@ pub(super) struct CallRow {
     pub(super) submitted_at: Time,
     /// When a sweep looks at it.
     pub(super) wake_at: Time,
-    /// Its position in its part of the backlog.
-    pub(super) backlog_at: Time,
     pub(super) class: Option<ErrorClass>,
     /// Its position in its task; `None` for a bare call.
     pub(super) task: Option<TaskCall>,
@@ -59,9 +57,8 @@ impl CallRow {
             origin: None,
             read_at: Time::default(),
         };
-        let start = Time::default();
-        let (submitted_at, wake_at, backlog_at) = (start, start, start);
-        Self { record, exists: false, deadline_ms, submitted_at, wake_at, backlog_at, class: None, task: None }
+        let (submitted_at, wake_at) = (Time::default(), Time::default());
+        Self { record, exists: false, deadline_ms, submitted_at, wake_at, class: None, task: None }
     }
 
     /// The bare call of a plan with this number.
@@ -82,10 +79,9 @@ impl CallRow {
         self.record.retry.max_attempts.unwrap_or(1)
     }
 
-    /// Puts it back into the backlog, behind the calls that were submitted before it.
-    pub(super) const fn put_back(&mut self, backlog: Option<Backlog>) {
-        (self.record.backlog, self.backlog_at) = (backlog, self.submitted_at);
-        self.wake_at = self.record.deadline_at;
+    /// Puts it back into the backlog.
+    pub(super) const fn put_back(&mut self) {
+        (self.record.backlog, self.wake_at) = (Some(Backlog::Job), self.record.deadline_at);
     }
 
     /// The row as the engine needs it for effects after a commit.
@@ -141,13 +137,4 @@ pub(super) struct InboxRow {
     pub(super) id: u32,
     pub(super) task: usize,
     pub(super) item: InboxItem,
-}
-
-/// A planned transition of a task that is not written yet.
-#[derive(Clone, Debug)]
-pub(super) struct Decision {
-    pub(super) task: usize,
-    pub(super) transition: TaskTransition,
-    /// Items of the inbox that the transition has taken into account.
-    pub(super) received: Vec<u32>,
 }

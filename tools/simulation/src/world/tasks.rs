@@ -3,27 +3,25 @@
 use std::collections::HashMap;
 
 use redial_engine::{
-    call::{CallEvent, submitted},
+    call::submitted,
     task::{Known, Needs, PlanContext, Planning, plan},
     view::read,
 };
-use redial_proto::{
-    CallId, CallState, ErrorClass, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect,
-};
+use redial_proto::{CallState, Failure, Language, Message, Role, StoredMessage, TaskState, ToolEffect};
 use redial_records::{
     EndedCall, InboxItem, NewCall, StartInfo, TaskCall, TaskRecord, TaskStatus, TaskTransition, TurnOnRecord,
 };
 
 use super::{
-    CONSUMER, TENANT, TOOL, World, call_id,
+    AGENTS, CONSUMER, TENANT, TOOL, TOOLS, World, call_id,
     dispatcher::CommitOutcome,
     invent,
-    tables::{CallRow, Decision, InboxRow, TaskRow},
+    tables::{CallRow, InboxRow, TaskRow},
     task_id, task_no,
 };
 use crate::{Invariant, Mutation, random::mix};
 
-impl World<'_> {
+impl World {
     pub(super) fn is_task_due(&self, task: usize) -> bool {
         let row = &self.tasks[task];
         let has_items = || self.inbox.iter().any(|item| item.task == task);
@@ -33,40 +31,33 @@ impl World<'_> {
     /// Plans a task and writes the transition in one transaction, then carries out the effects.
     pub(super) fn advance_task(&mut self, task: usize, pick: u32) {
         let d = (pick >> 16) as usize % self.dispatchers.len();
-        let commit = CommitOutcome::of(pick);
-        let overtaken = self.unlocked.take();
-        if commit == CommitOutcome::RolledBack {
-            // The transaction is not committed, so the plan would have no consequence.
-            self.transaction(d, commit, |_| ());
-            return;
-        }
-        let Some(mut decision) = self.decide(task) else { return };
-        self.admit_calls(d, &mut decision.transition);
-        if self.has(Mutation::TaskWithoutLock) && pick & 3 == 3 {
-            self.unlocked = Some(decision);
-            return;
-        }
-        if self.transaction(d, commit, |world| world.write(&decision)).is_some() {
-            self.carry_out_task(d, decision);
-        } else {
-            for call in &decision.transition.calls {
-                if call.consumer.is_some() {
-                    self.dispatchers[d].feeder.windows.arrived(CONSUMER, TOOL);
-                }
+        let written = self.transaction(d, CommitOutcome::of(pick), |world| world.write_next(task));
+        if let Some(Some(transition)) = written {
+            self.log(|| format!("dispatcher {d} advances task {task}: it is {}", transition.status.state()));
+            for effect in transition.calls.iter().flat_map(submitted).chain(transition.effects) {
+                self.carry_out(d, effect);
             }
-        }
-        if let Some(overtaken) = overtaken {
-            self.write(&overtaken);
-            self.carry_out_task(d, overtaken);
         }
     }
 
-    /// Names the tool that workers know for each new call, and decides whether its job is published at once.
-    fn admit_calls(&mut self, d: usize, transition: &mut TaskTransition) {
-        for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none() && !call.is_of_client()) {
-            TOOL.clone_into(&mut call.tool);
-            call.consumer = self.admit(d).then(|| CONSUMER.to_owned());
+    /// `None` if the task has ended.
+    fn write_next(&mut self, task: usize) -> Option<TaskTransition> {
+        let items: Vec<InboxRow> = self.inbox.iter().filter(|item| item.task == task).cloned().collect();
+        let state = self.tasks[task].state;
+        if state.is_terminal() {
+            self.clear_inbox(&items);
+            return None;
         }
+        let cancelled = items.iter().any(|row| matches!(row.item, InboxItem::Cancel));
+        let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
+        let mut transition = self.plan_task(self.record(task, &items, starts));
+        // Workers know one tool. If NATS is up, the job of a new call is published at once.
+        for call in transition.calls.iter_mut().filter(|call| call.refusal.is_none()) {
+            TOOL.clone_into(&mut call.tool);
+            call.consumer = self.nats_up.then(|| CONSUMER.to_owned());
+        }
+        self.write(task, &transition, &items);
+        Some(transition)
     }
 
     fn seed_of(&self, TaskCall { turn, call_index, .. }: TaskCall) -> usize {
@@ -75,21 +66,6 @@ impl World<'_> {
 
     // ---- Planning ----
 
-    /// Plans a task; `None` if it has ended.
-    fn decide(&mut self, task: usize) -> Option<Decision> {
-        let items: Vec<InboxRow> = self.inbox.iter().filter(|item| item.task == task).cloned().collect();
-        let state = self.tasks[task].state;
-        let cancelled = items.iter().any(|row| matches!(row.item, InboxItem::Cancel));
-        let starts = state == TaskState::Waiting && !cancelled && self.may_start(task);
-        if state.is_terminal() {
-            self.clear_inbox(&items);
-            return None;
-        }
-        let record = self.record(task, &items, starts);
-        let received = items.iter().map(|item| item.id).collect();
-        Some(Decision { task, transition: self.plan_task(record), received })
-    }
-
     /// Runs the engine's planner and loads what it asks for from the conversation.
     fn plan_task(&mut self, record: TaskRecord) -> TaskTransition {
         let mut numbers = self.numbers;
@@ -97,7 +73,7 @@ impl World<'_> {
             numbers += 1;
             call_id(numbers.into())
         };
-        let mut context = PlanContext::new(&self.given.tools, &mut new_id);
+        let mut context = PlanContext::new(&TOOLS, &mut new_id);
         let mut planning = plan(record, &mut context);
         let planned = loop {
             let paused = match planning {
@@ -146,7 +122,7 @@ impl World<'_> {
 
     /// The agent of every task, as JSON.
     pub(super) fn agent(&self) -> &str {
-        &self.given.agents[usize::from(self.setup.seed >> 63 == 1)]
+        &AGENTS[usize::from(self.setup.seed >> 63 == 1)]
     }
 
     fn start_info(&self, task: usize) -> StartInfo {
@@ -203,8 +179,7 @@ impl World<'_> {
 
     // ---- Writing ----
 
-    fn write(&mut self, decision: &Decision) {
-        let (task, transition) = (decision.task, &decision.transition);
+    fn write(&mut self, task: usize, transition: &TaskTransition, received: &[InboxRow]) {
         self.write_messages(transition);
         let row = &mut self.tasks[task];
         let state = transition.status.state();
@@ -217,7 +192,7 @@ impl World<'_> {
         };
         row.last_step = transition.steps.last().map_or(transition.last_step, |step| step.step);
         self.recorded_steps.extend(transition.steps.iter().map(|step| (task, step.clone())));
-        self.inbox.retain(|item| !decision.received.contains(&item.id));
+        self.inbox.retain(|item| !received.iter().any(|one| one.id == item.id));
         for call in transition.calls.iter().filter(|call| call.refusal.is_none()) {
             self.write_call(call);
             if call.task.is_some_and(|of| of.call_index == 0) {
@@ -249,21 +224,14 @@ impl World<'_> {
             return self.report_violation(Invariant::OneAnswerPerCall, || format!("{of:?} is written twice"));
         }
         let (effect, attempts) = match of.call_index {
-            _ if call.is_of_client() => (ToolEffect::Unsafe, 1),
             0 => (ToolEffect::Idempotent, 3),
             _ => (ToolEffect::ALL[self.seed_of(of) % 4], 3),
         };
-        let deadline_ms = if call.is_of_client() { call.deadline_ms } else { 3_600_000 };
-        let mut row = CallRow::new(call.id, effect, attempts, deadline_ms);
+        let mut row = CallRow::new(call.id, effect, attempts, 3_600_000);
         row.task = Some(of);
         row.record.pool.clone_from(&call.pool);
         self.calls.push(row);
         self.insert(call.id, call.consumer.is_some());
-        // A call that its client serves waits for the answer, and has no job.
-        if call.is_of_client() {
-            let row = self.call_mut(call.id);
-            (row.record.state, row.record.backlog) = (CallState::ClientWait, None);
-        }
     }
 
     /// Notifies the next task of the conversation that it may start.
@@ -271,36 +239,6 @@ impl World<'_> {
         let next = self.tasks.iter().position(|row| row.exists && row.state == TaskState::Waiting);
         if let Some(next) = next {
             self.add_to_inbox(next, InboxItem::Start);
-        }
-    }
-
-    fn carry_out_task(&mut self, d: usize, Decision { task, transition, .. }: Decision) {
-        self.log(|| format!("dispatcher {d} advances task {task}: it is {}", transition.status.state()));
-        for effect in transition.calls.iter().flat_map(submitted).chain(transition.effects) {
-            self.carry_out(d, effect);
-        }
-    }
-
-    // ---- Clients ----
-
-    /// Calls that wait for their clients, and that these are going to answer: three of four.
-    pub(super) fn answerable(&self) -> impl Iterator<Item = CallId> + '_ {
-        let up = self.nats_up && self.postgres_up;
-        let waits = |row: &&CallRow| row.record.state == CallState::ClientWait && row.record.id.0.as_u128() % 4 != 3;
-        self.calls.iter().filter(waits).map(|row| row.record.id).filter(move |_| up)
-    }
-
-    /// A client answers; the reply may be lost, and then it answers again.
-    pub(super) fn answer(&mut self, call: CallId, pick: u32) {
-        let d = (pick >> 16) as usize % self.dispatchers.len();
-        let failure = Failure::new(ErrorClass::ToolFailed, "it failed").without_effect();
-        let answer = if pick & 8 == 0 { Ok("1") } else { Err(&failure) };
-        let event = CallEvent::Answered { by: "client", answer };
-        let Some(transition) = self.plan(self.call(call), &event, 0.0) else { return };
-        self.log(|| "a client answers a call".to_owned());
-        let applied = self.transaction(d, CommitOutcome::of(pick), |world| world.apply(&transition));
-        if let Some(Some(facts)) = applied {
-            self.carry_out_all(d, &transition, &facts);
         }
     }
 }

@@ -81,7 +81,7 @@ pub(super) enum Request {
     Release { worker: Process, grant: GrantRef },
 }
 
-impl World<'_> {
+impl World {
     pub(super) fn new_worker(&mut self) -> Worker {
         Worker { process: self.new_number(), cut: false }
     }
