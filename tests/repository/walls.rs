@@ -160,12 +160,12 @@ const FOR_DEVELOPERS: [&str; 5] =
     ["redial-testkit", "redial-test-stack", "redial-simulation", "redial-chaos", "redial-bench"];
 
 /// Who may import what reaches the outside. The bench's baseline and the checker of the tests do not go through the
-/// crates that they measure and check; the demo and `redial health` ask a gateway as its users do.
+/// crates that they measure and check; `redial health` asks a gateway as its users do.
 const ONLY: [(&str, &[&str]); 4] = [
     ("backoff", &["redial-backoff"]),
     ("sqlx", &["redial-store", "redial-testkit", "redial-test-stack", "redial-bench"]),
     ("async-nats", &["redial-queue", "redial-bench"]),
-    ("reqwest", &["redial", "redial-tools", "redial-llm", "redial-telemetry", "redial-bench", "redial-demo"]),
+    ("reqwest", &["redial", "redial-tools", "redial-llm", "redial-telemetry", "redial-bench"]),
 ];
 
 /// Crates that must not reach Postgres at all, directly or not.

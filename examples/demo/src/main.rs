@@ -3,8 +3,6 @@
 //!
 //! It does what a user would do: it starts `redial dev` and workers, and runs the `redial` program for everything else.
 
-mod desk;
-mod real_model;
 mod records;
 mod redial;
 mod scenes;
@@ -16,34 +14,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{real_model::RealModel, redial::Redial, scenes::Scene};
+use crate::{redial::Redial, scenes::Scene};
 
 /// A scene that takes longer than this fails.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
-/// With a real model a scene ends what is still open by itself, and needs time for that.
-const ENDING: Duration = Duration::from_mins(2);
 
 /// Shows what Redial does, on private servers in .redial/demo; exit code 1 if a scene does not hold.
 #[derive(Parser, Debug)]
 #[command(version)]
 struct Args {
-    /// Play the agents' scenes with a real model at this OpenAI-compatible address, such as
-    /// http://127.0.0.1:8000/v1; the demo prints what the model did and does not compare it with a script
-    #[arg(long, value_name = "URL", requires = "model")]
-    model_url: Option<String>,
-    /// Name of the real model, as its provider calls it
-    #[arg(long, value_name = "NAME", requires = "model_url")]
-    model: Option<String>,
-    /// Environment variable with the API key of the real model
-    #[arg(long, value_name = "VARIABLE", requires = "model_url")]
-    key_env: Option<String>,
-    /// Longest time of one scene with a real model, in seconds; what has not ended then is cancelled
-    #[arg(long, value_name = "SECONDS", requires = "model_url", default_value_t = 300)]
-    scene_seconds: u64,
     /// Keep everything running afterwards, until Ctrl-C, and print the address of the console
     #[arg(long)]
     stay: bool,
@@ -60,14 +43,10 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let Args { model_url, model, key_env, scene_seconds, stay } = args;
-    ensure!((5..=3600).contains(&scene_seconds), "--scene-seconds is {scene_seconds}; allowed: 5 to 3600");
-    let limit = Duration::from_secs(scene_seconds);
-    let real_model = model_url.zip(model).map(|(url, model)| RealModel { url, model, key_env, limit });
+async fn run(Args { stay }: Args) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let mut stop = std::pin::pin!(stopped()?);
-    let mut redial = Redial::new(real_model).await?;
+    let mut redial = Redial::new().await?;
     let played = tokio::select! {
         played = play_all(&mut redial, began) => played,
         () = &mut stop => {
@@ -77,10 +56,8 @@ async fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     };
     if stay && played.is_ok() {
-        tokio::select! {
-            () = desk::open(redial.http_url()) => {}
-            () = &mut stop => {}
-        }
+        print(format!("Look at what happened: {}/console   (Ctrl-C ends the demo)", redial.http_url()));
+        stop.await;
     }
     // Also after an error: no process may stay behind.
     let closed = redial.close().await;
@@ -98,52 +75,43 @@ async fn run(args: Args) -> anyhow::Result<ExitCode> {
 async fn play_all(redial: &mut Redial, began: Instant) -> anyhow::Result<(usize, usize)> {
     print(format!("Redial's demo: real tools and a real queue; data and logs in {}", redial.folder().display()));
     let dev = redial.start().await?.as_secs_f64();
-    let models = match redial.real_model() {
-        None => "the models are scripted".to_owned(),
-        Some(RealModel { url, model, .. }) => format!("every model is {model} at {url}"),
-    };
     let all = began.elapsed().as_secs_f64();
-    print(format!("redial dev was ready after {dev:.1} s, two more workers after {all:.1} s; {models}\n"));
-    let scenes: Vec<Scene> =
-        Scene::ALL.into_iter().filter(|scene| models.contains("scripted") || scene.has_model()).collect();
+    print(format!(
+        "redial dev was ready after {dev:.1} s, two more workers after {all:.1} s; the models are scripted\n"
+    ));
     let mut held = 0;
-    for (scene, number) in scenes.iter().zip(1..) {
-        held += usize::from(play(*scene, number, redial).await);
+    for (scene, number) in Scene::ALL.into_iter().zip(1..) {
+        held += usize::from(play(scene, number, redial).await);
     }
     if let Some(task) = redial.shown_task {
         print(format!("\n$ redial show {task}"));
         print(redial.run(&["show", &task.to_string()]).await?.trim_end());
     }
     print("");
-    Ok((held, scenes.len()))
+    Ok((held, Scene::ALL.len()))
 }
 
 /// Plays a scene and prints the result; returns whether it holds.
 async fn play(scene: Scene, number: usize, redial: &mut Redial) -> bool {
     let began = Instant::now();
     let (title, on_terminal) = (scene.title(), std::io::stdout().is_terminal());
-    let limit = redial.real_model().map_or(TIME_LIMIT, |model| model.limit + ENDING);
-    if let Some(RealModel { limit, .. }) = redial.real_model() {
-        tell(format!("  {number} {title}: at most {} s", limit.as_secs()));
-    } else if on_terminal {
+    if on_terminal {
         let mut stdout = std::io::stdout();
         let _ = write!(stdout, "… {number:>2} {title}").and_then(|()| stdout.flush());
     }
-    let played = tokio::time::timeout(limit, scene.play(redial)).await;
-    let played = played.unwrap_or_else(|_| bail!("did not end within {} s", limit.as_secs()));
+    let played = tokio::time::timeout(TIME_LIMIT, scene.play(redial)).await;
+    let played = played.unwrap_or_else(|_| bail!("did not end within {} s", TIME_LIMIT.as_secs()));
     let holds = played.is_ok();
     let text = played.unwrap_or_else(|error| format!("{error:#}; logs: {}/*.log", redial.folder().display()));
-    let (first, rest) = text.split_once('\n').map_or((text.as_str(), None), |(first, rest)| (first, Some(rest)));
     let (mark, colour) = if holds { ("✓", 32) } else { ("✗", 31) };
     let seconds = began.elapsed().as_secs_f64();
-    let line = format!("{number:>2} {title:<15}  {first}  ({seconds:.1} s)");
+    let line = format!("{number:>2} {title:<15}  {text}  ({seconds:.1} s)");
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match (on_terminal, no_colour) {
         (true, false) => print(format!("\r\x1b[K\x1b[{colour}m{mark}\x1b[0m {line}")),
         (true, true) => print(format!("\r\x1b[K{mark} {line}")),
         (false, _) => print(format!("{mark} {line}")),
     }
-    rest.into_iter().for_each(print);
     holds
 }
 

@@ -1,6 +1,4 @@
-//! Calls and tasks as `redial show … --json` prints them, and the checks that hold for every model.
-
-use std::collections::VecDeque;
+//! Calls and tasks as `redial show … --json` prints them.
 
 use anyhow::{Context, ensure};
 use chrono::{DateTime, Utc};
@@ -137,25 +135,6 @@ impl Task {
         ensure!(task.state == TaskState::Succeeded, "the task {} {}: {why}", task.task, task.state);
         let counts = (task.turns, task.tool_calls, task.corrections);
         ensure!(counts == wanted, "turns, tool calls and corrections of {} are {counts:?}, not {wanted:?}", task.task);
-        Ok(())
-    }
-
-    /// Checks the rules that all providers share: sequence numbers without gaps, and one tool message for each call, in
-    /// order, directly after the message with the calls.
-    pub(crate) fn check_conversation(&self) -> anyhow::Result<()> {
-        let mut open: VecDeque<&str> = VecDeque::new();
-        for (stored, expected) in self.messages.iter().zip(self.messages.first().map_or(1, |first| first.seq)..) {
-            let (seq, message) = (stored.seq, &stored.message);
-            ensure!(seq == expected, "message {seq} is in the position of {expected}");
-            if message.role == Role::Tool {
-                let (asked, answered) = (open.pop_front(), message.call_id.as_deref());
-                ensure!(asked == answered, "message {seq} answers {answered:?}, not {asked:?}");
-            } else {
-                ensure!(open.is_empty(), "message {seq} comes before the answers to {open:?}");
-            }
-            open.extend(message.calls.iter().map(|call| call.id.as_str()));
-        }
-        ensure!(open.is_empty(), "{open:?} were not answered");
         Ok(())
     }
 }

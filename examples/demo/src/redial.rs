@@ -17,7 +17,6 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use crate::{
-    real_model::RealModel,
     records::{Call, Task},
     service::HttpService,
 };
@@ -49,8 +48,6 @@ pub(crate) struct Redial {
     pub(crate) service: HttpService,
     /// The task that the demo prints at the end.
     pub(crate) shown_task: Option<TaskId>,
-    /// `None` if the models are scripted.
-    real_model: Option<RealModel>,
     dev: Option<Process>,
     addresses: Addresses,
     workers: Vec<(String, Process)>,
@@ -69,7 +66,7 @@ struct Addresses {
 
 impl Redial {
     /// Empties the folder and starts the HTTP service; nothing else runs yet.
-    pub(crate) async fn new(real_model: Option<RealModel>) -> anyhow::Result<Self> {
+    pub(crate) async fn new() -> anyhow::Result<Self> {
         fs::create_dir_all(FOLDER).with_context(|| format!("{FOLDER} cannot be created"))?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(LOCK).context(LOCK)?;
         ensure!(lock.try_lock().is_ok(), "another demo is running, or {LOCK} cannot be locked");
@@ -80,25 +77,16 @@ impl Redial {
         }
         fs::create_dir_all(FOLDER)?;
         let (folder, service) = (fs::canonicalize(FOLDER)?, HttpService::start().await?);
-        let declared = |file: &str| fs::read_to_string(format!("{HERE}/{file}")).with_context(|| file.to_owned());
-        let tools = declared("tools/tools.toml")?;
+        let tools = fs::read_to_string(format!("{HERE}/tools/tools.toml")).context("tools.toml")?;
         ensure!(tools.contains(DECLARED_ADDRESS), "tools.toml does not contain {DECLARED_ADDRESS}");
         fs::write(folder.join("tools.toml"), tools.replace(DECLARED_ADDRESS, &service.address().to_string()))?;
-        if let Some(model) = &real_model {
-            fs::write(folder.join("models.toml"), model.models_toml(&declared("models.toml")?)?)?;
-            fs::write(folder.join("agents.toml"), model.agents_toml(&declared("agents.toml")?)?)?;
-        }
         let (addresses, shown_task, dev, workers) = (Addresses::default(), None, None, Vec::new());
-        Ok(Self { service, shown_task, real_model, dev, addresses, workers, folder, _lock: lock })
+        Ok(Self { service, shown_task, dev, addresses, workers, folder, _lock: lock })
     }
 
     /// Where data and logs are.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    pub(crate) const fn real_model(&self) -> Option<&RealModel> {
-        self.real_model.as_ref()
     }
 
     /// Where the gateway answers.
@@ -126,9 +114,9 @@ impl Redial {
     pub(crate) async fn start_dev(&mut self) -> anyhow::Result<Duration> {
         let began = Instant::now();
         let mut command = command("redial")?;
-        let models = if self.real_model.is_some() { &self.folder } else { Path::new(HERE) };
         command.arg("dev").arg("--folder").arg(&self.folder).arg("--tools").arg(self.folder.join("tools.toml"));
-        command.arg("--models").arg(models.join("models.toml")).arg("--agents").arg(models.join("agents.toml"));
+        command.args(["--models", &format!("{HERE}/models.toml")]);
+        command.args(["--agents", &format!("{HERE}/agents.toml")]);
         command.args(["--worker-name", "redial-dev", "--drain-grace", "5s", "--json", "--lease"]);
         command.arg(format!("{}ms", LEASE.as_millis())).stdout(Stdio::piped()).stderr(self.log("dev")?);
         let dev = self.dev.insert(Process::spawn(command)?);
@@ -163,9 +151,7 @@ impl Redial {
         }
         self.dev.take().context("redial dev is not running")?.kill().await;
         for url in [&self.addresses.database_url, &self.addresses.nats_url] {
-            let url = reqwest::Url::parse(url)?;
-            let address =
-                (url.host_str().unwrap_or("127.0.0.1"), url.port().with_context(|| format!("{url}: no port"))?);
+            let address = url.split('/').nth(2).and_then(|authority| authority.rsplit('@').next()).context("a URL")?;
             let refused = async || Ok(TcpStream::connect(address).await.err().map(|_refused| ()));
             until("the killed servers have ended", refused).await?;
         }
@@ -273,19 +259,12 @@ impl Redial {
         self.json(&["show", &id.to_string()]).await
     }
 
-    /// Waits for the end of a task, and checks what holds for every one.
+    /// Waits for the end of a task; its record must replay to the same decisions.
     pub(crate) async fn ended_task(&self, id: TaskId) -> anyhow::Result<Task> {
         let ended = async || Ok(Some(self.show_task(id).await?).filter(Task::has_ended));
         let task = until("the task ends", ended).await?;
-        self.check_task(&task).await?;
+        self.run(&["replay", &id.to_string()]).await?;
         Ok(task)
-    }
-
-    /// The conversation of an ended task is valid, and its record replays to the same decisions.
-    pub(crate) async fn check_task(&self, task: &Task) -> anyhow::Result<()> {
-        task.check_conversation()?;
-        self.run(&["replay", &task.view.task.to_string()]).await?;
-        Ok(())
     }
 
     // ---- The world outside ----

@@ -8,7 +8,6 @@ use redial_proto::{ErrorClass, Language, TaskDecision, TurnRequest};
 use serde_json::Value;
 
 use crate::{
-    real_model,
     records::{Attempt, Task},
     redial::{LEASE, Redial, until},
 };
@@ -37,12 +36,6 @@ impl Scene {
         Self::FullRestart,
     ];
 
-    /// True if a model works on a task in it. With a scripted model it compares the record with the script; of a real
-    /// model it demands only what holds for every model.
-    pub(crate) const fn has_model(self) -> bool {
-        matches!(self, Self::CorrectedArguments | Self::ParallelCalls | Self::FallbackModel)
-    }
-
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::CorrectedArguments => "wrong arguments",
@@ -56,22 +49,14 @@ impl Scene {
     }
 
     pub(crate) async fn play(self, redial: &mut Redial) -> anyhow::Result<String> {
-        let today = Utc::now();
-        let real = redial.real_model().map(|model| model.limit);
-        match (self, real) {
-            (Self::CorrectedArguments, Some(limit)) => {
-                let inputs = flights(today).map(|request| request.input);
-                real_model::play(redial, "flights", &inputs, limit).await
-            }
-            (Self::ParallelCalls, Some(limit)) => real_model::play(redial, "planner", &[journey(today)], limit).await,
-            (Self::FallbackModel, Some(limit)) => real_model::play(redial, "poet", &[HAIKU.to_owned()], limit).await,
-            (Self::CorrectedArguments, None) => corrected_arguments(redial, today).await,
-            (Self::ParallelCalls, None) => parallel_calls(redial, today).await,
-            (Self::FallbackModel, None) => fallback_model(redial).await,
-            (Self::DurableCall, _) => durable_call(redial).await,
-            (Self::KilledWorker, _) => killed_worker(redial).await,
-            (Self::UnsafeCall, _) => unsafe_call(redial).await,
-            (Self::FullRestart, _) => full_restart(redial).await,
+        match self {
+            Self::CorrectedArguments => corrected_arguments(redial, Utc::now()).await,
+            Self::ParallelCalls => parallel_calls(redial, Utc::now()).await,
+            Self::FallbackModel => fallback_model(redial).await,
+            Self::DurableCall => durable_call(redial).await,
+            Self::KilledWorker => killed_worker(redial).await,
+            Self::UnsafeCall => unsafe_call(redial).await,
+            Self::FullRestart => full_restart(redial).await,
         }
     }
 }
@@ -149,9 +134,8 @@ async fn corrected_arguments(redial: &mut Redial, now: DateTime<Utc>) -> anyhow:
     ))
 }
 
-/// Checks, for any model, that the airline has exactly the bookings of the conversations, each once. Returns their
-/// numbers.
-pub(crate) fn check_booked_once(redial: &Redial, tasks: &[Task]) -> anyhow::Result<Vec<String>> {
+/// Checks that the airline has exactly the bookings of the conversations, each once. Returns their numbers.
+fn check_booked_once(redial: &Redial, tasks: &[Task]) -> anyhow::Result<Vec<String>> {
     let mut bookings = Vec::new();
     for task in tasks {
         for result in task.results("book_flight")? {
@@ -207,12 +191,10 @@ async fn parallel_calls(redial: &Redial, now: DateTime<Utc>) -> anyhow::Result<S
 
 // ---- Fallback model ----
 
-const HAIKU: &str = "Write a haiku about an old pine in the evening.";
-
 /// A small model sends a wrong call. A stronger model takes over and does not see that call; then the small one
 /// continues. The record keeps everything.
 async fn fallback_model(redial: &Redial) -> anyhow::Result<String> {
-    let id = redial.task("poet", HAIKU).await?;
+    let id = redial.task("poet", "Write a haiku about an old pine in the evening.").await?;
     let task = redial.ended_task(id).await?;
     task.expect((3, 1, 0))?;
     let (mut models, mut pruned) = (Vec::new(), Vec::new());

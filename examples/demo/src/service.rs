@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
 /// A request that arrived, and how the service answered.
@@ -50,14 +51,13 @@ impl HttpService {
 
     /// The requests to a path, in order.
     pub(crate) fn requests(&self, path: &str) -> Vec<Request> {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.iter().filter(|request| request.path == path).cloned().collect()
+        self.requests.lock().iter().filter(|request| request.path == path).cloned().collect()
     }
 }
 
 async fn answer(State(requests): State<Requests>, uri: Uri, headers: HeaderMap) -> Response {
     let (path, key) = (uri.path().to_owned(), headers.get("idempotency-key").and_then(|key| key.to_str().ok()));
-    let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut requests = requests.lock();
     let earlier = requests.iter().filter(|request| request.path == path).count();
     let (status, retry_after, body) = reply(&path, earlier);
     requests.push(Request { path, key: key.map(str::to_owned), at: Instant::now(), status });
@@ -72,7 +72,6 @@ async fn answer(State(requests): State<Requests>, uri: Uri, headers: HeaderMap) 
 /// Status, `Retry-After` and body for a path, by the number of earlier requests to it.
 fn reply(path: &str, earlier: usize) -> (u16, Option<u16>, &'static str) {
     let busy = |seconds| (503, Some(seconds), r#"{"error": "busy, come back later"}"#);
-    let down = |body| (503, None, body);
     let done = |body| (200, None, body);
     match (path, earlier) {
         ("/hotels", 0 | 1) => busy(1),
@@ -80,16 +79,8 @@ fn reply(path: &str, earlier: usize) -> (u16, Option<u16>, &'static str) {
         ("/taxis", 0) => busy(6),
         ("/taxis", _) => done(r#"{"taxi": "沪A-12345"}"#),
         ("/rooms", _) => (409, None, r#"{"error": "no room is free that night"}"#),
-        ("/trains", 0 | 1) => down(r#"{"error": "the timetable is busy"}"#),
+        ("/trains", 0 | 1) => (503, None, r#"{"error": "the timetable is busy"}"#),
         ("/trains", _) => done(r#"{"trains": ["08:15", "13:40"]}"#),
-        // An outage of some seconds, a longer one, and a single failure now and then.
-        ("/flights", 0..16) | ("/rates", 0..40) => down(r#"{"error": "down for maintenance"}"#),
-        ("/flights", _) => {
-            done(r#"{"flights": [{"number": "RD 417", "departs": "08:40"}, {"number": "RD 91", "departs": "17:05"}]}"#)
-        }
-        ("/rates", _) => done(r#"{"rate": 8.2391, "at": "close of the last day"}"#),
-        ("/tables", n) if n % 7 == 3 => down(r#"{"error": "the book is locked"}"#),
-        ("/tables", _) => done(r#"{"table": "T-207", "confirmed": true}"#),
         _ => (404, None, r#"{"error": "no such service"}"#),
     }
 }
