@@ -15,8 +15,6 @@ use chrono::TimeDelta;
 use redial_proto::{ErrorClass, RetryBudget};
 use redial_records::{Time, ToolHealth};
 
-use crate::mutation::{self, Mutation};
-
 /// A tool that did less than this per second before an outage still gets its slow start up to here.
 const LEAST_USUAL_RATE: f64 = 10.0;
 /// The rate of retries grows up to so many times the usual one, or what a tool gets whose usual rate is 100.
@@ -99,7 +97,7 @@ pub fn after(health: &ToolHealth, budget: &RetryBudget, observed: Observed, wait
 pub fn take(health: &mut ToolHealth, most: u32) -> u32 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 ≤ tokens, and a cast saturates")]
     let tokens = health.tokens.max(0.0) as u32;
-    let allowed = if mutation::is(Mutation::RetriesWithoutTokens) { most } else { tokens.min(most) };
+    let allowed = tokens.min(most);
     health.tokens -= f64::from(allowed);
     allowed
 }

@@ -9,14 +9,6 @@ pub enum Mutation {
     RetriesWithoutCap,
     /// After an outage, leases expire before workers could renew them.
     NoGraceAfterOutage,
-    /// Jobs are published however many are on the stream.
-    WindowIgnored,
-    /// A consumer whose depth was never read counts as empty.
-    UnreadStreamIsEmpty,
-    /// A consumer whose workers are gone gets jobs, too.
-    JobsForGoneWorkers,
-    /// Retries are published without a token of their tool.
-    RetriesWithoutTokens,
     /// A job that is lost counts as queued.
     LostJobIsLeft,
 }

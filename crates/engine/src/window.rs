@@ -24,7 +24,6 @@ mod shares;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    ops::RangeInclusive,
     time::Duration,
 };
 
@@ -35,7 +34,6 @@ use self::{
     depth::{Depth, jobs_of},
     shares::{Shares, Tenants},
 };
-use crate::mutation::{self, Mutation};
 
 /// The least window: so many unclaimed jobs of one tool a consumer may have.
 pub const LEAST: u64 = 2_048;
@@ -67,10 +65,8 @@ pub struct Order {
 }
 
 /// The windows as one dispatcher knows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Windows {
-    /// The least and the largest window.
-    size: RangeInclusive<u64>,
     consumers: BTreeMap<String, Consumer>,
     tools: HashMap<String, Tool>,
     tenants: Tenants,
@@ -105,20 +101,7 @@ struct Tool {
     seen: u64,
 }
 
-impl Default for Windows {
-    fn default() -> Self {
-        Self::of_size(LEAST..=LARGEST)
-    }
-}
-
 impl Windows {
-    /// Windows with another least and largest size than the usual one.
-    pub fn of_size(size: RangeInclusive<u64>) -> Self {
-        let (consumers, tools) = (BTreeMap::new(), HashMap::new());
-        let (tenants, start) = (Tenants::default(), Duration::ZERO);
-        Self { size, consumers, tools, tenants, feeding: start, checked_at: start, forgot_at: start }
-    }
-
     /// Several tenants are declared, whether they have submitted anything or not.
     pub fn expect_several_tenants(&mut self, several: bool) {
         self.tenants.expect_several(several);
@@ -131,9 +114,6 @@ impl Windows {
 
     /// Takes note of the consumers that have live workers.
     pub fn set_consumers(&mut self, live: &[LiveConsumer]) {
-        if mutation::is(Mutation::JobsForGoneWorkers) && live.is_empty() {
-            return;
-        }
         let names: HashSet<&str> = live.iter().map(|one| one.name.as_str()).collect();
         self.consumers.retain(|name, _| names.contains(name.as_str()));
         for tool in self.tools.values_mut() {
@@ -226,7 +206,7 @@ impl Windows {
         let Tool { shares, capacity, .. } = self.tools.get(tool)?;
         let (others_wait, goes_ahead) = (shares.someone_waits(), shares.goes_ahead(tenant));
         // There may be many that go ahead of others: together they at most double the full window.
-        let of_those_ahead = 2 * window(&self.size, *capacity);
+        let of_those_ahead = 2 * window(*capacity);
         let has_room = |consumer: &Consumer, window| {
             if goes_ahead {
                 Self::room(consumer, tool, of_those_ahead) > 0
@@ -350,7 +330,7 @@ impl Windows {
         self.tools.get(tool).into_iter().flat_map(move |entry| {
             let named = entry.consumers.iter().filter_map(|name| Some((name.as_str(), self.consumers.get(name)?)));
             named.map(move |(name, consumer)| {
-                let window = window(&self.size, entry.capacity);
+                let window = window(entry.capacity);
                 let shared = span.map(|span| shared(entry.capacity, span, consumer.slots));
                 (name, consumer, shared.map_or(window, |shared| shared.min(window)))
             })
@@ -359,10 +339,7 @@ impl Windows {
 
     /// How many jobs of a tool this dispatcher may publish now.
     fn room(consumer: &Consumer, tool: &str, window: u64) -> u64 {
-        if mutation::is(Mutation::WindowIgnored) {
-            return window;
-        }
-        if !consumer.is_known() {
+        if !consumer.checked {
             return 0;
         }
         let depth = consumer.depths.get(tool).copied().unwrap_or_default();
@@ -371,11 +348,6 @@ impl Windows {
 }
 
 impl Consumer {
-    /// Whether it is known what waits there.
-    fn is_known(&self) -> bool {
-        self.checked || mutation::is(Mutation::UnreadStreamIsEmpty)
-    }
-
     /// Unclaimed jobs of a tool per worker's slot, in thousandths.
     fn load(&self, tool: &str) -> u64 {
         let depth = self.depths.get(tool).copied().unwrap_or_default();
@@ -388,8 +360,8 @@ fn is_worth_it(room: u64, window: u64) -> bool {
     room > 0 && room >= window / 16
 }
 
-fn window(size: &RangeInclusive<u64>, capacity: f64) -> u64 {
-    jobs_of(capacity, SPAN).clamp(*size.start(), *size.end())
+fn window(capacity: f64) -> u64 {
+    jobs_of(capacity, SPAN).clamp(LEAST, LARGEST)
 }
 
 /// The window while several tenants are active: at least so much that a quarter of the slots can be filled at once.

@@ -2,7 +2,7 @@
 //!
 //! A [`Plan`] is made from a seed: which calls and tasks there are, and what happens to them, faults included. Its
 //! history is played in memory; then the faults end, everything must end by itself, and the invariants are checked. A
-//! plan that violates one is shrunk to a few moves and logged ([`shrink`], [`describe`]). Each [`Mutation`] breaks the
+//! plan that violates one is shrunk to a few moves and logged ([`play`], [`describe`]). Each [`Mutation`] breaks the
 //! protocol, in the engine or around it, to show that the simulation detects it.
 //!
 //! The models promise what Postgres and NATS promise, and no more: a transaction happens completely or not at all, a
@@ -26,4 +26,4 @@ pub use invariant::{Invariant, Violation};
 pub use mutation::Mutation;
 pub use plan::{Move, MoveKind, Plan, Setup, size_of};
 
-pub use run::{Failed, Run, Tally, describe, find, play, shrink};
+pub use run::{Failed, Run, Tally, describe, play};

@@ -1,6 +1,6 @@
 //! Plays histories of the protocol and prints a summary; exit code 1 if an invariant does not hold.
 
-use std::{io::Write, num::NonZero, process::ExitCode, thread};
+use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 use redial_simulation::{Plan, Run, describe, play, size_of};
@@ -15,24 +15,20 @@ struct Arguments {
     /// The seed of the first history; the others count up from it.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads; all cores by default.
-    #[arg(long)]
-    threads: Option<usize>,
     /// Only print the events of the history of `--seed`.
     #[arg(long)]
     describe: bool,
 }
 
 fn main() -> ExitCode {
-    let Arguments { histories, seed, threads, describe: only_describe } = Arguments::parse();
+    let Arguments { histories, seed, describe: only_describe } = Arguments::parse();
     if only_describe {
         print(&describe(&Plan::new(seed, size_of(seed)), None).join("\n"));
         return ExitCode::SUCCESS;
     }
-    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(2, NonZero::get));
-    match play(&Run { seed, histories, threads, mutation: None }) {
+    match play(&Run { seed, histories, mutation: None }) {
         Ok(tally) => {
-            print(&format!("{tally}\n  seeds {seed} to {}, {threads} threads", seed.saturating_add(histories - 1)));
+            print(&format!("{tally}\n  seeds {seed} to {}", seed.saturating_add(histories - 1)));
             ExitCode::SUCCESS
         }
         Err(failed) => {

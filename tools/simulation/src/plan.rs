@@ -1,10 +1,6 @@
 //! A plan: what a history starts with, and the moves that follow. A seed and a size determine it; shrinking removes
 //! parts of it.
 
-use std::fmt;
-
-use redial_proto::ToolEffect;
-
 use crate::random::Random;
 
 /// What a history starts with.
@@ -23,31 +19,6 @@ pub struct Setup {
     pub calm: bool,
     /// Determines the properties of calls, agents and models.
     pub seed: u64,
-}
-
-impl Setup {
-    /// The effect of a bare call.
-    pub fn effect(&self, call: u8) -> ToolEffect {
-        ToolEffect::ALL[usize::from((self.seed >> (2 * u32::from(call))) as u8 % 4)]
-    }
-
-    /// The most attempts of a bare call.
-    pub(crate) fn max_attempts(&self, call: u8) -> u32 {
-        1 + u32::from((self.seed >> (16 + 3 * u32::from(call))) as u8 % 4)
-    }
-
-    /// Whether a call has a total deadline that histories reach: a quarter of them have.
-    pub(crate) fn is_urgent(&self, call: u8) -> bool {
-        ((self.seed >> (32 + 2 * u32::from(call))) as u8).is_multiple_of(4)
-    }
-}
-
-impl fmt::Display for Setup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { calls, tasks, workers, dispatchers, calm, .. } = self;
-        write!(f, "{calls} calls, {tasks} tasks, {workers} workers, {dispatchers} dispatchers, ")?;
-        f.write_str(if *calm { "a calm network" } else { "a bad network" })
-    }
 }
 
 /// What happens in one move.

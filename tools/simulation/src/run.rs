@@ -2,13 +2,13 @@
 
 use std::{
     fmt,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    num::NonZero,
+    sync::atomic::{AtomicU64, Ordering},
+    thread::available_parallelism,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use redial_proto::{CallState, TaskState};
 
 use crate::{Invariant, Mutation, Plan, Violation, size_of, world::World};
@@ -20,8 +20,6 @@ pub struct Run {
     pub seed: u64,
     /// Histories to play.
     pub histories: u64,
-    /// Threads to play them on.
-    pub threads: usize,
     /// The mutation to switch on.
     pub mutation: Option<Mutation>,
 }
@@ -57,31 +55,35 @@ pub struct Failed {
     pub seed: u64,
     /// The first violation.
     pub violation: Violation,
-    /// The log of the shrunk plan.
+    /// The shortest plan found that violates the same invariant.
+    pub shortest: Plan,
+    /// Its log.
     pub log: Vec<String>,
 }
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, violation, log } = self;
+        let Self { seed, violation, log, .. } = self;
         writeln!(f, "seed {seed}: {violation}")?;
         writeln!(f, "the shortest history found that violates the same invariant:")?;
         log.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
-/// Plays a run; stops at a plan that violates an invariant, and shrinks it.
+/// Plays a run on all cores; stops at a plan that violates an invariant, and shrinks it.
 pub fn play(run: &Run) -> Result<Tally, Box<Failed>> {
     let began = Instant::now();
     let (next, found) = (AtomicU64::new(0), Mutex::new(None));
+    let cores = available_parallelism().map_or(2, NonZero::get);
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..run.threads.max(1)).map(|_| scope.spawn(|| thread(run, &next, &found))).collect();
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(|| thread(run, &next, &found))).collect();
         let resume = |panic| std::panic::resume_unwind(panic);
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(resume)).collect()
     });
-    if let Some((seed, violation)) = found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        let small = shrink(&Plan::new(seed, size_of(seed)), run.mutation, violation.invariant);
-        return Err(Box::new(Failed { seed, violation, log: describe(&small, run.mutation) }));
+    if let Some((seed, violation)) = found.into_inner() {
+        let shortest = shrink(&Plan::new(seed, size_of(seed)), run.mutation, violation.invariant);
+        let log = describe(&shortest, run.mutation);
+        return Err(Box::new(Failed { seed, violation, shortest, log }));
     }
     let mut tally = Tally::default();
     for one in &tallies {
@@ -106,7 +108,7 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
                 Ok(one) => tally.join(&one),
                 Err(violation) => {
                     next.store(run.histories, Ordering::Relaxed);
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut found = found.lock();
                     // Of several, the lowest seed is kept, so that a run has the same result every time.
                     if found.as_ref().is_none_or(|(other, _)| seed < *other) {
                         *found = Some((seed, violation));
@@ -118,20 +120,10 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
     }
 }
 
-/// The first violation in a run, and the number of histories played until then; plays on one thread and does not
-/// shrink.
-pub fn find(run: &Run) -> Option<(u64, Violation)> {
-    (0..run.histories).find_map(|n| {
-        let seed = run.seed.wrapping_add(n);
-        let plan = Plan::new(seed, size_of(seed));
-        World::new(plan.setup, run.mutation).run(&plan).err().map(|violation| (n + 1, violation))
-    })
-}
-
 /// The log of a history; its last line is the violation, if there is one.
 pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     let mut world = World::new(plan.setup, mutation);
-    world.log_lines = Some(vec![format!("   {}, {} moves", plan.setup, plan.moves.len())]);
+    world.log_lines = Some(vec![format!("   {:?}, {} moves", plan.setup, plan.moves.len())]);
     let ended = world.run(plan);
     let mut log = world.log_lines.unwrap_or_default();
     log.push(ended.map_or_else(|violation| format!("   {violation}"), |_| "   everything holds".to_owned()));
@@ -140,7 +132,7 @@ pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
 
 /// A smaller plan that violates the same invariant: without the moves that are not needed for that.
 #[must_use]
-pub fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
+fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
     let violates = |plan: &Plan| {
         let ended = World::new(plan.setup, mutation).run(plan);
         ended.is_err_and(|violation| violation.invariant == invariant)

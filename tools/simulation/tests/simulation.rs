@@ -1,8 +1,6 @@
 //! Every invariant holds in random histories, and every mutation of the protocol violates one.
 
-use std::{num::NonZero, thread};
-
-use redial_simulation::{Invariant, Mutation, Plan, Run, describe, find, play, shrink, size_of};
+use redial_simulation::{Invariant, Mutation, Plan, Run, describe, play, size_of};
 
 /// Fewer in a debug build; `./dev simulate` plays a million.
 const HISTORIES: u64 = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
@@ -11,9 +9,8 @@ const ENOUGH: u64 = 200_000;
 
 #[test]
 fn every_invariant_holds_in_every_history() {
-    let threads = thread::available_parallelism().map_or(2, NonZero::get);
-    let tally = play(&Run { seed: 1, histories: HISTORIES, threads, mutation: None })
-        .unwrap_or_else(|failed| panic!("{failed}"));
+    let tally =
+        play(&Run { seed: 1, histories: HISTORIES, mutation: None }).unwrap_or_else(|failed| panic!("{failed}"));
     println!("{tally}");
     // A state that is never reached is not tested.
     assert!(tally.calls[4..8].iter().all(|count| *count > HISTORIES / 50), "too few calls end in some state: {tally}");
@@ -24,24 +21,22 @@ fn every_invariant_holds_in_every_history() {
 #[test]
 fn a_history_that_fails_is_shrunk_to_a_few_moves_and_logged() {
     let mutation = Some(Mutation::NoFenceAtIngest);
-    let (nth, violation) = find(&Run { seed: 1, histories: 10_000, threads: 1, mutation }).unwrap();
-    let whole = Plan::new(nth, size_of(nth));
-    let small = shrink(&whole, mutation, violation.invariant);
-    assert_eq!(violation.invariant, Invariant::RecordedAsReported);
+    let failed = play(&Run { seed: 1, histories: 10_000, mutation }).unwrap_err();
+    let (whole, small) = (Plan::new(failed.seed, size_of(failed.seed)), &failed.shortest);
+    assert_eq!(failed.violation.invariant, Invariant::RecordedAsReported);
     assert!(small.moves.len() < 30 && small.moves.len() * 2 < whole.moves.len(), "{} moves", small.moves.len());
-    let log = describe(&small, mutation);
+    let log = &failed.log;
     assert!(log.last().unwrap().contains("RecordedAsReported"), "{}", log.join("\n"));
-    assert_eq!(describe(&small, mutation), log, "a plan always gives the same history");
+    assert_eq!(describe(small, mutation), *log, "a plan always gives the same history");
 }
 
 #[test]
 fn every_mutation_is_detected() {
     let mut missed = Vec::new();
     for mutation in Mutation::ALL {
-        let run = Run { seed: 1, histories: ENOUGH, threads: 1, mutation: Some(*mutation) };
-        match find(&run) {
-            Some((n, violation)) => println!("{mutation:?}: history {n}: {violation}"),
-            None => missed.push(mutation),
+        match play(&Run { seed: 1, histories: ENOUGH, mutation: Some(*mutation) }) {
+            Err(failed) => println!("{mutation:?}: seed {}: {}", failed.seed, failed.violation),
+            Ok(_) => missed.push(mutation),
         }
     }
     assert!(missed.is_empty(), "not detected within {ENOUGH} histories: {missed:?}");

@@ -5,7 +5,7 @@ use redial_proto::{CallId, CallState, ErrorClass, JobRef, RetryOverride, TaskSta
 use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall};
 
 use super::{Process, TENANT, TIMEOUT, TOOL, call_id};
-use crate::Setup;
+use crate::{Setup, random::Random};
 
 /// A call.
 #[derive(Clone, Debug)]
@@ -63,8 +63,11 @@ impl CallRow {
 
     /// The bare call of a plan with this number.
     pub(super) fn of_client_call(setup: &Setup, call: u8) -> Self {
-        let deadline_ms = if setup.is_urgent(call) { 60_000 } else { 7_200_000 };
-        Self::new(call_id(call.into()), setup.effect(call), setup.max_attempts(call), deadline_ms)
+        let mut random = Random::new(setup.seed ^ u64::from(call));
+        let (effect, most_attempts) = (ToolEffect::ALL[random.below(4) as usize], 1 + random.below(4));
+        // A quarter of them have a total deadline that histories reach.
+        let deadline_ms = if random.percent(25) { 60_000 } else { 7_200_000 };
+        Self::new(call_id(call.into()), effect, most_attempts, deadline_ms)
     }
 
     pub(super) fn is_open(&self) -> bool {
