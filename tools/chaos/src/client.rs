@@ -4,13 +4,14 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use chrono::{DateTime, Utc};
+use parking_lot::{Mutex, MutexGuard};
 use redial_proto::{
     CallId, CallState, CancelReply, CancelRequest, Code, Submission, SubmitBatch, SubmitBatchReply, SubmitResult,
     SubmitStatus, TaskId, TaskResult, TaskSubmission, UserRole, subjects::Verb,
@@ -137,9 +138,9 @@ impl Clients {
 
     /// Keeps up how much is open, while anything is left to submit.
     async fn watch(self: Arc<Self>, observer: Observer) {
-        while self.customers.iter().any(|one| !lock(&one.calls).is_empty() || !lock(&one.tasks).is_empty()) {
+        while self.customers.iter().any(|one| !one.calls.lock().is_empty() || !one.tasks.lock().is_empty()) {
             let all = self.skip_pauses.load(Ordering::Relaxed);
-            let live = if all { observer.live().await } else { observer.live_besides(&MAY_WAIT).await };
+            let live = observer.live_besides(if all { &[] } else { &MAY_WAIT }).await;
             if let Some(live) = live {
                 self.live.store(live, Ordering::Relaxed);
             }
@@ -172,7 +173,7 @@ impl Clients {
 
     /// What clients know.
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
-        lock(&self.log)
+        self.log.lock()
     }
 
     async fn submit_calls(self: Arc<Self>, customer: usize) {
@@ -201,7 +202,7 @@ impl Clients {
     async fn next<T>(&self, left: &Mutex<VecDeque<T>>, all: usize, most: usize) -> Option<Vec<T>> {
         loop {
             {
-                let mut left = lock(left);
+                let mut left = left.lock();
                 let count = left.len().min(most);
                 if count == 0 {
                     return None;
@@ -299,8 +300,4 @@ pub(crate) async fn submit_all_once(queue: &Queue, calls: &[Submission], patienc
 pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
     let reply: SubmitResult = queue.ask(Verb::CallSubmit, submission, patience).await.ok()?;
     reply.call
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

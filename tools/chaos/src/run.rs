@@ -175,7 +175,7 @@ async fn drain(injector: &Injector, watchdog: &Watchdog) {
         {
             taken += 1;
         }
-        if taken == injector.intake_keys.len() && fixture.observer.live().await == Some(0) {
+        if taken == injector.intake_keys.len() && fixture.observer.live_besides(&[]).await == Some(0) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

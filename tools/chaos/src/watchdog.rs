@@ -5,7 +5,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
@@ -13,6 +13,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use redial_testkit::Disturbance;
 
 /// One sleep.
@@ -53,7 +54,7 @@ impl Watchdog {
         let watch = move || {
             while !stop.load(Ordering::Relaxed) {
                 if let Some(standstill) = nap() {
-                    shared.lock().unwrap_or_else(PoisonError::into_inner).push(standstill);
+                    shared.lock().push(standstill);
                 }
             }
         };
@@ -64,7 +65,7 @@ impl Watchdog {
 
     /// What it saw so far.
     pub(crate) fn seen(&self) -> Standstills {
-        let all = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.seen.lock().clone();
         Standstills { all, watched: (Utc::now() - self.from).to_std().unwrap_or_default() }
     }
 }

@@ -33,18 +33,7 @@ impl FaultProxy {
     }
 
     async fn start_for(servers: &[SocketAddr]) -> Self {
-        let none = Faults {
-            target: None,
-            to_client: false,
-            to_server: false,
-            delay: Duration::ZERO,
-            cuts: 0,
-            tears: 0,
-            lost_clients: 0,
-            lost_servers: 0,
-            looks: 0,
-        };
-        let (faults, seen) = watch::channel(none);
+        let (faults, seen) = watch::channel(Faults::default());
         let traffic = Arc::new(watch::Sender::new(Traffic::default()));
         let mut proxy = Self { addresses: Vec::new(), faults, traffic, accepting: Vec::new() };
         for server in servers {

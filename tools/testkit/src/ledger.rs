@@ -10,12 +10,13 @@ use std::{
 use chrono::{DateTime, Utc};
 use redial_proto::CallId;
 use redial_tools::Context;
+use strum::EnumString;
 use uuid::Uuid;
 
 use crate::{home, wait};
 
 /// What a tool did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString)]
 pub enum ToolEvent {
     /// It began.
     Started,
@@ -106,16 +107,9 @@ fn micros() -> i64 {
 fn parse(line: &str) -> Entry {
     let words: Vec<&str> = line.split(' ').collect();
     let [at, event, call, attempt, key, execution] = words[..] else { panic!("not a line of a ledger: {line:?}") };
-    let event = match event {
-        "Started" => ToolEvent::Started,
-        "Effect" => ToolEvent::Effect,
-        "Ended" => ToolEvent::Ended,
-        "Stopped" => ToolEvent::Stopped,
-        other => panic!("not a event: {other}"),
-    };
     Entry {
         at: DateTime::from_timestamp_micros(at.parse().unwrap()).unwrap(),
-        event,
+        event: event.parse().unwrap(),
         call: call.parse().unwrap(),
         attempt: attempt.parse().unwrap(),
         key: key.to_owned(),

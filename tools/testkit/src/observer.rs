@@ -59,15 +59,7 @@ impl Observer {
         self.0.set_connect_options(url.parse().unwrap());
     }
 
-    /// Calls and tasks that have not ended.
-    pub async fn live(&self) -> Option<u64> {
-        let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL)
-                         + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";
-        let live: i64 = self.ask(async |db| sqlx::query_scalar(live).fetch_one(db).await).await?;
-        u64::try_from(live).ok()
-    }
-
-    /// The same, without the calls of some tools.
+    /// Calls and tasks that have not ended, without the calls of some tools.
     pub async fn live_besides(&self, tools: &[&str]) -> Option<u64> {
         let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL AND tool <> ALL($1))
                          + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";

@@ -33,8 +33,7 @@ impl RawNats {
 
     /// Publishes any bytes, and waits until the server has processed them.
     pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
-        self.send(&[format!("PUB {subject} {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat()).await;
-        self.flush().await;
+        self.publish_with_reply(subject, "", payload).await;
     }
 
     /// The same, and wants the reply there.

@@ -2,22 +2,19 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    io,
     net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use tokio::{
-    io::{AsyncWriteExt, BufReader},
-    net::{TcpListener, TcpStream},
-    sync::watch,
-    task::JoinHandle,
-    time::timeout,
+use axum::{
+    body::{Body, to_bytes},
+    response::Response,
 };
-
-mod read;
-
-pub use read::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 
 /// How long requests that a test waits for may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -68,11 +65,35 @@ impl Reply {
         self.delay = delay;
         self
     }
+}
 
-    fn bytes(&self) -> Vec<u8> {
-        let headers: String = self.headers.iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
-        let head = format!("HTTP/1.1 {} Scripted\r\n{headers}content-length: {}\r\n\r\n", self.status, self.body.len());
-        [head.as_bytes(), &self.body].concat()
+/// A request to the server.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+    /// The query after `?`, undecoded; empty if there is none.
+    pub query: String,
+    /// In order; names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// When its last byte arrived.
+    pub at: Instant,
+}
+
+impl Request {
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let name = name.to_ascii_lowercase();
+        self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
@@ -134,20 +155,38 @@ async fn accept(listener: TcpListener, scripts: Scripts, sender: watch::Sender<V
     // Dropped together with this task: then no connection outlives the server.
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve(stream, Arc::clone(&scripts), sender.clone()));
+        let (scripts, sender) = (Arc::clone(&scripts), sender.clone());
+        let service = service_fn(move |request| answer(request, Arc::clone(&scripts), sender.clone()));
+        connections.spawn(http1::Builder::new().half_close(true).serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn serve(stream: TcpStream, scripts: Scripts, sender: watch::Sender<Vec<Request>>) {
-    let mut stream = BufReader::new(stream);
-    while let Ok(Some(request)) = read::request(&mut stream).await {
-        let reply = next_reply(&scripts, &request.path);
-        sender.send_modify(|requests| requests.push(request));
-        tokio::time::sleep(reply.delay).await;
-        if reply.hang_up || stream.get_mut().write_all(&reply.bytes()).await.is_err() {
-            return;
-        }
+/// The scripted answer; an error closes the connection.
+async fn answer(
+    request: hyper::Request<Incoming>,
+    scripts: Scripts,
+    sender: watch::Sender<Vec<Request>>,
+) -> io::Result<Response> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(Body::new(body), usize::MAX).await.map_err(io::Error::other)?;
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let reply = next_reply(&scripts, parts.uri.path());
+    let request = Request {
+        method: parts.method.to_string(),
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
+        body: body.to_vec(),
+        at: Instant::now(),
+    };
+    sender.send_modify(|requests| requests.push(request));
+    tokio::time::sleep(reply.delay).await;
+    if reply.hang_up {
+        return Err(io::ErrorKind::ConnectionAborted.into());
     }
+    let response = Response::builder().status(reply.status);
+    let response = reply.headers.iter().fold(response, |response, (name, value)| response.header(name, value));
+    response.body(Body::from(reply.body)).map_err(io::Error::other)
 }
 
 fn next_reply(scripts: &Scripts, path: &str) -> Reply {

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use redial_proto::{CallId, TaskId};
+use strum::VariantArray;
 
 /// What must hold after every test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum Invariant {
     /// Every acknowledged submission exists, under its key.
     AcknowledgedExists,
@@ -52,28 +53,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// Every invariant.
-    pub const ALL: [Self; 20] = [
-        Self::AcknowledgedExists,
-        Self::EveryCallEnds,
-        Self::AttemptsWithoutGaps,
-        Self::AttemptsWithinMax,
-        Self::OneOutcome,
-        Self::SuccessHasOutput,
-        Self::EffectsWithinAttempts,
-        Self::UnsafeOnce,
-        Self::LeasesApart,
-        Self::NothingAfterCancel,
-        Self::OneKey,
-        Self::NoAttemptLostToOutage,
-        Self::RetriesWhenDue,
-        Self::EveryTaskEnds,
-        Self::StepsWithoutGaps,
-        Self::MessagesWithoutGaps,
-        Self::OneAnswerPerCall,
-        Self::OneTaskAtATime,
-        Self::FailuresRemembered,
-        Self::TenantsApart,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 /// An invariant that does not hold.

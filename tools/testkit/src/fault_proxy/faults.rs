@@ -11,7 +11,7 @@ pub enum Side {
     Server,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
     /// Where new connections go to, if not to the listener's own server.
     pub(super) target: Option<SocketAddr>,
