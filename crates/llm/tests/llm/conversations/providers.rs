@@ -1,12 +1,12 @@
 //! Checks that every provider accepts the conversation that its models see.
 
-use rand::{Rng, rngs::StdRng};
-use redial_llm::{Arguments, Calls, EmptyContent, Ids, Profile, Settings, System, anthropic, openai, react};
-use redial_proto::{Language, Message, Role, TaskId, ToolOffer, Trimmed, TurnRequest};
 use crate::validators::{
     self,
     openai::{Rule, faults_by},
 };
+use rand::{Rng, rngs::StdRng};
+use redial_llm::{Arguments, Calls, EmptyContent, Ids, Profile, Settings, System, anthropic, openai, react};
+use redial_proto::{Language, Message, Role, TaskId, ToolOffer, Trimmed, TurnRequest};
 use serde_json::Value;
 
 use super::record::valid;
