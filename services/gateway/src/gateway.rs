@@ -86,6 +86,16 @@ impl Gateway {
     /// The same for what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
     pub(crate) async fn ask_twice<Q: Serialize, R: DeserializeOwned>(
         &self,
+        who: &Identity,
+        verb: Verb,
+        request: &Q,
+    ) -> Result<R, Problem> {
+        self.ask_twice_as(&who.caller(verb)?, verb, request, None).await
+    }
+
+    /// The same in this role, with a trace context.
+    pub(crate) async fn ask_twice_as<Q: Serialize, R: DeserializeOwned>(
+        &self,
         caller: &Caller,
         verb: Verb,
         request: &Q,

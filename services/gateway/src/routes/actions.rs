@@ -12,7 +12,7 @@ use crate::{
     extract::Query,
     gateway::Shared,
     identity::Identity,
-    page::{ListQuery, Page, by_bytes},
+    page::{Page, by_bytes},
     problem::Problem,
 };
 
@@ -41,14 +41,6 @@ struct ActionsQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-impl ListQuery for ActionsQuery {
-    const LIST: &'static str = "actions";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the actions.
@@ -91,7 +83,7 @@ async fn list(
     Query(query): Query<ActionsQuery>,
 ) -> Result<axum::Json<ActionList>, Problem> {
     Problem::check_times(&[("since", query.since)])?;
-    let page = Page::<i64>::of(&gateway, &who, &query).await?;
+    let page = Page::<i64>::of(&gateway, &who, "actions", &query).await?;
     let (store, ActionsQuery { user, verb, since, .. }) = (gateway.store.of(&who.tenant), query);
     let filter = ActionFilter { user, verb, since, ..ActionFilter::default() };
     let read = |before, limit| {

@@ -27,11 +27,10 @@ fn model(name: &str) -> Value {
 }
 
 async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<Value>, Problem> {
-    let caller = who.caller(Verb::AgentList)?;
     let mut request = ListAgents::default();
     let mut models = Vec::new();
     loop {
-        let list: AgentList = gateway.ask_twice(&caller, Verb::AgentList, &request, None).await?;
+        let list: AgentList = gateway.ask_twice(&who, Verb::AgentList, &request).await?;
         models.extend(list.agents.iter().map(|agent| model(&agent.name)));
         match list.next {
             Some(next) => request.after = Some(next),
@@ -42,7 +41,7 @@ async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json
 
 async fn get(State(gateway): State<Shared>, who: Identity, Name(name): Name) -> Result<axum::Json<Value>, Problem> {
     let request = ListAgents { agent: Some(name.clone()), ..ListAgents::default() };
-    let list: AgentList = gateway.ask_twice(&who.caller(Verb::AgentList)?, Verb::AgentList, &request, None).await?;
+    let list: AgentList = gateway.ask_twice(&who, Verb::AgentList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no agent {:?}", shorten(&name, 100)));
     list.agents.first().map(|agent| axum::Json(model(&agent.name))).ok_or_else(missing)
 }

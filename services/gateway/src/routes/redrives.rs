@@ -2,7 +2,7 @@
 
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
@@ -11,16 +11,15 @@ use redial_proto::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     extract::{Id, Json, Query},
     gateway::Shared,
-    idempotency::key,
+    idempotency::{id_of, key},
     identity::Identity,
-    page::{ListQuery, Page},
+    page::Page,
     problem::Problem,
 };
 
@@ -88,27 +87,15 @@ async fn create(
     Json(body): Json<CreateRedriveBody>,
 ) -> Result<Response, Problem> {
     let CreateRedriveBody { redrive, filter, dry_run, rate, at_most } = body;
-    let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
+    let of_key = key(&headers, None)?.map(|key| RedriveId(id_of(&who, "redrive", &key)));
     if of_key.is_some() && redrive.is_some() {
         return Err(Problem::invalid("redrive and the header Idempotency-Key are both set; allowed: one of them"));
     }
     let redrive = redrive.or(of_key).unwrap_or_else(RedriveId::generate);
     let request = CreateRedrive { redrive, filter, dry_run, rate, at_most };
-    let caller = who.caller(Verb::RedriveCreate)?;
-    let view: RedriveView = gateway.ask_twice(&caller, Verb::RedriveCreate, &request, None).await?;
-    let mut response = (StatusCode::ACCEPTED, axum::Json(&view)).into_response();
-    if let Ok(location) = HeaderValue::from_str(&format!("/v1/redrives/{redrive}")) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
-}
-
-/// The id that stands for a key of the tenant.
-fn id_of(who: &Identity, key: &str) -> RedriveId {
-    let digest = Sha256::digest(format!("{}\nredrive\n{key}", who.tenant));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    RedriveId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    let view: RedriveView = gateway.ask_twice(&who, Verb::RedriveCreate, &request).await?;
+    let location = [(header::LOCATION, format!("/v1/redrives/{redrive}"))];
+    Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 
 /// Which redrives.
@@ -121,14 +108,6 @@ struct RedrivesQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-impl ListQuery for RedrivesQuery {
-    const LIST: &'static str = "redrives";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the redrives.
@@ -145,7 +124,7 @@ async fn list(
     who: Identity,
     Query(query): Query<RedrivesQuery>,
 ) -> Result<axum::Json<RedriveList>, Problem> {
-    let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, &query).await?;
+    let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, "redrives", &query).await?;
     let before = page.after.map(|(at, id)| (at, RedriveId(id)));
     let redrives = gateway.store.of(&who.tenant).redrives(query.state, before, page.size).await?;
     let is_full = redrives.len() == page.size as usize;
@@ -168,6 +147,5 @@ async fn cancel(
     who: Identity,
     Id(redrive): Id<RedriveId>,
 ) -> Result<axum::Json<RedriveView>, Problem> {
-    let caller = who.caller(Verb::RedriveCancel)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::RedriveCancel, &CancelRedrive { redrive }, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::RedriveCancel, &CancelRedrive { redrive }).await?))
 }

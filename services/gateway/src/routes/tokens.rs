@@ -19,7 +19,7 @@ use crate::{
     extract::{Json, Name, Query},
     gateway::Shared,
     identity::Identity,
-    page::{ListQuery, Page, by_bytes},
+    page::{Page, by_bytes},
     problem::Problem,
 };
 
@@ -85,8 +85,7 @@ async fn create(
     let CreateTokenBody { tenant, user, roles, label, expiry } = body;
     let token = ApiToken::of_random(&rand::random());
     let request = TokenCreate { id: token.id.clone(), sha256: token.hash(), tenant, user, roles, label, expiry };
-    let caller = who.caller(Verb::TokenCreate)?;
-    let reply: TokenCreateReply = gateway.ask_twice(&caller, Verb::TokenCreate, &request, None).await?;
+    let reply: TokenCreateReply = gateway.ask_twice(&who, Verb::TokenCreate, &request).await?;
     let mut response = (StatusCode::CREATED, axum::Json(CreatedToken { token: token.text(), reply })).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -105,14 +104,6 @@ struct TokensQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-impl ListQuery for TokensQuery {
-    const LIST: &'static str = "tokens";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the tokens.
@@ -164,7 +155,7 @@ async fn list(
     who: Identity,
     Query(query): Query<TokensQuery>,
 ) -> Result<axum::Json<TokenList>, Problem> {
-    let page = Page::<String>::of(&gateway, &who, &query).await?;
+    let page = Page::<String>::of(&gateway, &who, "tokens", &query).await?;
     let store = gateway.store.of(&who.tenant);
     let filter = TokenFilter { user: query.user, only_valid: query.only_valid, ..TokenFilter::default() };
     let read = |before: Option<String>, limit| {
@@ -185,6 +176,5 @@ async fn revoke(
     Name(id): Name,
 ) -> Result<axum::Json<TokenRevokeReply>, Problem> {
     let id: TokenId = id.parse().map_err(Problem::invalid)?;
-    let caller = who.caller(Verb::TokenRevoke)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::TokenRevoke, &TokenRevoke { id }, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::TokenRevoke, &TokenRevoke { id }).await?))
 }

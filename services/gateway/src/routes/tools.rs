@@ -6,14 +6,14 @@ mod pointers;
 use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
     gateway::Shared,
     identity::Identity,
-    page::{ListQuery, Page},
+    page::{LongPageQuery, Page},
     problem::Problem,
 };
 
@@ -25,7 +25,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/v1/tools", list)
             .about(TAG, "list_tools", "The tools that the tenant may call, by name")
             .roles(READ)
-            .query::<ToolsQuery>()
+            .query::<LongPageQuery>()
             .answer::<ToolPage>(200, "Tools."),
         Endpoint::get("/v1/tools/{tool}", get)
             .about(TAG, "get_tool", "A tool")
@@ -48,24 +48,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Which page.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ToolsQuery {
-    /// Entries of a page: 1 to 1,000. Default 50. A page has fewer if they are long.
-    page_size: Option<u32>,
-    /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for ToolsQuery {
-    const LIST: &'static str = "tools";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the tools.
 #[derive(Serialize, JsonSchema)]
 struct ToolPage {
@@ -78,17 +60,17 @@ struct ToolPage {
 async fn list(
     State(gateway): State<Shared>,
     who: Identity,
-    Query(query): Query<ToolsQuery>,
+    Query(query): Query<LongPageQuery>,
 ) -> Result<axum::Json<ToolPage>, Problem> {
-    let page = Page::<String>::of(&gateway, &who, &query).await?;
+    let page = Page::<String>::of(&gateway, &who, "tools", &query).await?;
     let request = ListTools { after: page.after.clone(), limit: Some(page.size), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     Ok(axum::Json(ToolPage { next_page_token: page.next(list.next.as_ref()), tools: list.tools }))
 }
 
 async fn get(State(gateway): State<Shared>, who: Identity, Name(tool): Name) -> Result<axum::Json<ToolView>, Problem> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     list.tools.into_iter().next().map(axum::Json).ok_or_else(missing)
 }

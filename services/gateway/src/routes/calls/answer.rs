@@ -42,7 +42,6 @@ pub(super) async fn answer(
     Id(call): Id<CallId>,
     Json(body): Json<AnswerBody>,
 ) -> Result<axum::Json<AnswerReply>, Problem> {
-    let caller = who.caller(Verb::CallAnswer)?;
     let request = AnswerRequest { call, output: body.output.0, error: body.error };
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::CallAnswer, &request).await?))
 }

@@ -23,7 +23,6 @@ use crate::{
     extract::Query,
     gateway::Shared,
     identity::Identity,
-    page::ListQuery as _,
     problem::Problem,
 };
 
@@ -98,7 +97,7 @@ pub(super) async fn export(State(gateway): State<Shared>, who: Identity, uri: Ur
     let (own, filter) = parts(uri.query().unwrap_or_default());
     let Query(Form { format, limit }) = Query::<Form>::read(&own)?;
     let Query(filter) = Query::<CallsQuery>::read(&filter)?;
-    if filter.page().0.is_some() || filter.page().1.is_some() {
+    if filter.page_size.is_some() || filter.page_token.is_some() {
         return Err(Problem::invalid("an export has no pages; allowed instead of page_size and page_token: limit"));
     }
     let permit = who.limits.stream()?;

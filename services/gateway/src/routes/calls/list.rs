@@ -12,7 +12,7 @@ use crate::{
     extract::Query,
     gateway::Shared,
     identity::Identity,
-    page::{ListQuery, Page},
+    page::Page,
     problem::Problem,
 };
 
@@ -78,17 +78,9 @@ pub(super) struct CallsQuery {
     /// How long the request looks at most, in ms: 10 to 2,000, and at least at one portion of calls. Default 2,000.
     look_ms: Option<u64>,
     /// Entries of a page: 1 to 1,000. Default 50.
-    page_size: Option<u32>,
+    pub(super) page_size: Option<u32>,
     /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for CallsQuery {
-    const LIST: &'static str = "calls";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
+    pub(super) page_token: Option<String>,
 }
 
 /// A part of the calls.
@@ -152,7 +144,7 @@ pub(super) async fn list(
     who: Identity,
     Query(query): Query<CallsQuery>,
 ) -> Result<axum::Json<CallList>, Problem> {
-    let page = Page::<CallId>::of(&gateway, &who, &query).await?;
+    let page = Page::<CallId>::of(&gateway, &who, "calls", &query).await?;
     let time = look_time(query.look_ms)?;
     let search = search(query, page.after)?;
     let _turn = gateway.long_read(&who).await?;

@@ -37,9 +37,8 @@ pub(super) async fn cancel(
     who: Identity,
     Id(call): Id<CallId>,
 ) -> Result<axum::Json<CancelReply>, Problem> {
-    let caller = who.caller(Verb::CallCancel)?;
     let request = CancelRequest { call };
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::CallCancel, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::CallCancel, &request).await?))
 }
 
 /// A call is redriven once, so asking twice is safe.
@@ -55,7 +54,7 @@ pub(super) async fn redrive(
     let caller = who.caller(Verb::CallRedrive)?;
     let request = RedriveRequest { calls: vec![call], arguments: body.arguments };
     let traceparent = text(&headers, TRACEPARENT);
-    let reply: RedriveReply = gateway.ask_twice(&caller, Verb::CallRedrive, &request, traceparent).await?;
+    let reply: RedriveReply = gateway.ask_twice_as(&caller, Verb::CallRedrive, &request, traceparent).await?;
     let missing = || Problem::new(Code::Internal, "a dispatcher answered for no call");
     let accepted = Accepted::of(reply.results.into_iter().next().ok_or_else(missing)?)?;
     let mut response = match wait {

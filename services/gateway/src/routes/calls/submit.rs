@@ -101,7 +101,7 @@ async fn one(
     let traceparent = text(headers, TRACEPARENT);
     // Without a key a second request would be a second call.
     let result: SubmitResult = if submission.key.is_some() {
-        gateway.ask_twice(&caller, Verb::CallSubmit, &submission, traceparent).await?
+        gateway.ask_twice_as(&caller, Verb::CallSubmit, &submission, traceparent).await?
     } else {
         gateway.ask_as(&caller, Verb::CallSubmit, &submission, traceparent).await?
     };

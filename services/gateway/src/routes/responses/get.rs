@@ -92,9 +92,8 @@ pub(super) async fn cancel(
     // A response that asks the client for something is complete; its task still waits.
     let is_asking = !waiting(&gateway, &who, response.task).await?.is_empty();
     if !follow.record().is_over() || is_asking {
-        let caller = who.caller(Verb::TaskCancel)?;
         let request = TaskCancel { task: response.task };
-        let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;
+        let _: TaskCancelReply = gateway.ask_twice(&who, Verb::TaskCancel, &request).await?;
         // The response itself may be over already. One whose task takes longer to stop is shown as it is.
         if let Ok(ended) = timeout(prefer::LONGEST, follow.end_of_task()).await {
             ended?;

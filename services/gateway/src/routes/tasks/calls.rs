@@ -21,7 +21,7 @@ use crate::{
     extract::{Id, Query},
     gateway::{Gateway, Shared},
     identity::Identity,
-    page::{ListQuery, Page},
+    page::Page,
     problem::Problem,
 };
 
@@ -49,14 +49,6 @@ pub(super) struct TaskCallsQuery {
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     task: Option<TaskId>,
-}
-
-impl ListQuery for TaskCallsQuery {
-    const LIST: &'static str = "calls of a task";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the calls of a task.
@@ -174,7 +166,7 @@ pub(super) async fn calls(
     Query(mut query): Query<TaskCallsQuery>,
 ) -> Result<axum::Json<TaskCallList>, Problem> {
     query.task = Some(task);
-    let page = Page::<(u32, u32)>::of(&gateway, &who, &query).await?;
+    let page = Page::<(u32, u32)>::of(&gateway, &who, "calls of a task", &query).await?;
     let size = page.size.min(MOST);
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);

@@ -10,6 +10,5 @@ pub(super) async fn cancel(
     who: Identity,
     Id(task): Id<TaskId>,
 ) -> Result<axum::Json<TaskCancelReply>, Problem> {
-    let caller = who.caller(Verb::TaskCancel)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::TaskCancel, &TaskCancel { task }, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::TaskCancel, &TaskCancel { task }).await?))
 }

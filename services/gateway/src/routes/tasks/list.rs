@@ -14,7 +14,7 @@ use crate::{
     extract::Query,
     gateway::{Gateway, Shared},
     identity::Identity,
-    page::{BYTES, ListQuery, Page},
+    page::{BYTES, Page},
     problem::Problem,
 };
 
@@ -57,14 +57,6 @@ pub(super) struct TasksQuery {
     look_ms: Option<u64>,
 }
 
-impl ListQuery for TasksQuery {
-    const LIST: &'static str = "tasks";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the tasks.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TaskList {
@@ -95,7 +87,7 @@ pub(super) async fn list(
     Query(query): Query<TasksQuery>,
 ) -> Result<axum::Json<TaskList>, Problem> {
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
-    let page = Page::<TaskId>::of(&gateway, &who, &query).await?;
+    let page = Page::<TaskId>::of(&gateway, &who, "tasks", &query).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time: look_time(query.look_ms)? };
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);

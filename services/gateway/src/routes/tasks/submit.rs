@@ -33,7 +33,7 @@ pub(super) async fn submit(
     let traceparent = text(&headers, TRACEPARENT);
     // Without a key a second request would be a second task.
     let result: TaskResult = if submission.key.is_some() {
-        gateway.ask_twice(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+        gateway.ask_twice_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
     } else {
         gateway.ask_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
     };

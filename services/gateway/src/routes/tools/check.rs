@@ -33,7 +33,7 @@ pub(super) async fn check(
     Json(body): Json<CheckBody>,
 ) -> Result<axum::Json<Checked>, Problem> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     let view = list.tools.into_iter().next().ok_or_else(missing)?;
     // A check may take about a second of a processor.
