@@ -1,6 +1,5 @@
 //! `/v1/agents`.
 
-use axum::extract::State;
 use redial_proto::{AgentList, AgentView, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,10 +7,9 @@ use serde::Serialize;
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::{Page, PageQuery},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "agents";
@@ -40,22 +38,14 @@ struct AgentPage {
     next_page_token: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<PageQuery>,
-) -> Result<axum::Json<AgentPage>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<PageQuery>) -> JsonResult<AgentPage> {
     let page = Page::<String>::of(&gateway, &who, "agents", &query).await?;
     let request = ListAgents { after: page.after.clone(), limit: Some(page.size), ..ListAgents::default() };
     let list: AgentList = gateway.ask_twice(&who, Verb::AgentList, &request).await?;
     Ok(axum::Json(AgentPage { next_page_token: page.next(list.next.as_ref()), agents: list.agents }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Name(agent): Name,
-) -> Result<axum::Json<AgentView>, Problem> {
+pub(super) async fn get(Api { gateway, who }: Api, Name(agent): Name) -> JsonResult<AgentView> {
     let request = ListAgents { agent: Some(agent.clone()), ..ListAgents::default() };
     let list: AgentList = gateway.ask_twice(&who, Verb::AgentList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no agent {:?}", shorten(&agent, 100)));

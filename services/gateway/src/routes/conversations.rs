@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use axum::{
-    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -19,10 +18,9 @@ use uuid::Uuid;
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::{Page, PageQuery},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "conversations";
@@ -85,11 +83,7 @@ struct ConversationItem {
     finished_at: Option<DateTime<Utc>>,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<PageQuery>,
-) -> Result<axum::Json<ConversationList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<PageQuery>) -> JsonResult<ConversationList> {
     let page = Page::<TaskId>::of(&gateway, &who, "conversations", &query).await?;
     let found = gateway.store.of(&who.tenant).conversations(page.after, page.size).await?;
     let item = |line: ConversationLine| {
@@ -124,11 +118,10 @@ struct MessageList {
 }
 
 async fn messages(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(conversation): Name,
     Query(mut query): Query<MessagesQuery>,
-) -> Result<axum::Json<MessageList>, Problem> {
+) -> JsonResult<MessageList> {
     query.conversation.clone_from(&conversation);
     let page = Page::<u32>::of(&gateway, &who, "messages", &query).await?;
     let store = gateway.store.of(&who.tenant);
@@ -172,8 +165,7 @@ struct Erased {
 }
 
 async fn erase(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(conversation): Name,
     Query(query): Query<EraseQuery>,
 ) -> Result<Response, Problem> {

@@ -1,7 +1,6 @@
 //! `/v1/redrives`: runs all calls again that match a filter.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -16,11 +15,10 @@ use uuid::Uuid;
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     extract::{Id, Json, Query},
-    gateway::Shared,
+    gateway::Api,
     idempotency::{id_of, key},
-    identity::Identity,
     page::Page,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "redrives";
@@ -81,8 +79,7 @@ struct CreateRedriveBody {
 }
 
 async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateRedriveBody>,
 ) -> Result<Response, Problem> {
@@ -119,11 +116,7 @@ struct RedriveList {
     next_page_token: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<RedrivesQuery>,
-) -> Result<axum::Json<RedriveList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<RedrivesQuery>) -> JsonResult<RedriveList> {
     let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, "redrives", &query).await?;
     let before = page.after.map(|(at, id)| (at, RedriveId(id)));
     let redrives = gateway.store.of(&who.tenant).redrives(query.state, before, page.size).await?;
@@ -132,20 +125,12 @@ async fn list(
     Ok(axum::Json(RedriveList { next_page_token: page.next(next.as_ref()), redrives }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(redrive): Id<RedriveId>,
-) -> Result<axum::Json<RedriveView>, Problem> {
+async fn get(Api { gateway, who }: Api, Id(redrive): Id<RedriveId>) -> JsonResult<RedriveView> {
     let found = gateway.store.of(&who.tenant).redrive(redrive).await?;
     let missing = || Problem::new(Code::RedriveNotFound, format!("no redrive {redrive} is on record"));
     found.map(axum::Json).ok_or_else(missing)
 }
 
-async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(redrive): Id<RedriveId>,
-) -> Result<axum::Json<RedriveView>, Problem> {
+async fn cancel(Api { gateway, who }: Api, Id(redrive): Id<RedriveId>) -> JsonResult<RedriveView> {
     Ok(axum::Json(gateway.ask_twice(&who, Verb::RedriveCancel, &CancelRedrive { redrive }).await?))
 }

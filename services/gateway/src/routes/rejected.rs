@@ -1,6 +1,6 @@
 //! `/v1/rejected`: submissions without a reply that could not be accepted.
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use chrono::{DateTime, Utc};
 use redial_proto::{Code, UserRole};
 use redial_store::audit::DeadLetterRecord;
@@ -10,10 +10,9 @@ use serde::Serialize;
 use crate::{
     endpoint::Endpoint,
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::{LongPageQuery, Page, by_bytes},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "rejected";
@@ -79,11 +78,7 @@ struct RejectedEntry {
     message: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<LongPageQuery>,
-) -> Result<axum::Json<RejectedList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<LongPageQuery>) -> JsonResult<RejectedList> {
     let page = Page::<i64>::of(&gateway, &who, "rejected", &query).await?;
     let store = gateway.store.of(&who.tenant);
     let read = |before, limit| async move {
@@ -94,11 +89,7 @@ async fn list(
     Ok(axum::Json(RejectedList { rejected, next_page_token: page.next(next.as_ref()) }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<axum::Json<RejectedItem>, Problem> {
+async fn get(Api { gateway, who }: Api, Path(id): Path<String>) -> JsonResult<RejectedItem> {
     let wrong = |_| Problem::invalid("the id in the path is no number; allowed: the id of an entry of /v1/rejected");
     let id: i64 = id.parse().map_err(wrong)?;
     let found = gateway.store.of(&who.tenant).rejected_one(id).await?;

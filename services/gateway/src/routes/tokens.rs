@@ -1,7 +1,6 @@
 //! `/v1/tokens`: by which programs come over HTTP.
 
 use axum::{
-    extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,10 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     endpoint::Endpoint,
     extract::{Json, Name, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::{Page, by_bytes},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "tokens";
@@ -77,11 +75,7 @@ struct CreatedToken {
     reply: TokenCreateReply,
 }
 
-async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Json(body): Json<CreateTokenBody>,
-) -> Result<Response, Problem> {
+async fn create(Api { gateway, who }: Api, Json(body): Json<CreateTokenBody>) -> Result<Response, Problem> {
     let CreateTokenBody { tenant, user, roles, label, expiry } = body;
     let token = ApiToken::of_random(&rand::random());
     let request = TokenCreate { id: token.id.clone(), sha256: token.hash(), tenant, user, roles, label, expiry };
@@ -150,11 +144,7 @@ impl From<TokenLine> for TokenItem {
     }
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<TokensQuery>,
-) -> Result<axum::Json<TokenList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<TokensQuery>) -> JsonResult<TokenList> {
     let page = Page::<String>::of(&gateway, &who, "tokens", &query).await?;
     let store = gateway.store.of(&who.tenant);
     let filter = TokenFilter { user: query.user, only_valid: query.only_valid, ..TokenFilter::default() };
@@ -170,11 +160,7 @@ async fn list(
     Ok(axum::Json(TokenList { tokens, next_page_token: page.next(next.as_ref()) }))
 }
 
-async fn revoke(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Name(id): Name,
-) -> Result<axum::Json<TokenRevokeReply>, Problem> {
+async fn revoke(Api { gateway, who }: Api, Name(id): Name) -> JsonResult<TokenRevokeReply> {
     let id: TokenId = id.parse().map_err(Problem::invalid)?;
     Ok(axum::Json(gateway.ask_twice(&who, Verb::TokenRevoke, &TokenRevoke { id }).await?))
 }

@@ -3,7 +3,6 @@
 mod check;
 mod pointers;
 
-use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,10 +10,9 @@ use serde::Serialize;
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::{LongPageQuery, Page},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "tools";
@@ -57,18 +55,14 @@ struct ToolPage {
     next_page_token: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<LongPageQuery>,
-) -> Result<axum::Json<ToolPage>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<LongPageQuery>) -> JsonResult<ToolPage> {
     let page = Page::<String>::of(&gateway, &who, "tools", &query).await?;
     let request = ListTools { after: page.after.clone(), limit: Some(page.size), ..ListTools::default() };
     let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     Ok(axum::Json(ToolPage { next_page_token: page.next(list.next.as_ref()), tools: list.tools }))
 }
 
-async fn get(State(gateway): State<Shared>, who: Identity, Name(tool): Name) -> Result<axum::Json<ToolView>, Problem> {
+async fn get(Api { gateway, who }: Api, Name(tool): Name) -> JsonResult<ToolView> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
     let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));

@@ -1,7 +1,6 @@
 //! `/v1/webhooks`: subscriptions to the ends of calls and tasks.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -16,10 +15,9 @@ use uuid::Uuid;
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     extract::{Id, Json},
-    gateway::Shared,
+    gateway::Api,
     idempotency::{id_of, key},
-    identity::Identity,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "webhooks";
@@ -93,8 +91,7 @@ struct CreateWebhookBody {
 }
 
 async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateWebhookBody>,
 ) -> Result<Response, Problem> {
@@ -120,15 +117,11 @@ struct WebhookList {
     webhooks: Vec<WebhookView>,
 }
 
-async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<WebhookList>, Problem> {
+async fn list(Api { gateway, who }: Api) -> JsonResult<WebhookList> {
     Ok(axum::Json(WebhookList { webhooks: gateway.store.of(&who.tenant).webhooks().await? }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(webhook): Id<Uuid>,
-) -> Result<axum::Json<WebhookView>, Problem> {
+async fn get(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> JsonResult<WebhookView> {
     let found = gateway.store.of(&who.tenant).webhook(webhook).await?.map(|found| found.view);
     let missing = || Problem::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
     found.map(axum::Json).ok_or_else(missing)
@@ -156,21 +149,16 @@ struct UpdateWebhookBody {
 }
 
 async fn update(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(webhook): Id<Uuid>,
     Json(body): Json<UpdateWebhookBody>,
-) -> Result<axum::Json<WebhookView>, Problem> {
+) -> JsonResult<WebhookView> {
     let UpdateWebhookBody { url, events, tools, agents, state } = body;
     let request = UpdateWebhook { webhook, url, events, tools, agents, state };
     Ok(axum::Json(gateway.ask_twice(&who, Verb::WebhookUpdate, &request).await?))
 }
 
-async fn delete(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(webhook): Id<Uuid>,
-) -> Result<axum::Json<DeletedWebhook>, Problem> {
+async fn delete(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> JsonResult<DeletedWebhook> {
     Ok(axum::Json(gateway.ask(&who, Verb::WebhookDelete, &DeleteWebhook { webhook }).await?))
 }
 
@@ -183,16 +171,15 @@ struct RotateWebhookBody {
 }
 
 async fn rotate(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(webhook): Id<Uuid>,
     Json(RotateWebhookBody { version }): Json<RotateWebhookBody>,
-) -> Result<axum::Json<WebhookSecret>, Problem> {
+) -> JsonResult<WebhookSecret> {
     let request = RotateWebhook { webhook, version };
     Ok(axum::Json(gateway.ask_twice(&who, Verb::WebhookRotate, &request).await?))
 }
 
-async fn test(State(gateway): State<Shared>, who: Identity, Id(webhook): Id<Uuid>) -> Result<Response, Problem> {
+async fn test(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> Result<Response, Problem> {
     let tested: TestedWebhook = gateway.ask(&who, Verb::WebhookTest, &TestWebhook { webhook }).await?;
     Ok(located(StatusCode::ACCEPTED, &tested, format!("/v1/calls/{}", tested.call)))
 }

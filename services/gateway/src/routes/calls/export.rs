@@ -2,7 +2,6 @@
 
 use axum::{
     body::Body,
-    extract::State,
     http::{HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -21,7 +20,7 @@ use super::{
 use crate::{
     bounds::{LOOKED, LOOKS_FOR},
     extract::Query,
-    gateway::Shared,
+    gateway::{Api, Shared},
     identity::Identity,
     problem::Problem,
 };
@@ -93,7 +92,7 @@ enum Stage {
     Told,
 }
 
-pub(super) async fn export(State(gateway): State<Shared>, who: Identity, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn export(Api { gateway, who }: Api, uri: Uri) -> Result<Response, Problem> {
     let (own, filter) = parts(uri.query().unwrap_or_default());
     let Query(Form { format, limit }) = Query::<Form>::read(&own)?;
     let Query(filter) = Query::<CallsQuery>::read(&filter)?;

@@ -1,6 +1,5 @@
 //! Lists and searches calls.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, ToolEffect, turn};
 use redial_store::audit::{CallLine, Filter, Inside, Limits, Search, json_search::Condition};
@@ -10,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     bounds::{LOOKED, look_time},
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     page::Page,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// Which calls. Every parameter narrows.
@@ -139,11 +137,7 @@ pub(super) struct CallItem {
     pub(super) redriven_as: Option<CallId>,
 }
 
-pub(super) async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<CallsQuery>,
-) -> Result<axum::Json<CallList>, Problem> {
+pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<CallsQuery>) -> JsonResult<CallList> {
     let page = Page::<CallId>::of(&gateway, &who, "calls", &query).await?;
     let time = look_time(query.look_ms)?;
     let search = search(query, page.after)?;

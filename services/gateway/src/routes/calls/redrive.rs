@@ -1,7 +1,6 @@
 //! Stops a call, and runs an ended one again.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue},
     response::Response,
 };
@@ -16,11 +15,10 @@ use serde_json::value::RawValue;
 use super::submit::Accepted;
 use crate::{
     extract::{Id, JsonOrNothing, text},
-    gateway::Shared,
+    gateway::Api,
     idempotency::REPLAYED,
-    identity::Identity,
     prefer,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// How an ended call runs again.
@@ -32,19 +30,14 @@ pub(super) struct RedriveCallBody {
     arguments: Option<Box<RawValue>>,
 }
 
-pub(super) async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(call): Id<CallId>,
-) -> Result<axum::Json<CancelReply>, Problem> {
+pub(super) async fn cancel(Api { gateway, who }: Api, Id(call): Id<CallId>) -> JsonResult<CancelReply> {
     let request = CancelRequest { call };
     Ok(axum::Json(gateway.ask_twice(&who, Verb::CallCancel, &request).await?))
 }
 
 /// A call is redriven once, so asking twice is safe.
 pub(super) async fn redrive(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(call): Id<CallId>,
     headers: HeaderMap,
     JsonOrNothing(body): JsonOrNothing<RedriveCallBody>,

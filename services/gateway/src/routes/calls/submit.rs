@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    extract::{FromRequest, Request, State},
+    extract::{FromRequest, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,18 +17,14 @@ use serde_json::value::RawValue;
 use super::{Ended, ended_within, ndjson, wait::end_within};
 use crate::{
     extract::{RawJson, check_encoding, json, media_type, text, wrong_type},
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     idempotency::{REPLAYED, key, no_common_key},
     identity::Identity,
     prefer,
     problem::Problem,
 };
 
-pub(super) async fn submit(
-    State(gateway): State<Shared>,
-    who: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn submit(Api { gateway, who }: Api, request: Request) -> Result<Response, Problem> {
     let headers = request.headers().clone();
     match media_type(&headers).as_deref() {
         Some(ndjson::MEDIA) => {

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{
     CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, TurnReply, Waiting, limits::shorten,
@@ -19,10 +18,10 @@ use serde_json::value::RawValue;
 use super::get::not_found;
 use crate::{
     extract::{Id, Query},
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
     page::Page,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// Calls of a page, whatever it asks for: each has its attempts.
@@ -160,11 +159,10 @@ struct AttemptItem {
 }
 
 pub(super) async fn calls(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(task): Id<TaskId>,
     Query(mut query): Query<TaskCallsQuery>,
-) -> Result<axum::Json<TaskCallList>, Problem> {
+) -> JsonResult<TaskCallList> {
     query.task = Some(task);
     let page = Page::<(u32, u32)>::of(&gateway, &who, "calls of a task", &query).await?;
     let size = page.size.min(MOST);

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{TaskCode, TaskId, TaskState, TaskView};
 use redial_store::audit::{Limits, TaskFilter, TaskSearch};
@@ -12,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     bounds::{LOOKED, look_time},
     extract::Query,
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
     page::{BYTES, Page},
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// Tasks that are read at once.
@@ -81,11 +80,7 @@ struct SearchedPart {
     complete: bool,
 }
 
-pub(super) async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<TasksQuery>,
-) -> Result<axum::Json<TaskList>, Problem> {
+pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<TasksQuery>) -> JsonResult<TaskList> {
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let page = Page::<TaskId>::of(&gateway, &who, "tasks", &query).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time: look_time(query.look_ms)? };

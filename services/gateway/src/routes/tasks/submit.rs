@@ -1,7 +1,6 @@
 //! Takes tasks.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -13,16 +12,14 @@ use redial_proto::{
 use super::get::{end_within, shown};
 use crate::{
     extract::{Json, text},
-    gateway::Shared,
+    gateway::Api,
     idempotency::{REPLAYED, key},
-    identity::Identity,
     prefer,
     problem::Problem,
 };
 
 pub(super) async fn submit(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(mut submission): Json<TaskSubmission>,
 ) -> Result<Response, Problem> {
