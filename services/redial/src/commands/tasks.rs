@@ -42,7 +42,7 @@ pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<
     let TasksArgs { state, conversation, agent, since, until, limit, wide, .. } = args;
     let tenant = settings.only_tenant()?;
     let mut filter = TaskFilter { state, conversation, tenant, agent, since, until, before };
-    let mut list = List::of_stdout(FIELDS, Form::new(wide, store.now().await?));
+    let mut table = List::of_stdout(FIELDS, Form::new(wide, store.now().await?));
     let (mut left, mut last) = (limit, None);
     while left > 0 {
         let wanted = left.min(PAGE);
@@ -55,9 +55,9 @@ pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<
         } else {
             if !wide {
                 let ids: Vec<Uuid> = page.iter().map(|task| task.task.0).collect();
-                list.form.ids = Short::of(&store, &ids).await?;
+                table.form.ids = Short::of(&store, &ids).await?;
             }
-            output::line(list.part(&page))?;
+            output::line(table.part(&page))?;
         }
         if page.len() < wanted as usize {
             break;
