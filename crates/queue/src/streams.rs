@@ -61,7 +61,6 @@ struct StreamState {
     messages: u64,
     last_seq: u64,
     /// By subject, if they were asked for.
-    #[serde(default)]
     subjects: Option<HashMap<String, u64>>,
 }
 

@@ -4,7 +4,7 @@
 
 use std::{error::Error, process::ExitCode};
 
-use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig};
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Server as _};
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {

@@ -13,7 +13,6 @@
 mod error;
 mod folder;
 mod nats;
-mod nats_cluster;
 mod port;
 mod postgres;
 mod process;
@@ -25,7 +24,7 @@ mod user;
 
 pub use error::ServerError;
 pub use nats::{Member, Nats, NatsConfig};
-pub use nats_cluster::NatsCluster;
+pub use port::any_free;
 pub use postgres::{Postgres, PostgresConfig, Upstream, settings_for_machine};
 pub use process::Process;
 pub use programs::{check_programs, postgres_program};

@@ -9,7 +9,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Process, ServerError,
+    Process, Server, ServerError,
     folder::{Folder, write_private},
     programs,
     running::{Launch, Running},
@@ -59,43 +59,48 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// Starts the server and waits until it answers a JetStream request of its user.
-    pub async fn start(config: NatsConfig) -> Result<Self, ServerError> {
-        crate::blocking(move || start(&config)).await
-    }
-
-    /// `nats://redial:<password>@127.0.0.1:<port>`
-    pub fn url(&self) -> String {
-        format!("nats://redial:{}@127.0.0.1:{}", self.password, self.running.port)
-    }
-
-    /// The port.
-    pub fn port(&self) -> u16 {
-        self.running.port
-    }
-
     /// The folder of the JetStream store; removing it while the server is down wipes all streams.
     pub fn store(&self) -> &Path {
         &self.store
-    }
-
-    /// Its process id.
-    pub fn pid(&self) -> u32 {
-        self.running.process.pid()
-    }
-
-    /// Waits until it has ended, for whatever reason.
-    pub async fn ended(&self) -> ExitStatus {
-        self.running.process.ended().await
     }
 
     /// Kills it (SIGKILL), as a crash would.
     pub async fn kill(self) -> ExitStatus {
         self.running.process.kill().await
     }
+}
 
-    /// Shuts it down: everything is written. Killed if that takes over 10 s.
-    pub async fn stop(self) -> ExitStatus {
+impl Server for Nats {
+    type Config = NatsConfig;
+    const NAME: &'static str = "NATS";
+
+    /// It is ready when it answers a JetStream request of its user.
+    async fn start(config: NatsConfig) -> Result<Self, ServerError> {
+        crate::blocking(move || start(&config)).await
+    }
+
+    fn on_port(config: NatsConfig, port: u16) -> NatsConfig {
+        NatsConfig { port: Some(port), ..config }
+    }
+
+    /// `nats://redial:<password>@127.0.0.1:<port>`
+    fn url(&self) -> String {
+        format!("nats://redial:{}@127.0.0.1:{}", self.password, self.running.port)
+    }
+
+    fn port(&self) -> u16 {
+        self.running.port
+    }
+
+    fn pid(&self) -> u32 {
+        self.running.process.pid()
+    }
+
+    async fn ended(&self) -> ExitStatus {
+        self.running.process.ended().await
+    }
+
+    async fn stop(self) -> ExitStatus {
         self.running.process.stop(Signal::TERM, GRACE).await
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn is_free(port: u16) -> bool {
 
 /// A free port that it did not return before, while there is one; `None` if none is free. Another program may take it before it
 /// is used.
-pub(crate) fn any_free() -> Option<u16> {
+pub fn any_free() -> Option<u16> {
     let mut given = GIVEN.lock();
     let given = given.get_or_insert_default();
     let [low, high, ..] = Uuid::new_v4().into_bytes();

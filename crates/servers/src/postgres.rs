@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    Process, ServerError,
+    Process, Server, ServerError,
     folder::Folder,
     process,
     programs::{self, PostgresPrograms},
@@ -75,24 +75,9 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts the server and waits until it accepts connections. The first start on a folder creates its database.
-    pub async fn start(config: PostgresConfig) -> Result<Self, ServerError> {
-        crate::blocking(move || start(&config)).await
-    }
-
-    /// `postgres://redial:<password>@127.0.0.1:<port>/redial`
-    pub fn url(&self) -> String {
-        self.url_of("redial")
-    }
-
-    /// The same for another database; its name must not need escaping in a URL.
+    /// The address of another database; its name must not need escaping in a URL.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://redial:{}@127.0.0.1:{}/{database}", self.password, self.running.port)
-    }
-
-    /// The port.
-    pub fn port(&self) -> u16 {
-        self.running.port
     }
 
     /// What a standby of this server needs to know.
@@ -106,23 +91,43 @@ impl Postgres {
         crate::blocking(move || promote::promote(&program, &home)).await
     }
 
-    /// Process id of the server's main process.
-    pub fn pid(&self) -> u32 {
-        self.running.process.pid()
-    }
-
-    /// Waits until it has ended, for whatever reason.
-    pub async fn ended(&self) -> ExitStatus {
-        self.running.process.ended().await
-    }
-
     /// Kills it (SIGKILL), as a crash would.
     pub async fn kill(self) -> ExitStatus {
         self.running.process.kill().await
     }
+}
 
-    /// Shuts it down: connections are closed, everything is written. Killed if that takes over 10 s.
-    pub async fn stop(self) -> ExitStatus {
+impl Server for Postgres {
+    type Config = PostgresConfig;
+    const NAME: &'static str = "Postgres";
+
+    /// It is ready when it accepts connections. The first start on a folder creates its database.
+    async fn start(config: PostgresConfig) -> Result<Self, ServerError> {
+        crate::blocking(move || start(&config)).await
+    }
+
+    fn on_port(config: PostgresConfig, port: u16) -> PostgresConfig {
+        PostgresConfig { port: Some(port), ..config }
+    }
+
+    /// `postgres://redial:<password>@127.0.0.1:<port>/redial`
+    fn url(&self) -> String {
+        self.url_of("redial")
+    }
+
+    fn port(&self) -> u16 {
+        self.running.port
+    }
+
+    fn pid(&self) -> u32 {
+        self.running.process.pid()
+    }
+
+    async fn ended(&self) -> ExitStatus {
+        self.running.process.ended().await
+    }
+
+    async fn stop(self) -> ExitStatus {
         self.running.process.stop(Signal::INT, GRACE).await
     }
 }

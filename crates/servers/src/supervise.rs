@@ -6,14 +6,14 @@ use redial_backoff::{Backoff, Waits};
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Nats, NatsConfig, Postgres, PostgresConfig, ServerError};
+use crate::ServerError;
 
 /// A server that ran this long is restarted without delay when it dies; one that dies sooner is restarted after a growing
 /// delay.
 const STEADY: Duration = Duration::from_secs(5);
 const RESTART: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
-/// A server that [`Supervised`] can restart.
+/// A server, which [`Supervised`] can restart.
 pub trait Server: Sized + Send + Sync + 'static {
     /// Its configuration.
     type Config: Clone + Send + Sync + 'static;
@@ -27,11 +27,11 @@ pub trait Server: Sized + Send + Sync + 'static {
     fn url(&self) -> String;
     /// Its port.
     fn port(&self) -> u16;
-    /// Its process id.
+    /// The id of its main process.
     fn pid(&self) -> u32;
-    /// Waits until it has ended.
+    /// Waits until it has ended, for whatever reason.
     fn ended(&self) -> impl Future<Output = ExitStatus> + Send;
-    /// Shuts it down.
+    /// Shuts it down: connections are closed, everything is written. Killed if that takes over 10 s.
     fn stop(self) -> impl Future<Output = ExitStatus> + Send;
 }
 
@@ -131,71 +131,5 @@ async fn restart<S: Server>(config: &S::Config, mut delay: Duration, delays: &mu
             Err(error) => tracing::error!(server = S::NAME, %error, "Failed to restart a server; trying again"),
         }
         delay = delays.next_wait();
-    }
-}
-
-impl Server for Postgres {
-    type Config = PostgresConfig;
-    const NAME: &'static str = "Postgres";
-
-    fn start(config: PostgresConfig) -> impl Future<Output = Result<Self, ServerError>> + Send {
-        Postgres::start(config)
-    }
-
-    fn on_port(config: PostgresConfig, port: u16) -> PostgresConfig {
-        PostgresConfig { port: Some(port), ..config }
-    }
-
-    fn url(&self) -> String {
-        Postgres::url(self)
-    }
-
-    fn port(&self) -> u16 {
-        Postgres::port(self)
-    }
-
-    fn pid(&self) -> u32 {
-        Postgres::pid(self)
-    }
-
-    fn ended(&self) -> impl Future<Output = ExitStatus> + Send {
-        Postgres::ended(self)
-    }
-
-    fn stop(self) -> impl Future<Output = ExitStatus> + Send {
-        Postgres::stop(self)
-    }
-}
-
-impl Server for Nats {
-    type Config = NatsConfig;
-    const NAME: &'static str = "NATS";
-
-    fn start(config: NatsConfig) -> impl Future<Output = Result<Self, ServerError>> + Send {
-        Nats::start(config)
-    }
-
-    fn on_port(config: NatsConfig, port: u16) -> NatsConfig {
-        NatsConfig { port: Some(port), ..config }
-    }
-
-    fn url(&self) -> String {
-        Nats::url(self)
-    }
-
-    fn port(&self) -> u16 {
-        Nats::port(self)
-    }
-
-    fn pid(&self) -> u32 {
-        Nats::pid(self)
-    }
-
-    fn ended(&self) -> impl Future<Output = ExitStatus> + Send {
-        Nats::ended(self)
-    }
-
-    fn stop(self) -> impl Future<Output = ExitStatus> + Send {
-        Nats::stop(self)
     }
 }

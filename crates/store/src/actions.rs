@@ -78,8 +78,7 @@ impl Store {
         let named: Vec<String> = action.targets.iter().take(NAMED).cloned().collect();
         let count = i32::try_from(action.targets.len()).unwrap_or(i32::MAX);
         let Caller { tenant, user, role, .. } = action.caller;
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let id = sqlx::query_scalar!(
                 "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count)
                  VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
@@ -91,46 +90,37 @@ impl Store {
                 &named,
                 count,
             );
-            let id = id.fetch_one(&mut *db).await?;
-            Ok(db.done(id))
+            id.fetch_one(db).await
         })
-        .await
     }
 
     /// Records how an action ended.
     pub async fn end_action(&self, id: i64, result: &str, changed: Option<u64>) -> Result<(), StoreError> {
         let changed = changed.map(|changed| i32::try_from(changed).unwrap_or(i32::MAX));
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let update =
                 sqlx::query!("UPDATE actions SET result = $2, changed = $3 WHERE id = $1", id, result, changed);
-            let done = update.execute(&mut *db).await?;
-            Ok(db.done(done))
+            update.execute(db).await
         })
-        .await
         .map(|_| ())
     }
 
     /// Deletes the oldest actions of a user and verb if there are too many of them.
     pub async fn trim_actions(&self, caller: &Caller, verb: &str) -> Result<(), StoreError> {
         let Caller { tenant, user, .. } = caller;
-        let gone = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let gone = sqlx::query_file!(
-                    "sql/trim_actions.sql",
-                    tenant.as_str(),
-                    user.as_str(),
-                    verb,
-                    KEPT,
-                    KEPT_WITHOUT_EFFECT,
-                    TRIMMED,
-                )
-                .fetch_one(&mut *db)
-                .await?;
-                Ok(db.done(gone))
-            })
-            .await?;
+        let gone = on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/trim_actions.sql",
+                tenant.as_str(),
+                user.as_str(),
+                verb,
+                KEPT,
+                KEPT_WITHOUT_EFFECT,
+                TRIMMED,
+            )
+            .fetch_one(db)
+            .await
+        })?;
         let (effective, others) = (gone.effective, gone.others);
         if effective > 0 || others > 0 {
             let (tenant, user) = (tenant.as_str(), user.as_str());
@@ -149,20 +139,17 @@ impl Store {
     /// Deletes up to `limit` actions that were asked for before `cutoff`, and of those that changed nothing before
     /// `without_effect`.
     pub async fn delete_old_actions(&self, cutoff: Time, without_effect: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done = sqlx::query_file!("sql/delete_old_actions.sql", cutoff, without_effect, i64::from(limit))
                 .execute(&mut *db)
                 .await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 
     /// Actions, newest first.
     pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(
                 ActionRecord,
                 "sql/actions.sql",
@@ -173,9 +160,7 @@ impl Store {
                 filter.before,
                 i64::from(limit),
             );
-            let rows = rows.fetch_all(&mut *db).await?;
-            Ok(db.done(rows))
+            rows.fetch_all(db).await
         })
-        .await
     }
 }

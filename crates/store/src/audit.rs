@@ -45,14 +45,9 @@ pub use task_attempts::{TimedAttempt, TimedCall};
 impl Store {
     /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.
     pub async fn tool_records(&self, longest_check_ms: u64) -> Result<Vec<ToolRecord>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done =
-                    sqlx::query_file!("sql/tool_records.sql", bigint(longest_check_ms)).fetch_all(&mut *db).await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!("sql/tool_records.sql", bigint(longest_check_ms)).fetch_all(db).await
+        })?;
         rows.into_iter()
             .map(|row| {
                 Ok(ToolRecord {
@@ -76,14 +71,10 @@ impl Store {
 
     /// What waits until an operator accepts it, by tool and identity.
     pub async fn pending_tools(&self) -> Result<Vec<PendingTool>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let (any, all) = (None::<&str>, i64::MAX);
-                let done = sqlx::query_file!("sql/pending_tools.sql", any, any, all).fetch_all(&mut *db).await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            let (any, all) = (None::<&str>, i64::MAX);
+            sqlx::query_file!("sql/pending_tools.sql", any, any, all).fetch_all(db).await
+        })?;
         rows.into_iter()
             .map(|row| {
                 Ok(PendingTool {
@@ -101,9 +92,8 @@ impl Store {
 
     /// Workers, the latest first; only live ones unless `all`.
     pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_as!(
+        on_connection!(self, |db| {
+            sqlx::query_as!(
                 WorkerRecord,
                 r#"SELECT id, host, version, tools, waiting, started_at, slots, running, draining, last_seen_at,
                           live_until > clock_timestamp() AS "alive!"
@@ -112,11 +102,9 @@ impl Store {
                    ORDER BY last_seen_at DESC LIMIT 1000"#,
                 all,
             )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(db.done(done))
+            .fetch_all(db)
+            .await
         })
-        .await
     }
 
     /// Dead letters, the latest first, perhaps of one tenant only.
@@ -125,20 +113,16 @@ impl Store {
         tenant: Option<&str>,
         limit: u32,
     ) -> Result<Vec<DeadLetterRecord>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(
                     r#"SELECT id, source, received_at, tenant, identity, code, message, error_count, errors::text AS "errors!", payload
                      FROM dead_letters WHERE $1::text IS NULL OR tenant = $1 ORDER BY id DESC LIMIT $2"#,
                     tenant,
                     i64::from(limit),
                 )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+                .fetch_all(db)
+                .await
+        })?;
         let record = |payload: &[u8]| String::from_utf8_lossy(payload).into_owned();
         Ok(rows
             .into_iter()

@@ -1,5 +1,31 @@
 //! Connections: how they are set up, bounded in time, and checked.
 
+/// Runs statements on a connection of the pool, which goes back after them, and tries again what passes by itself. (Of a function
+/// with such a closure the compiler cannot tell that its future is `Send`.)
+macro_rules! on_connection {
+    ($store:expr, |$db:ident| $work:expr) => {
+        $store.run_again(|| work_on_connection!($store, $db, $work)).await
+    };
+}
+
+/// The same without another try, for what must not happen twice.
+macro_rules! once_on_connection {
+    ($store:expr, |$db:ident| $work:expr) => {
+        $store.run(work_on_connection!($store, $db, $work)).await
+    };
+}
+
+macro_rules! work_on_connection {
+    ($store:expr, $db:ident, $work:expr) => {
+        async {
+            let mut connection = $store.checkout().await?;
+            let $db: &mut sqlx::PgConnection = &mut connection;
+            let done: Result<_, sqlx::Error> = $work;
+            Ok(connection.done(done?))
+        }
+    };
+}
+
 mod address;
 mod checkout;
 mod primary;
@@ -133,15 +159,9 @@ impl Store {
 
     async fn check(&self) -> Result<(), StoreError> {
         let setting = |name: &'static str| async move {
-            self.run(async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_scalar::<_, String>("SELECT current_setting($1)")
-                    .bind(name)
-                    .fetch_one(&mut *db)
-                    .await?;
-                Ok(db.done(done))
+            once_on_connection!(self, |db| {
+                sqlx::query_scalar::<_, String>("SELECT current_setting($1)").bind(name).fetch_one(db).await
             })
-            .await
         };
         let value = setting("synchronous_commit").await?;
         if value == "off" {
@@ -165,13 +185,7 @@ impl Store {
     }
 
     async fn check_version(&self) -> Result<(), StoreError> {
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = migrations::compare(&mut db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| migrations::compare(db).await)?;
         if found.missing == 0 && found.is_newer {
             tracing::warn!(
                 "Found a database of a newer version of Redial; what this version cannot read is left to the newer one"
@@ -265,12 +279,7 @@ impl Store {
 
     /// The database's clock.
     pub async fn now(&self) -> Result<Time, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(&mut *db).await?;
-            Ok(db.done(done))
-        })
-        .await
+        once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)
     }
 
     /// Closes all connections.

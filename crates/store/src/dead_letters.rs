@@ -173,22 +173,19 @@ impl Store {
     /// Deletes the oldest messages of senders that have too many.
     async fn trim(&self, senders: &BTreeSet<(&str, String)>) -> Result<(), StoreError> {
         let senders: Vec<&(&str, String)> = senders.iter().collect();
-        let deleted = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file!(
-                    "sql/trim_dead_letters.sql",
-                    &column(&senders, |(source, _)| *source) as &[&str],
-                    &column(&senders, |(_, sender)| sender.as_str()) as &[&str],
-                    KEPT,
-                    KEPT_BYTES,
-                    TRIMMED,
-                )
-                .execute(&mut *db)
-                .await?;
-                Ok(db.done(done.rows_affected()))
-            })
+        let deleted = on_connection!(self, |db| {
+            let done = sqlx::query_file!(
+                "sql/trim_dead_letters.sql",
+                &column(&senders, |(source, _)| *source) as &[&str],
+                &column(&senders, |(_, sender)| sender.as_str()) as &[&str],
+                KEPT,
+                KEPT_BYTES,
+                TRIMMED,
+            )
+            .execute(&mut *db)
             .await?;
+            Ok(done.rows_affected())
+        })?;
         if deleted > 0 {
             tracing::warn!(deleted, ?senders, "Deleted the oldest dead letters of senders that have too many");
         }

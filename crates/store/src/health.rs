@@ -38,12 +38,7 @@ impl Store {
 impl Store {
     /// The health of the tools that fail or recover.
     pub async fn unwell_tools(&self) -> Result<Vec<ToolHealth>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let health = sqlx::query_file_as!(ToolHealth, "sql/unwell_tools.sql").fetch_all(&mut *db).await?;
-            Ok(db.done(health))
-        })
-        .await
+        on_connection!(self, |db| sqlx::query_file_as!(ToolHealth, "sql/unwell_tools.sql").fetch_all(db).await)
     }
 }
 

@@ -9,12 +9,13 @@
 //! [`submit_tasks`](Store::submit_tasks), [`lock_tasks`](Store::lock_tasks). Questions over the history are in [`audit`],
 //! sums over it in [`stats`].
 
+#[macro_use]
+mod connect;
 mod actions;
 pub mod admin;
 pub mod audit;
 mod calls;
 mod columns;
-mod connect;
 mod dead_letters;
 mod error;
 mod forget;

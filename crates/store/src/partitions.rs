@@ -56,17 +56,13 @@ pub enum Dropped {
 impl Store {
     /// The partitions, oldest first.
     pub async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query!(
-                    r#"SELECT number, CASE WHEN number > 0 THEN from_at END AS from_at, to_at
+        let rows = on_connection!(self, |db| {
+            let rows = sqlx::query!(
+                r#"SELECT number, CASE WHEN number > 0 THEN from_at END AS from_at, to_at
                        FROM call_partitions ORDER BY number"#
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+            );
+            rows.fetch_all(db).await
+        })?;
         let partition = |(number, from, until)| Partition { number: uint(number), from, until };
         Ok(rows.into_iter().map(|row| partition((row.number, row.from_at, row.to_at))).collect())
     }
@@ -75,17 +71,15 @@ impl Store {
     /// many; another dispatcher may have made them.
     pub async fn add_partitions(&self, ahead: Duration, width: Duration) -> Result<u32, StoreError> {
         let seconds = |duration: Duration| duration.as_secs_f64();
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let added = sqlx::query_scalar!(
                 r#"SELECT add_call_partitions($1::float8 * interval '1 s', $2::float8 * interval '1 s') AS "added!""#,
                 seconds(ahead),
                 seconds(width),
             );
             let added = added.fetch_one(&mut *db).await?;
-            Ok(db.done(uint(added)))
+            Ok(uint(added))
         })
-        .await
     }
 
     /// Drops the oldest partition but that which is kept, after [`Store::free_keys`] and [`Store::bound_kept`]. It must have ended ten

@@ -43,8 +43,7 @@ impl Store {
     /// `false`, and nothing written, if their owner has too many already.
     async fn insert_pieces(&self, owner: &str, payload: Uuid, first: u32, texts: &[&str]) -> Result<bool, StoreError> {
         let kept = KEPT.as_secs_f64();
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let insert = sqlx::query_scalar!(
                 r#"WITH room AS (
                        SELECT count(*) < CASE WHEN bool_or(payload = $2) THEN $7::bigint ELSE $6::bigint END AS is_left
@@ -65,52 +64,43 @@ impl Store {
                 MAX_BEFORE_NEXT,
                 MAX_PIECES,
             );
-            let is_left = insert.fetch_one(&mut *db).await?;
-            Ok(db.done(is_left))
+            insert.fetch_one(db).await
         })
-        .await
     }
 
     /// One piece; `None` if it is not there, or not any more.
     pub async fn piece(&self, owner: &str, payload: Uuid, piece: u32) -> Result<Option<String>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let text = sqlx::query_scalar!(
                 "SELECT text FROM payloads WHERE owner = $1 AND payload = $2 AND piece = $3",
                 owner,
                 payload,
                 int(piece),
             );
-            let text = text.fetch_optional(&mut *db).await?;
-            Ok(db.done(text))
+            text.fetch_optional(db).await
         })
-        .await
     }
 
     /// How many bytes a body has; `None` if some of its pieces are not there. That does not change: a piece that is there stays as it is.
     pub async fn payload_bytes(&self, owner: &str, payload: Payload) -> Result<Option<usize>, StoreError> {
-        let (pieces, bytes) = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let sizes = sqlx::query!(
-                    r#"SELECT count(*) AS "pieces!", COALESCE(sum(octet_length(text)), 0)::bigint AS "bytes!"
+        let (pieces, bytes) = on_connection!(self, |db| {
+            let sizes = sqlx::query!(
+                r#"SELECT count(*) AS "pieces!", COALESCE(sum(octet_length(text)), 0)::bigint AS "bytes!"
                        FROM payloads WHERE owner = $1 AND payload = $2 AND piece < $3"#,
-                    owner,
-                    payload.payload,
-                    int(payload.pieces),
-                );
-                let sizes = sizes.fetch_one(&mut *db).await?;
-                Ok(db.done((sizes.pieces, sizes.bytes)))
-            })
-            .await?;
+                owner,
+                payload.payload,
+                int(payload.pieces),
+            );
+            let sizes = sizes.fetch_one(&mut *db).await?;
+            Ok((sizes.pieces, sizes.bytes))
+        })?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         Ok((unsigned(pieces) == u64::from(payload.pieces) && pieces > 0).then_some(bytes))
     }
 
     /// A body, put together; `None` if some of its pieces are not there any more.
     pub async fn payload(&self, owner: &str, payload: Payload) -> Result<Option<String>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let body = sqlx::query_scalar!(
                 "SELECT string_agg(text, '' ORDER BY piece) FROM payloads WHERE owner = $1 AND payload = $2 AND piece < $3
                  HAVING count(*) = $3",
@@ -119,9 +109,8 @@ impl Store {
                 int(payload.pieces),
             );
             let body = body.fetch_optional(&mut *db).await?;
-            Ok(db.done(body.flatten()))
+            Ok(body.flatten())
         })
-        .await
     }
 
     /// A body is not needed any more.
@@ -138,38 +127,32 @@ impl Store {
 
     /// Deletes pieces that have expired; returns how many.
     pub async fn delete_expired_pieces(&self, limit: u32) -> Result<u64, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let deleted = sqlx::query!(
                 "DELETE FROM payloads WHERE (owner, payload, piece) IN (
                      SELECT owner, payload, piece FROM payloads WHERE expires_at < clock_timestamp() ORDER BY expires_at LIMIT $1)",
                 i64::from(limit),
             );
             let deleted = deleted.execute(&mut *db).await?;
-            Ok(db.done(deleted.rows_affected()))
+            Ok(deleted.rows_affected())
         })
-        .await
     }
 
     /// How many bytes are read at most for the arguments of an attempt that a worker holds; `None` if it does not hold it. Of the
     /// beginning of a message that a model was shown in part, up to four times as much is read: characters are counted there.
     pub async fn arguments_bytes(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<usize>, StoreError> {
-        let bytes = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let bytes = sqlx::query_scalar!(
-                    r#"SELECT (CASE WHEN pool = 'models' THEN 4 * COALESCE((arguments ->> 'bytes')::bigint, octet_length(arguments::text))
+        let bytes = on_connection!(self, |db| {
+            let bytes = sqlx::query_scalar!(
+                r#"SELECT (CASE WHEN pool = 'models' THEN 4 * COALESCE((arguments ->> 'bytes')::bigint, octet_length(arguments::text))
                            ELSE octet_length(arguments::text) END)::bigint AS "bytes!"
                        FROM calls WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
-                    grant.call.0,
-                    int(grant.attempt),
-                    grant.claim.0,
-                    worker.as_str(),
-                );
-                let bytes = bytes.fetch_optional(&mut *db).await?;
-                Ok(db.done(bytes))
-            })
-            .await?;
+                grant.call.0,
+                int(grant.attempt),
+                grant.claim.0,
+                worker.as_str(),
+            );
+            bytes.fetch_optional(db).await
+        })?;
         Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
     }
 
@@ -181,21 +164,17 @@ impl Store {
         grant: GrantRef,
     ) -> Result<Option<Result<String, Unexpanded>>, StoreError> {
         let GrantRef { call: CallId(call), attempt, claim } = grant;
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query!(
-                    r#"SELECT tenant, conversation, pool, task_id, arguments::text AS "arguments!" FROM calls
+        let found = on_connection!(self, |db| {
+            let found = sqlx::query!(
+                r#"SELECT tenant, conversation, pool, task_id, arguments::text AS "arguments!" FROM calls
                    WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
-                    call,
-                    int(attempt),
-                    claim.0,
-                    worker.as_str(),
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+                call,
+                int(attempt),
+                claim.0,
+                worker.as_str(),
+            );
+            found.fetch_optional(db).await
+        })?;
         let Some(found) = found else { return Ok(None) };
         match (found.conversation, found.task_id) {
             (Some(conversation), Some(task)) if found.pool == turn::POOL => {

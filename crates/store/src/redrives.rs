@@ -74,20 +74,16 @@ impl TenantStore<'_> {
     /// Ends a redrive, and says whether it had not ended before; `None` if the tenant has none of this id. Nothing runs again
     /// because of it once this has returned.
     pub async fn cancel_redrive(&self, redrive: RedriveId) -> Result<Option<(RedriveView, bool)>, StoreError> {
-        let changed = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let cancelled = sqlx::query!(
-                    "UPDATE redrives SET state = 'cancelled', finished_at = clock_timestamp(), next_at = NULL
+        let changed = on_connection!(self.store(), |db| {
+            let cancelled = sqlx::query!(
+                "UPDATE redrives SET state = 'cancelled', finished_at = clock_timestamp(), next_at = NULL
                      WHERE tenant = $1 AND id = $2 AND next_at IS NOT NULL",
-                    self.tenant().as_str(),
-                    redrive.0,
-                );
-                let cancelled = cancelled.execute(&mut *db).await?;
-                Ok(db.done(cancelled.rows_affected() > 0))
-            })
-            .await?;
+                self.tenant().as_str(),
+                redrive.0,
+            );
+            let cancelled = cancelled.execute(&mut *db).await?;
+            Ok(cancelled.rows_affected() > 0)
+        })?;
         Ok(self.redrive(redrive).await?.map(|view| (view, changed)))
     }
 }
@@ -95,13 +91,11 @@ impl TenantStore<'_> {
 impl Store {
     /// Deletes up to `limit` redrives that ended before `cutoff`.
     pub async fn delete_old_redrives(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done =
                 sqlx::query_file!("sql/delete_old_redrives.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 }
 

@@ -156,14 +156,9 @@ impl Store {
 
     /// The consumers with workers that are not draining.
     pub async fn working_consumers(&self) -> Result<Vec<WorkingConsumer>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows =
-                    sqlx::query_file!("sql/working_consumers.sql", bigint(SILENT_FOR_MS)).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!("sql/working_consumers.sql", bigint(SILENT_FOR_MS)).fetch_all(db).await
+        })?;
         let consumer = rows.into_iter().map(|row| WorkingConsumer {
             consumer: LiveConsumer {
                 name: row.name,
@@ -179,12 +174,10 @@ impl Store {
 
     /// When a worker that has the tool was last seen, by tool.
     pub async fn tools_last_seen(&self) -> Result<HashMap<String, Time>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let rows = sqlx::query_file!("sql/tools_last_seen.sql").fetch_all(&mut *db).await?;
-            Ok(db.done(rows.into_iter().map(|row| (row.name, row.seen_at)).collect()))
+            Ok(rows.into_iter().map(|row| (row.name, row.seen_at)).collect())
         })
-        .await
     }
 
     /// Removes a tool from the registry, unless a live worker has it.
@@ -222,8 +215,7 @@ impl Store {
     /// Records a heartbeat, and returns when. `None` if the worker has to register again: it is not known, or it waits for a tool of
     /// which no change is pending any more.
     pub async fn heartbeat(&self, heartbeat: &WorkerHeartbeat<'_>) -> Result<Option<Time>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let (slots, running, lease_ms) = (int(heartbeat.slots), int(heartbeat.running), bigint(heartbeat.lease_ms));
             let (worker, identity) = (heartbeat.worker.as_str(), heartbeat.worker.identity());
             let recorded = sqlx::query_file!(
@@ -237,22 +229,15 @@ impl Store {
                 heartbeat.after,
             );
             let recorded = recorded.fetch_optional(&mut *db).await?;
-            Ok(db.done(recorded.filter(|row| row.is_current).map(|row| row.at)))
+            Ok(recorded.filter(|row| row.is_current).map(|row| row.at))
         })
-        .await
     }
 
     /// Every tool on record, by name. A spec that this version cannot read is left out and logged.
     pub async fn tools(&self) -> Result<Vec<ToolSpec>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#)
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#).fetch_all(db).await
+        })?;
         let mut tools = Vec::with_capacity(rows.len());
         for row in rows {
             match tolerant::from_str(&row.spec) {

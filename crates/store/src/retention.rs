@@ -33,8 +33,7 @@ impl Store {
         limit: u32,
     ) -> Result<Pruned, StoreError> {
         let bound = first_id_after(cutoff);
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let mut transaction = db.begin().await?;
             let gone = sqlx::query_file!(
                 "sql/prune_tasks.sql",
@@ -52,24 +51,20 @@ impl Store {
                     .await?;
             if continues {
                 transaction.rollback().await?;
-                return Ok(db.done(Pruned { deleted: 0, last: gone.last }));
+                return Ok(Pruned { deleted: 0, last: gone.last });
             }
             transaction.commit().await?;
-            Ok(db.done(Pruned { deleted: u64::try_from(gone.tasks).unwrap_or(0), last: gone.last }))
+            Ok(Pruned { deleted: u64::try_from(gone.tasks).unwrap_or(0), last: gone.last })
         })
-        .await
     }
 
     /// The task behind this id, by id; `None` if there is none.
     pub async fn next_task(&self, after: Uuid) -> Result<Option<Uuid>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let next = sqlx::query_scalar!("SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1", after)
-                .fetch_optional(&mut *db)
-                .await?;
-            Ok(db.done(next))
+        on_connection!(self, |db| {
+            sqlx::query_scalar!("SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1", after)
+                .fetch_optional(db)
+                .await
         })
-        .await
     }
 
     /// Looks at the next `limit` calls behind the id `after`, and deletes those that ended before `cutoff`, but for those of tasks on
@@ -83,62 +78,52 @@ impl Store {
         limit: u32,
     ) -> Result<Pruned, StoreError> {
         let bound = first_id_after(cutoff).min(first_id(dropped_from));
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let gone = sqlx::query_file!("sql/prune_calls.sql", after, bound, cutoff, i64::from(limit))
                 .fetch_one(&mut *db)
                 .await?;
-            Ok(db.done(Pruned { deleted: u64::try_from(gone.deleted).unwrap_or(0), last: gone.last }))
+            Ok(Pruned { deleted: u64::try_from(gone.deleted).unwrap_or(0), last: gone.last })
         })
-        .await
     }
 
     /// Deletes up to `limit` workers that were not seen since `cutoff`. One that comes back registers again.
     pub async fn delete_gone_workers(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let deleted = sqlx::query_file_scalar!("sql/delete_gone_workers.sql", cutoff, i64::from(limit))
                 .fetch_one(&mut *db)
                 .await?;
-            Ok(db.done(u64::try_from(deleted).unwrap_or(0)))
+            Ok(u64::try_from(deleted).unwrap_or(0))
         })
-        .await
     }
 
     /// Deletes up to `limit` tombstones of erasures that found nothing and ended more than a day before `now`, but not more than a
     /// month.
     pub async fn delete_empty_tombstones(&self, now: Time, limit: u32) -> Result<u64, StoreError> {
         let (oldest, newest) = (now - TimeDelta::days(30), now - TimeDelta::days(1));
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done = sqlx::query_file!("sql/delete_empty_tombstones.sql", oldest, newest, i64::from(limit))
                 .execute(&mut *db)
                 .await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 
     /// Deletes up to `limit` late reports that arrived before `cutoff`.
     pub async fn delete_late_reports(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done =
                 sqlx::query_file!("sql/delete_late_reports.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 
     /// Deletes up to `limit` dead letters that arrived before `cutoff`.
     pub async fn delete_dead_letters(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done =
                 sqlx::query_file!("sql/delete_dead_letters.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 }
 

@@ -37,8 +37,7 @@ impl Store {
         longest: Duration,
     ) -> Result<Option<Time>, StoreError> {
         let seconds = longest.as_secs_f64();
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let created = sqlx::query_file_scalar!(
                 "sql/create_session.sql",
                 hash.as_slice(),
@@ -46,25 +45,19 @@ impl Store {
                 seconds,
                 MAX_SESSIONS
             );
-            let created = created.fetch_optional(&mut *db).await?;
-            Ok(db.done(created))
+            created.fetch_optional(db).await
         })
-        .await
     }
 
     /// A session by the SHA-256 of its id; `None` if it is not on record.
     pub async fn session(&self, hash: [u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query!(
-                    r#"SELECT token, expires_at, clock_timestamp() AS "read_at!" FROM sessions WHERE sha256 = $1"#,
-                    hash.as_slice()
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| {
+            let found = sqlx::query!(
+                r#"SELECT token, expires_at, clock_timestamp() AS "read_at!" FROM sessions WHERE sha256 = $1"#,
+                hash.as_slice()
+            );
+            found.fetch_optional(db).await
+        })?;
         let Some(row) = found else { return Ok(None) };
         let token = row.token.parse().map_err(|error| StoreError::BadData(format!("a session: {error}")))?;
         Ok(Some(SessionRecord { token, expires_at: row.expires_at, read_at: row.read_at }))
@@ -72,13 +65,9 @@ impl Store {
 
     /// Signs a browser out.
     pub async fn end_session(&self, hash: [u8; 32]) -> Result<(), StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done =
-                sqlx::query!("DELETE FROM sessions WHERE sha256 = $1", hash.as_slice()).execute(&mut *db).await?;
-            Ok(db.done(done))
+        on_connection!(self, |db| {
+            sqlx::query!("DELETE FROM sessions WHERE sha256 = $1", hash.as_slice()).execute(db).await
         })
-        .await
         .map(|_| ())
     }
 }

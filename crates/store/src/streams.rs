@@ -7,30 +7,23 @@ impl Store {
     pub async fn set_stream_replicas(&self, replicas: u32) -> Result<(), StoreError> {
         // Five at most.
         let replicas = i16::try_from(replicas).unwrap_or(i16::MAX);
-        let done = self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query!(
+        let done = on_connection!(self, |db| {
+            sqlx::query!(
                 "INSERT INTO stream_settings (replicas) VALUES ($1) \
                  ON CONFLICT (only_row) DO UPDATE SET replicas = EXCLUDED.replicas",
                 replicas
             )
-            .execute(&mut *db)
-            .await?;
-            Ok(db.done(done))
+            .execute(db)
+            .await
         });
-        done.await.map(drop)
+        done.map(drop)
     }
 
     /// How many servers of the NATS cluster keep each stream; `None` if no dispatcher ever said so.
     pub async fn stream_replicas(&self) -> Result<Option<u32>, StoreError> {
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found =
-                    sqlx::query_scalar!("SELECT replicas FROM stream_settings").fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| {
+            sqlx::query_scalar!("SELECT replicas FROM stream_settings").fetch_optional(db).await
+        })?;
         Ok(found.and_then(|replicas| u32::try_from(replicas).ok()))
     }
 }

@@ -67,32 +67,24 @@ impl TenantStore<'_> {
     /// Of these calls those of the tenant.
     pub(crate) async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
-        self.store
-            .run_again(|| async {
-                let mut db = self.store.checkout().await?;
-                let own = sqlx::query_scalar!(
-                    "SELECT id FROM calls WHERE id = ANY ($1) AND tenant = $2",
-                    &ids,
-                    self.tenant.as_str()
-                );
-                let own = own.fetch_all(&mut *db).await?;
-                Ok(db.done(own.into_iter().map(CallId).collect()))
-            })
-            .await
+        on_connection!(self.store, |db| {
+            let own = sqlx::query_scalar!(
+                "SELECT id FROM calls WHERE id = ANY ($1) AND tenant = $2",
+                &ids,
+                self.tenant.as_str()
+            );
+            let own = own.fetch_all(&mut *db).await?;
+            Ok(own.into_iter().map(CallId).collect())
+        })
     }
 
     /// Puts a cancel into the inbox of a task, unless it has ended. Returns its state, and whether it is asked to stop for the
     /// first time; `None` if the tenant has no such task.
     pub async fn cancel_task(&self, task: TaskId) -> Result<Option<(TaskState, bool)>, StoreError> {
-        let found = self
-            .store
-            .run_again(|| async {
-                let mut db = self.store.checkout().await?;
-                let found = sqlx::query_file!("sql/cancel_task.sql", task.0, self.tenant.as_str());
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self.store, |db| {
+            let found = sqlx::query_file!("sql/cancel_task.sql", task.0, self.tenant.as_str());
+            found.fetch_optional(db).await
+        })?;
         Ok(found.map(|found| (TaskState::shown(&found.state), found.is_new)))
     }
 
@@ -110,18 +102,15 @@ impl TenantStore<'_> {
 
     /// The number of the last step of a task; 0 if there is none, or no such task of the tenant.
     pub async fn last_step(&self, task: TaskId) -> Result<u32, StoreError> {
-        self.store
-            .run_again(|| async {
-                let mut db = self.store.checkout().await?;
-                let last = sqlx::query_scalar!(
-                    "SELECT last_step FROM tasks WHERE id = $1 AND tenant = $2",
-                    task.0,
-                    self.tenant.as_str()
-                );
-                let last = last.fetch_optional(&mut *db).await?;
-                Ok(db.done(last.map_or(0, |last| u32::try_from(last).unwrap_or(0))))
-            })
-            .await
+        on_connection!(self.store, |db| {
+            let last = sqlx::query_scalar!(
+                "SELECT last_step FROM tasks WHERE id = $1 AND tenant = $2",
+                task.0,
+                self.tenant.as_str()
+            );
+            let last = last.fetch_optional(&mut *db).await?;
+            Ok(last.map_or(0, |last| u32::try_from(last).unwrap_or(0)))
+        })
     }
 
     /// The same in pages of about `about` bytes, for who can take a step of any length: nothing is cut.

@@ -129,8 +129,7 @@ impl Store {
         let roles: Vec<String> = roles.iter().map(ToString::to_string).collect();
         let (by, seconds) = (who(by), expiry.seconds().map(bigint));
         let (id, tenant, user, hash) = (id.as_str(), tenant.as_str(), user.as_str(), hash.0.as_slice());
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let insert = sqlx::query_file!(
                 "sql/insert_token.sql",
                 id,
@@ -147,15 +146,14 @@ impl Store {
             let found = sqlx::query_file!("sql/created_token.sql", id, tenant, user, &roles, hash, label, by, seconds)
                 .fetch_optional(&mut *db)
                 .await?;
-            Ok(db.done(match found {
+            Ok(match found {
                 Some(found) if found.is_same => {
                     CreatedToken::Done { created_at: found.created_at, expires_at: found.expires_at, is_new }
                 }
                 Some(_) => CreatedToken::IdIsTaken,
                 None => CreatedToken::TooMany(MAX_TOKENS),
-            }))
+            })
         })
-        .await
     }
 
     /// Revokes a token, of one tenant if it is given. Returns when it was revoked, and whether that was now; `None` if there is no
@@ -167,29 +165,23 @@ impl Store {
         by: &Caller,
     ) -> Result<Option<(Time, bool)>, StoreError> {
         let (by, tenant) = (who(by), tenant.map(Tenant::as_str));
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let found = sqlx::query_file!("sql/revoke_token.sql", id.as_str(), tenant, by);
             let found = found.fetch_optional(&mut *db).await?;
-            Ok(db.done(found.map(|found| (found.revoked_at, found.changed))))
+            Ok(found.map(|found| (found.revoked_at, found.changed)))
         })
-        .await
     }
 
     /// A token, for a gateway that was sent it.
     pub async fn token(&self, id: &TokenId) -> Result<Option<TokenRecord>, StoreError> {
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query!(
-                    r#"SELECT tenant, user_name, roles, sha256, expires_at, revoked_at, clock_timestamp() AS "read_at!"
+        let found = on_connection!(self, |db| {
+            let found = sqlx::query!(
+                r#"SELECT tenant, user_name, roles, sha256, expires_at, revoked_at, clock_timestamp() AS "read_at!"
                        FROM tokens WHERE id = $1"#,
-                    id.as_str()
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+                id.as_str()
+            );
+            found.fetch_optional(db).await
+        })?;
         let Some(found) = found else { return Ok(None) };
         let bad = |what: String| StoreError::BadData(format!("token {id}: {what}"));
         let hash = found.sha256.try_into().map_err(|_| bad("its hash is not one".to_owned()))?;
@@ -208,19 +200,13 @@ impl Store {
     /// Writes that these tokens were used now: for a gateway, which collects them for a while.
     pub async fn mark_tokens_used(&self, ids: &[TokenId]) -> Result<(), StoreError> {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_file!("sql/mark_tokens_used.sql", &ids).execute(&mut *db).await?;
-            Ok(db.done(done))
-        })
-        .await
-        .map(|_| ())
+        once_on_connection!(self, |db| sqlx::query_file!("sql/mark_tokens_used.sql", &ids).execute(db).await)
+            .map(|_| ())
     }
 
     /// Tokens, newest first.
     pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(
                 TokenLine,
                 "sql/tokens.sql",
@@ -230,21 +216,17 @@ impl Store {
                 filter.before.as_ref().map(TokenId::as_str),
                 i64::from(limit)
             );
-            let rows = rows.fetch_all(&mut *db).await?;
-            Ok(db.done(rows))
+            rows.fetch_all(db).await
         })
-        .await
     }
 
     /// Deletes up to `limit` tokens that ended before `cutoff`.
     pub async fn delete_ended_tokens(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done =
                 sqlx::query_file!("sql/delete_ended_tokens.sql", cutoff, i64::from(limit)).execute(&mut *db).await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 }
 

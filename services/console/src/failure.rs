@@ -38,7 +38,6 @@ pub(crate) struct Broken {
     pub(crate) rule: String,
     #[serde(default)]
     pub(crate) allowed: String,
-    #[serde(default)]
     pub(crate) hint: Option<String>,
 }
 

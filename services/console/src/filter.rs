@@ -76,6 +76,11 @@ impl Filter {
         moved
     }
 
+    /// The address of the next page of a list; `None` if there is none.
+    pub(crate) fn next(&self, path: &str, page_token: &str) -> Option<String> {
+        (!page_token.is_empty()).then(|| format!("{path}{}", self.at(page_token).query()))
+    }
+
     /// As a query: `?a=1&b=2`, or nothing.
     pub(crate) fn query(&self) -> String {
         page::query(self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))

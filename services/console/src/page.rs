@@ -1,10 +1,13 @@
 //! What all pages have: the frame, and the headers of their answers.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
+    routing::{MethodRouter, get},
 };
 use redial_proto::UserRole;
 use serde::Deserialize;
@@ -103,7 +106,6 @@ pub(crate) struct Who {
     pub(crate) user: String,
     #[serde(default)]
     pub(crate) roles: Vec<UserRole>,
-    #[serde(default)]
     pub(crate) expires_at: Option<chrono::DateTime<chrono::Utc>>,
     /// `token`, `session` or `loopback`.
     #[serde(default)]
@@ -201,6 +203,20 @@ impl Visit {
             Err(failure) => failure_page(&failure, self.shell.clone(), &self.here),
         }
     }
+}
+
+/// A visit that a page is made of.
+pub(crate) type Visiting = Arc<Visit>;
+
+/// The address of a page that is made of nothing but the visit.
+pub(crate) fn of<T: Template, F>(page: fn(Visiting) -> F) -> MethodRouter<Console>
+where
+    F: Future<Output = Result<T, Failure>> + Send + 'static,
+{
+    get(move |visit: Visit| async move {
+        let visit = Arc::new(visit);
+        visit.answer(page(visit.clone()).await)
+    })
 }
 
 /// What was done, as the address after it says.

@@ -30,29 +30,21 @@ pub(crate) struct CallItem {
     pub(crate) call_index: u32,
     pub(crate) tool: String,
     pub(crate) state: String,
-    #[serde(default)]
     pub(crate) message: Option<String>,
     #[serde(default)]
     pub(crate) effect: String,
     pub(crate) submitted_at: DateTime<Utc>,
-    #[serde(default)]
     pub(crate) finished_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) next_attempt_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) waits: Option<Waiting>,
-    #[serde(default)]
     pub(crate) arguments: Option<Box<RawValue>>,
     /// The arguments as the model wrote them.
-    #[serde(default)]
     pub(crate) sent: Option<String>,
     #[serde(default)]
     pub(crate) repairs: Vec<Repair>,
     /// How often the tool ran: see [`ledger`].
     pub(crate) ran: String,
-    #[serde(default)]
     pub(crate) lease_until: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) redriven_as: Option<String>,
     #[serde(default)]
     pub(crate) attempts_made: Vec<Attempt>,
@@ -64,15 +56,10 @@ pub(crate) struct Attempt {
     pub(crate) attempt: u32,
     pub(crate) worker: String,
     pub(crate) started_at: DateTime<Utc>,
-    #[serde(default)]
     pub(crate) ended_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) duration_ms: Option<u64>,
-    #[serde(default)]
     pub(crate) class: Option<String>,
-    #[serde(default)]
     pub(crate) message: Option<String>,
-    #[serde(default)]
     pub(crate) retry_at: Option<DateTime<Utc>>,
 }
 

@@ -3,7 +3,9 @@
 use redial_engine::{accept::check_texts, call::check_create_redrive};
 use redial_proto::{
     AcceptTool, AcceptToolReply, ApiError, CallId, Caller, CancelRedrive, CancelReply, CancelRequest, Code,
-    CreateRedrive, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest, RedriveView, TaskCancel, TaskCancelReply,
+    CreateRedrive, DeleteWebhook, DeletedWebhook, ForgetTool, ForgetToolReply, RedriveReply, RedriveRequest,
+    RedriveView, RotateWebhook, TaskCancel, TaskCancelReply, TestWebhook, TestedWebhook, TokenRevoke, TokenRevokeReply,
+    WebhookSecret,
     limits::{MAX_PAYLOAD, shorten},
     subjects::Verb,
     tool::check_name,
@@ -31,6 +33,28 @@ pub(crate) trait Action {
     fn check(&self, _: &Asked) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
+}
+
+/// Requests that are about one thing, which they name.
+macro_rules! about {
+    ($($request:ident => $reply:ident, $target:ident;)*) => {$(
+        impl Action for $request {
+            type Reply = $reply;
+
+            fn targets(&self) -> Vec<String> {
+                vec![self.$target.to_string()]
+            }
+        }
+    )*};
+}
+
+about! {
+    CancelRequest => CancelReply, call;
+    CancelRedrive => RedriveView, redrive;
+    TestWebhook => TestedWebhook, webhook;
+    RotateWebhook => WebhookSecret, webhook;
+    DeleteWebhook => DeletedWebhook, webhook;
+    TokenRevoke => TokenRevokeReply, id;
 }
 
 /// What became of an action.
@@ -69,14 +93,6 @@ pub(crate) async fn trim_now_and_then(context: &Context, caller: &Caller, verb: 
     }
     if let Err(error) = context.store.trim_actions(caller, verb.name()).await {
         tracing::warn!(%error, "Failed to delete the oldest actions of a user");
-    }
-}
-
-impl Action for CancelRequest {
-    type Reply = CancelReply;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.call.to_string()]
     }
 }
 
@@ -125,14 +141,6 @@ impl Action for CreateRedrive {
             }
         }
         Ok(())
-    }
-}
-
-impl Action for CancelRedrive {
-    type Reply = RedriveView;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.redrive.to_string()]
     }
 }
 

@@ -155,14 +155,14 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::workers(running, ControlVerb::Register, register::register).await?;
     serve::workers(running, ControlVerb::Heartbeat, heartbeat::heartbeat).await?;
     serve::workers(running, ControlVerb::Release, release::answer).await?;
-    serve::users(running, Verb::CallGet, calls::get::get).await?;
+    serve::users(running, Verb::CallGet, serve::SMALL, calls::get::get).await?;
     serve::actions(running, Verb::CallCancel, calls::cancel::cancel).await?;
     calls::answer::start(running).await?;
     serve::actions(running, Verb::CallRedrive, calls::redrive::redrive).await?;
     serve::actions(running, Verb::RedriveCreate, redrives::create).await?;
     serve::actions(running, Verb::RedriveCancel, redrives::cancel).await?;
-    serve::users(running, Verb::ToolList, lists::tools).await?;
-    serve::users(running, Verb::AgentList, lists::agents).await?;
+    serve::users(running, Verb::ToolList, serve::SMALL, lists::tools).await?;
+    serve::users(running, Verb::AgentList, serve::SMALL, lists::agents).await?;
     serve::actions(running, Verb::ToolForget, forget::forget).await?;
     serve::actions(running, Verb::ToolAccept, accept::accept).await?;
     serve::actions(running, Verb::WebhookCreate, webhooks::create::create).await?;
@@ -172,11 +172,11 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::WebhookTest, webhooks::test::test).await?;
     serve::actions(running, Verb::TokenCreate, tokens::create::create).await?;
     serve::actions(running, Verb::TokenRevoke, tokens::revoke::revoke).await?;
-    serve::users(running, Verb::TaskGet, tasks::get::get).await?;
+    serve::users(running, Verb::TaskGet, serve::SMALL, tasks::get::get).await?;
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
-    serve::users(running, Verb::ConversationForget, conversations::forget::conversation).await?;
-    serve::users(running, Verb::TenantForget, conversations::forget::tenant).await?;
-    serve::users_up_to(running, Verb::Piece, pieces::MOST_BYTES, pieces::of_user).await?;
+    serve::users(running, Verb::ConversationForget, serve::SMALL, conversations::forget::conversation).await?;
+    serve::users(running, Verb::TenantForget, serve::SMALL, conversations::forget::tenant).await?;
+    serve::users(running, Verb::Piece, pieces::MOST_BYTES, pieces::of_user).await?;
     serve::workers(running, ControlVerb::Piece, pieces::of_worker).await?;
     Ok(register::listen_for_changes(running).await?)
 }

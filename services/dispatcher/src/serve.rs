@@ -124,18 +124,8 @@ pub(crate) async fn hand_over<T>(
 /// the connections of all others.
 const AT_ONCE: usize = 64;
 
-/// Answers the requests of users, each in a task of its own: for verbs that are too rare to need batches.
-pub(crate) async fn users<Q, R, F>(running: &Running, verb: Verb, answer: fn(Asked, Q) -> F) -> Result<(), QueueError>
-where
-    Q: DeserializeOwned + Send + 'static,
-    R: Serialize + Sync + Send + 'static,
-    F: Future<Output = Result<R, ApiError>> + Send + 'static,
-{
-    users_up_to(running, verb, SMALL, answer).await
-}
-
-/// The same for requests of up to `most` bytes.
-pub(crate) async fn users_up_to<Q, R, F>(
+/// Answers the requests of users, of up to `most` bytes, each in a task of its own: for verbs that are too rare to need batches.
+pub(crate) async fn users<Q, R, F>(
     running: &Running,
     verb: Verb,
     most: usize,
@@ -159,7 +149,7 @@ where
 }
 
 /// The most bytes of a request that names what it is about, and submits nothing.
-const SMALL: usize = 64 * 1024;
+pub(crate) const SMALL: usize = 64 * 1024;
 
 fn small(request: &Request, most: usize) -> Result<&[u8], ApiError> {
     let bytes = request.payload.len();

@@ -176,16 +176,6 @@ impl OfUuid for Uuid {
     }
 }
 
-/// Who sent the request; the router has checked the token.
-impl FromRequestParts<Shared> for Identity {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let found = parts.extensions.get::<Self>().cloned();
-        found.ok_or_else(|| Problem::new(Code::Internal, "an address without declared roles asked who its caller is"))
-    }
-}
-
 /// A JSON text of the wire contract, or what is wrong with it, in which field and where.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use axum::{extract::FromRequestParts, http::request::Parts};
 use redial_loops::Loops;
 use redial_proto::{
     Caller, Code, Door, UserRole,
@@ -29,6 +30,23 @@ use crate::{
 
 /// The state of the router.
 pub(crate) type Shared = Arc<Gateway>;
+
+/// What an address of the API needs: the gateway, and who asks.
+pub(crate) struct Api {
+    pub(crate) gateway: Shared,
+    pub(crate) who: Identity,
+}
+
+impl FromRequestParts<Shared> for Api {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, gateway: &Shared) -> Result<Self, Problem> {
+        // The router has checked the token.
+        let who = parts.extensions.get::<Identity>().cloned();
+        let bug = || Problem::new(Code::Internal, "an address without declared roles asked who its caller is");
+        Ok(Self { gateway: gateway.clone(), who: who.ok_or_else(bug)? })
+    }
+}
 
 /// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -85,6 +103,16 @@ impl Gateway {
 
     /// The same for what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
     pub(crate) async fn ask_twice<Q: Serialize, R: DeserializeOwned>(
+        &self,
+        who: &Identity,
+        verb: Verb,
+        request: &Q,
+    ) -> Result<R, Problem> {
+        self.ask_twice_as(&who.caller(verb)?, verb, request, None).await
+    }
+
+    /// The same in this role, with a trace context.
+    pub(crate) async fn ask_twice_as<Q: Serialize, R: DeserializeOwned>(
         &self,
         caller: &Caller,
         verb: Verb,

@@ -1,8 +1,10 @@
 //! Keys of submissions: the header `Idempotency-Key`, which means the same as `key` in the body.
 
 use axum::http::{HeaderMap, HeaderName};
+use sha2::{Digest as _, Sha256};
+use uuid::{Builder, Uuid};
 
-use crate::problem::Problem;
+use crate::{identity::Identity, problem::Problem};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The header of an answer that was given before.
@@ -20,6 +22,14 @@ pub(crate) fn key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option
         }
         _ => Ok(Some(value)),
     }
+}
+
+/// The id of a thing of this kind that stands for a key of the tenant.
+pub(crate) fn id_of(who: &Identity, kind: &str, key: &str) -> Uuid {
+    let digest = Sha256::digest(format!("{}\n{kind}\n{key}", who.tenant));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 /// Fails if a header is to be the key of several calls.

@@ -6,7 +6,8 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac};
 use redial_proto::Tenant;
-use serde::{Serialize, de::DeserializeOwned};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -21,13 +22,24 @@ pub(crate) const BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of a seal.
 const SEAL: usize = 16;
 
-/// The query of a list.
-pub(crate) trait ListQuery: Serialize {
-    /// The name of the list: part of what a token is bound to.
-    const LIST: &'static str;
+/// Which page of a list that is not filtered.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageQuery {
+    /// Entries of a page: 1 to 1,000. Default 50.
+    page_size: Option<u32>,
+    /// `next_page_token` of the answer before.
+    page_token: Option<String>,
+}
 
-    /// `page_size` and `page_token`.
-    fn page(&self) -> (Option<u32>, Option<&str>);
+/// The same of a list whose pages are bounded by their bytes, too.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LongPageQuery {
+    /// Entries of a page: 1 to 1,000. Default 50. A page has fewer if they are long.
+    page_size: Option<u32>,
+    /// `next_page_token` of the answer before.
+    page_token: Option<String>,
 }
 
 /// What a request wants to see of a list, whose positions are `P`.
@@ -46,14 +58,27 @@ struct Pages {
 }
 
 impl<P: Serialize + DeserializeOwned> Page<P> {
-    pub(crate) async fn of<Q: ListQuery>(gateway: &Gateway, who: &Identity, query: &Q) -> Result<Self, Problem> {
-        let (size, token) = query.page();
-        let size = size.unwrap_or(SIZE);
+    /// The page of this list that the query names in `page_size` and `page_token`; its other fields are the filter.
+    pub(crate) async fn of(
+        gateway: &Gateway,
+        who: &Identity,
+        list: &str,
+        query: &impl Serialize,
+    ) -> Result<Self, Problem> {
+        #[derive(Default, Deserialize)]
+        struct Asked {
+            page_size: Option<u32>,
+            page_token: Option<String>,
+        }
+        let query = serde_json::to_value(query).unwrap_or_default();
+        let Asked { page_size, page_token } = Asked::deserialize(&query).unwrap_or_default();
+        let size = page_size.unwrap_or(SIZE);
         if !(1..=LARGEST).contains(&size) {
             return Err(Problem::invalid(format!("page_size is {size}; allowed: 1 to {LARGEST}")));
         }
-        let pages = Pages { key: gateway.page_key().await?.to_vec(), scope: scope(&who.tenant, query) };
-        let after = token.filter(|token| !token.is_empty()).map(|token| pages.open(token).ok_or_else(wrong_token));
+        let pages = Pages { key: gateway.page_key().await?.to_vec(), scope: scope(&who.tenant, list, query) };
+        let token = page_token.filter(|token| !token.is_empty());
+        let after = token.map(|token| pages.open(&token).ok_or_else(wrong_token));
         Ok(Self { size, after: after.transpose()?, pages })
     }
 
@@ -77,12 +102,11 @@ impl Gateway {
 }
 
 /// Which list it is: the token of a page is not good for another one.
-fn scope<Q: ListQuery>(tenant: &Tenant, query: &Q) -> String {
-    let mut filter = serde_json::to_value(query).unwrap_or_default();
+fn scope(tenant: &Tenant, list: &str, mut filter: Value) -> String {
     if let Value::Object(fields) = &mut filter {
         fields.retain(|name, _| !matches!(name.as_str(), "page_size" | "page_token" | "look_ms"));
     }
-    format!("{tenant}\n{}\n{filter}", Q::LIST)
+    format!("{tenant}\n{list}\n{filter}")
 }
 
 impl Pages {

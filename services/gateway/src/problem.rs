@@ -33,6 +33,9 @@ pub(crate) struct Problem {
     feedback: Option<Box<RawValue>>,
 }
 
+/// A JSON answer, or why there is none.
+pub(crate) type JsonResult<T> = Result<axum::Json<T>, Problem>;
+
 /// A problem document (RFC 9457), `application/problem+json`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ProblemDocument {

@@ -30,13 +30,11 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct DevAddresses {
     pub(crate) pid: u32,
-    #[serde(default)]
     pub(crate) started_at: Option<DateTime<Utc>>,
     pub(crate) nats_url: String,
     pub(crate) nats_pid: Option<u32>,
     pub(crate) database_url: String,
     pub(crate) postgres_pid: Option<u32>,
-    #[serde(default)]
     pub(crate) http_url: Option<String>,
 }
 

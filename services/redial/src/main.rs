@@ -9,6 +9,7 @@ mod environment;
 mod exit;
 mod help;
 mod ids;
+mod list;
 mod output;
 mod protect;
 mod settings;

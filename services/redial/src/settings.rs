@@ -8,6 +8,7 @@ mod problems;
 
 use std::{
     fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -103,6 +104,11 @@ impl Settings {
         }
     }
 
+    fn number(&self, name: &str, flag: Option<&String>, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
+        let allowed = format!("{} to {}", within.start(), within.end());
+        self.parse(name, flag, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
+    }
+
     /// The `redial dev` that runs in this folder.
     fn dev(&self) -> Option<&DevAddresses> {
         match &self.dev {
@@ -181,21 +187,18 @@ impl Settings {
     ) -> Result<DispatcherConfig, ApiError> {
         let mut config = DispatcherConfig::new(queue, database_url);
         let mut problems = Problems::default();
-        let within = DispatcherConfig::CONNECTIONS;
-        let allowed = format!("{} to {}", within.start(), within.end());
-        let connections = self.parse("database_connections", flags.database_connections.as_ref(), &allowed, |text| {
-            text.parse().ok().filter(|connections| within.contains(connections))
-        });
-        config.connections = problems.keep(connections).flatten().unwrap_or(config.connections);
+        let connections = flags.database_connections.as_ref();
+        let connections = self.number("database_connections", connections, &DispatcherConfig::CONNECTIONS);
+        config.connections = problems.keep_or(connections, config.connections);
         let within = DispatcherConfig::LEASE;
         let allowed = format!("{} to {}", format_duration(*within.start()), format_duration(*within.end()));
         let lease = self.parse("lease", flags.lease.as_ref(), &allowed, |text| {
             duration(text).filter(|lease| within.contains(lease))
         });
-        config.lease = problems.keep(lease).flatten().unwrap_or(config.lease);
+        config.lease = problems.keep_or(lease, config.lease);
         config.agents = self.agents(flags);
         let accept = self.parse("accept_tools", flags.accept_tools.as_ref(), "true or false", |text| text.parse().ok());
-        config.accept_tools = problems.keep(accept).flatten().unwrap_or(config.accept_tools);
+        config.accept_tools = problems.keep_or(accept, config.accept_tools);
         let replicas = self.parse("nats_replicas", flags.nats_replicas.as_ref(), "1, 3 or 5", |text| {
             text.parse().ok().filter(|replicas| DispatcherConfig::NATS_REPLICAS.contains(replicas))
         });
@@ -204,7 +207,7 @@ impl Settings {
             self.parse("max_payload", flags.max_payload.as_ref(), "64KiB to 16MiB, with the unit KiB or MiB", |text| {
                 bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
             });
-        config.max_payload = problems.keep(most).flatten().unwrap_or(config.max_payload);
+        config.max_payload = problems.keep_or(most, config.max_payload);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
         let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
@@ -237,21 +240,17 @@ impl Settings {
         let host = Some(redial_proto::limits::shorten(&host_name(), redial_proto::limits::MAX_KEY));
         let mut config = WorkerConfig { nats: queue, host, ..WorkerConfig::new("", name) };
         let mut problems = Problems::default();
-        let within = WorkerConfig::SLOTS;
-        let allowed = format!("{} to {}", within.start(), within.end());
-        let number = |text: &str| text.parse().ok().filter(|slots| within.contains(slots));
-        let slots = self.parse("slots", flags.slots.as_ref(), &allowed, number);
-        config.slots = problems.keep(slots).flatten().unwrap_or(config.slots);
-        let command_slots = self.parse("command_slots", flags.command_slots.as_ref(), &allowed, number);
-        config.command_slots = problems.keep(command_slots).flatten().unwrap_or(config.command_slots);
+        let slots = self.number("slots", flags.slots.as_ref(), &WorkerConfig::SLOTS);
+        config.slots = problems.keep_or(slots, config.slots);
+        let command_slots = self.number("command_slots", flags.command_slots.as_ref(), &WorkerConfig::SLOTS);
+        config.command_slots = problems.keep_or(command_slots, config.command_slots);
         if let Some(Found { value, source }) = self.find("command_user", flags.command_user.as_ref()) {
             let user = CommandUser::parse(&value);
             let wrong = |why: String| invalid(format!("command_user is {value:?} ({source}); {why}"));
             config.command_user = problems.keep(user.map_err(wrong)).unwrap_or_default();
         }
-        let allowed = "a duration such as 30s";
-        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), allowed, duration);
-        config.drain_grace = problems.keep(grace).flatten().unwrap_or(config.drain_grace);
+        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), "a duration such as 30s", duration);
+        config.drain_grace = problems.keep_or(grace, config.drain_grace);
         config.pools = problems.keep(self.pools(flags)).unwrap_or_default();
         problems.keep(Self::webhook_key());
         problems.keep(self.webhook_allow(flags));

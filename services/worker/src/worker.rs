@@ -283,7 +283,7 @@ fn invalid(tool: &Tool, reason: String) -> WorkerError {
 #[cfg(test)]
 mod tests {
     use redial_proto::subjects::{self, ControlVerb};
-    use redial_servers::{Nats, NatsConfig};
+    use redial_servers::{Nats, NatsConfig, Server as _};
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use redial_servers::{Postgres, PostgresConfig};
+use redial_servers::{Postgres, PostgresConfig, Server as _};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, migrate::Migrator};
 use tokio::sync::OnceCell;
 

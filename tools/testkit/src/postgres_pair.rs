@@ -1,6 +1,6 @@
 //! A primary and a standby that can change places.
 
-use redial_servers::{Postgres, PostgresConfig};
+use redial_servers::{Postgres, PostgresConfig, Server as _};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use uuid::Uuid;
 

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use redial_servers::{Nats, NatsCluster, NatsConfig, Postgres, PostgresConfig};
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Server as _};
 use uuid::Uuid;
 
 use crate::{
     PostgresPair,
     databases::{Shared, create_and_migrate, tuned},
     home,
+    nats_cluster::NatsCluster,
 };
 
 /// A nats-server of the test's own, and a Postgres: shared with other tests, or its own too. Dropping this kills the servers
@@ -92,7 +93,7 @@ impl Servers {
     pub async fn with_cluster(mut self) -> Self {
         self.stop_nats().await;
         let (folder, accounts) = (home::folder().join(unique("cluster")), self.nats_config.accounts.clone());
-        let cluster = NatsCluster::start(folder, 3, accounts).await.unwrap_or_else(|e| panic!("{e}"));
+        let cluster = NatsCluster::start(folder, 3, accounts).await;
         self.nats_url = cluster.url();
         self.redundant.cluster = Some(cluster);
         self
@@ -197,7 +198,7 @@ impl Servers {
     /// Starts NATS again, at the same address.
     pub async fn start_nats(&mut self) {
         if let Some(cluster) = &mut self.redundant.cluster {
-            return cluster.start_again().await.unwrap_or_else(|e| panic!("{e}"));
+            return cluster.start_again().await;
         }
         assert!(self.nats.is_none(), "NATS runs already");
         self.nats = Some(Nats::start(self.nats_config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
@@ -206,7 +207,7 @@ impl Servers {
     /// Removes all streams and consumers, as a lost disk does. NATS must be down.
     pub fn wipe_nats(&self) {
         if let Some(cluster) = &self.redundant.cluster {
-            return cluster.wipe().unwrap();
+            return cluster.wipe();
         }
         assert!(self.nats.is_none(), "NATS runs; stop it before its store is removed");
         std::fs::remove_dir_all(&self.nats_store).unwrap();

@@ -272,21 +272,15 @@ fn prices(entry: &Entry, location: &Location<'_>) -> Result<Option<Prices>, File
 
 fn retry(retry: &Retry, location: &Location<'_>) -> Result<RetryPolicy, FileError> {
     let default = RetryPolicy::default();
+    let ms = |value: &Option<Spanned<String>>, field: &str, default: u64| match value {
+        Some(text) => parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message)),
+        None => Ok(default),
+    };
     Ok(RetryPolicy {
-        initial_ms: milliseconds(retry.initial.as_ref(), "retry.initial", default.initial_ms, location)?,
+        initial_ms: ms(&retry.initial, "retry.initial", default.initial_ms)?,
         factor: retry.factor.unwrap_or(default.factor),
-        cap_ms: milliseconds(retry.cap.as_ref(), "retry.cap", default.cap_ms, location)?,
+        cap_ms: ms(&retry.cap, "retry.cap", default.cap_ms)?,
         max_attempts: retry.max_attempts.unwrap_or(default.max_attempts),
-        deadline_ms: milliseconds(retry.deadline.as_ref(), "retry.deadline", default.deadline_ms, location)?,
+        deadline_ms: ms(&retry.deadline, "retry.deadline", default.deadline_ms)?,
     })
-}
-
-fn milliseconds(
-    text: Option<&Spanned<String>>,
-    field: &str,
-    default: u64,
-    location: &Location<'_>,
-) -> Result<u64, FileError> {
-    let Some(text) = text else { return Ok(default) };
-    parse_retry_time(text.get_ref()).map_err(|message| location.field_error(text, field, message))
 }

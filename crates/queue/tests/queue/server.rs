@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_queue::{Queue, QueueConfig};
-use redial_servers::{Nats, NatsConfig, Signal};
+use redial_servers::{Nats, NatsConfig, Server as _, Signal};
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 use tokio::{

@@ -6,7 +6,7 @@ use std::{
     net::{Ipv4Addr, TcpListener, TcpStream},
 };
 
-use redial_servers::{Nats, NatsConfig, ServerError, Signal, Supervised};
+use redial_servers::{Nats, NatsConfig, Server as _, ServerError, Signal, Supervised};
 
 /// Connects with these options and returns the server's answer to a PING: `PONG` or an error.
 fn ping(port: u16, options: &str) -> String {

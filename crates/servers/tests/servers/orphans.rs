@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig};
+use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Server as _};
 
 const FOLDER: &str = "REDIAL_TEST_FOLDER";
 

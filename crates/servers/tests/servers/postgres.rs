@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use redial_servers::{Postgres, PostgresConfig, ServerError, Supervised};
+use redial_servers::{Postgres, PostgresConfig, Server as _, ServerError, Supervised};
 use tempfile::TempDir;
 
 /// Open to the user that Postgres runs as when the tests run as root.

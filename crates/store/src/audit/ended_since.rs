@@ -53,20 +53,10 @@ impl TenantStore<'_> {
     /// committed later may have ended before what is returned: see [`crate::stats::Fence`].
     pub async fn ended_since(&self, after: EndedPosition, limit: u32) -> Result<Vec<EndedLine>, StoreError> {
         let tenant = self.tenant().as_str();
-        self.store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let ended = sqlx::query_file_as!(
-                    EndedLine,
-                    "sql/ended_since.sql",
-                    tenant,
-                    after.at,
-                    after.id,
-                    i64::from(limit)
-                );
-                let ended = ended.fetch_all(&mut *db).await?;
-                Ok(db.done(ended))
-            })
-            .await
+        on_connection!(self.store(), |db| {
+            let ended =
+                sqlx::query_file_as!(EndedLine, "sql/ended_since.sql", tenant, after.at, after.id, i64::from(limit));
+            ended.fetch_all(db).await
+        })
     }
 }

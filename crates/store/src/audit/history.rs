@@ -65,12 +65,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let ids = uuids(calls);
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let lines = sqlx::query_file_as!(CallLine, "sql/history_lines.sql", &ids).fetch_all(&mut *db).await?;
-            Ok(db.done(lines))
-        })
-        .await
+        on_connection!(self, |db| sqlx::query_file_as!(CallLine, "sql/history_lines.sql", &ids).fetch_all(db).await)
     }
 
     /// The newest calls that a filter lets through.
@@ -94,32 +89,28 @@ impl Store {
         among: Option<&[Uuid]>,
         limit: u32,
     ) -> Result<Vec<FoundCall>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(
-                    RawFound,
-                    "sql/history.sql",
-                    filter.tool.as_deref(),
-                    filter.state.map(CallState::as_str),
-                    filter.class.map(ErrorClass::as_str),
-                    filter.since,
-                    since_id(filter.since),
-                    filter.conversation.as_deref(),
-                    filter.key.as_deref(),
-                    filter.before.map(|before| before.0),
-                    i64::from(limit),
-                    filter.tenant.as_deref().or(filter.key.as_ref().map(|_| "default")),
-                    filter.task.map(|task| task.0),
-                    filter.until,
-                    until_id(filter.until),
-                    among,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file_as!(
+                RawFound,
+                "sql/history.sql",
+                filter.tool.as_deref(),
+                filter.state.map(CallState::as_str),
+                filter.class.map(ErrorClass::as_str),
+                filter.since,
+                since_id(filter.since),
+                filter.conversation.as_deref(),
+                filter.key.as_deref(),
+                filter.before.map(|before| before.0),
+                i64::from(limit),
+                filter.tenant.as_deref().or(filter.key.as_ref().map(|_| "default")),
+                filter.task.map(|task| task.0),
+                filter.until,
+                until_id(filter.until),
+                among,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         let found =
             |RawFound { call, submitted_at, total_ms }| FoundCall { call: CallId(call), submitted_at, total_ms };
         Ok(rows.into_iter().map(found).collect())
@@ -131,9 +122,8 @@ impl Store {
         filter: &Filter,
         limit: u32,
     ) -> Result<Vec<Uuid>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let calls = sqlx::query_file_scalar!(
+        on_connection!(self, |db| {
+            sqlx::query_file_scalar!(
                 "sql/calls_of_worker.sql",
                 worker,
                 filter.before.map(|before| before.0),
@@ -141,11 +131,9 @@ impl Store {
                 until_id(filter.until),
                 i64::from(limit),
             )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(db.done(calls))
+            .fetch_all(db)
+            .await
         })
-        .await
     }
 }
 

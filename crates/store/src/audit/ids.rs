@@ -31,28 +31,17 @@ struct Neighbours {
 impl Store {
     /// Calls and tasks whose ids lie in a range, in order of their ids; of either the first `limit`.
     pub async fn ids_between(&self, first: Uuid, last: Uuid, limit: u32) -> Result<Vec<Named>, StoreError> {
-        let mut named = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(Named, "sql/ids_between.sql", first, last, i64::from(limit))
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let mut named = on_connection!(self, |db| {
+            sqlx::query_file_as!(Named, "sql/ids_between.sql", first, last, i64::from(limit)).fetch_all(db).await
+        })?;
         named.sort_by_key(|named| named.id);
         Ok(named)
     }
 
     /// How many hexadecimal digits of each id no other call or task on record begins with, in no order.
     pub async fn unique_digits(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, usize)>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(Neighbours, "sql/neighbours.sql", ids).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows =
+            on_connection!(self, |db| sqlx::query_file_as!(Neighbours, "sql/neighbours.sql", ids).fetch_all(db).await)?;
         Ok(rows.iter().map(|row| (row.id, row.digits())).collect())
     }
 }

@@ -178,20 +178,17 @@ impl TenantStore<'_> {
     /// Those of the rows that match so far of which one of these workers ran an attempt, or runs one.
     async fn ran_by(&self, rows: &[RawLooked], workers: &[String]) -> Result<HashSet<Uuid>, StoreError> {
         let ids: Vec<Uuid> = rows.iter().filter(|row| row.matches).map(|row| row.call).collect();
-        self.store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let ran = sqlx::query_scalar!(
-                    r#"SELECT a.call_id AS "call!" FROM attempts a WHERE a.call_id = ANY ($1) AND a.worker = ANY ($2)
+        on_connection!(self.store(), |db| {
+            let ran = sqlx::query_scalar!(
+                r#"SELECT a.call_id AS "call!" FROM attempts a WHERE a.call_id = ANY ($1) AND a.worker = ANY ($2)
                        UNION
                        SELECT c.id FROM calls c WHERE c.id = ANY ($1) AND c.state = 'running' AND c.worker = ANY ($2)"#,
-                    &ids,
-                    workers,
-                );
-                let ran = ran.fetch_all(&mut *db).await?;
-                Ok(db.done(ran.into_iter().collect()))
-            })
-            .await
+                &ids,
+                workers,
+            );
+            let ran = ran.fetch_all(&mut *db).await?;
+            Ok(ran.into_iter().collect())
+        })
     }
 }
 

@@ -107,22 +107,17 @@ impl TenantStore<'_> {
     async fn open_tasks(&self, search: &TaskSearch) -> Result<Option<Vec<Uuid>>, StoreError> {
         let state = search.filter.state.filter(|state| !state.is_terminal());
         let Some(state) = state.filter(|_| search.filter.conversation.is_none()) else { return Ok(None) };
-        let tasks: Vec<Uuid> = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let tasks = sqlx::query_scalar!(
-                    r#"(SELECT id AS "id!" FROM tasks WHERE tenant = $1 AND state = 'running' AND $2 = 'running' LIMIT $3)
+        let tasks: Vec<Uuid> = on_connection!(self.store(), |db| {
+            let tasks = sqlx::query_scalar!(
+                r#"(SELECT id AS "id!" FROM tasks WHERE tenant = $1 AND state = 'running' AND $2 = 'running' LIMIT $3)
                        UNION ALL
                        (SELECT id FROM tasks WHERE tenant = $1 AND state = 'waiting' AND $2 = 'waiting' LIMIT $3)"#,
-                    self.tenant().as_str(),
-                    state.as_str(),
-                    i64::from(STEP) + 1,
-                );
-                let tasks = tasks.fetch_all(&mut *db).await?;
-                Ok(db.done(tasks))
-            })
-            .await?;
+                self.tenant().as_str(),
+                state.as_str(),
+                i64::from(STEP) + 1,
+            );
+            tasks.fetch_all(db).await
+        })?;
         Ok(Some(tasks).filter(|tasks| tasks.len() <= STEP as usize))
     }
 

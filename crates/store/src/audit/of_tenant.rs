@@ -58,16 +58,11 @@ impl TenantStore<'_> {
 
     /// The next conversations, at most `limit`. A part may have fewer, because it reads a bounded number of tasks.
     pub async fn conversations(&self, before: Option<TaskId>, limit: u32) -> Result<Conversations, StoreError> {
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let before = before.map(|before| before.0);
-                let rows = sqlx::query_file!("sql/conversations_of_tenant.sql", self.tenant().as_str(), before, TASKS);
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let before = before.map(|before| before.0);
+            let rows = sqlx::query_file!("sql/conversations_of_tenant.sql", self.tenant().as_str(), before, TASKS);
+            rows.fetch_all(db).await
+        })?;
         let mut next = rows.last().map(|row| TaskId(row.task)).filter(|_| i64::try_from(rows.len()) == Ok(TASKS));
         let mut conversations = Vec::new();
         for row in rows.into_iter().filter(|row| row.is_newest) {
@@ -103,23 +98,18 @@ impl TenantStore<'_> {
         limit: u32,
         bytes: u32,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let rows = sqlx::query_file_as!(
-                    RawMessage,
-                    "sql/messages_of_tenant.sql",
-                    self.tenant().as_str(),
-                    conversation,
-                    int(after),
-                    i64::from(limit),
-                    i64::from(bytes),
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let rows = sqlx::query_file_as!(
+                RawMessage,
+                "sql/messages_of_tenant.sql",
+                self.tenant().as_str(),
+                conversation,
+                int(after),
+                i64::from(limit),
+                i64::from(bytes),
+            );
+            rows.fetch_all(db).await
+        })?;
         Ok(rows.into_iter().filter_map(RawMessage::shown).collect())
     }
 
@@ -147,17 +137,12 @@ impl TenantStore<'_> {
         limit: u32,
         bytes: u32,
     ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let tenant = self.tenant().as_str();
-                let rows =
-                    sqlx::query_file!("sql/rejected_of_tenant.sql", tenant, before, id, i64::from(limit), int(bytes));
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let tenant = self.tenant().as_str();
+            let rows =
+                sqlx::query_file!("sql/rejected_of_tenant.sql", tenant, before, id, i64::from(limit), int(bytes));
+            rows.fetch_all(db).await
+        })?;
         Ok(rows
             .into_iter()
             .map(|row| {

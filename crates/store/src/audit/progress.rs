@@ -31,12 +31,7 @@ impl Store {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let found = sqlx::query_file_as!(Progress, "sql/progress.sql", ids).fetch_all(&mut *db).await?;
-            Ok(db.done(found))
-        })
-        .await
+        on_connection!(self, |db| sqlx::query_file_as!(Progress, "sql/progress.sql", ids).fetch_all(db).await)
     }
 }
 
@@ -44,19 +39,14 @@ impl TenantStore<'_> {
     /// The states of these calls; those that the tenant does not have are left out.
     pub async fn call_states(&self, calls: &[CallId]) -> Result<HashMap<CallId, CallState>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let rows = sqlx::query!(
-                    "SELECT id, state FROM calls WHERE id = ANY ($1) AND tenant = $2",
-                    &ids,
-                    self.tenant().as_str()
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let rows = sqlx::query!(
+                "SELECT id, state FROM calls WHERE id = ANY ($1) AND tenant = $2",
+                &ids,
+                self.tenant().as_str()
+            );
+            rows.fetch_all(db).await
+        })?;
         Ok(rows.into_iter().map(|row| (CallId(row.id), CallState::shown(&row.state))).collect())
     }
 
@@ -67,20 +57,15 @@ impl TenantStore<'_> {
 
     /// The newest turn of a task, and whether its model has not answered yet; `None` before the first turn.
     pub async fn newest_turn(&self, task: TaskId) -> Result<Option<(u32, bool)>, StoreError> {
-        let row = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let row = sqlx::query!(
-                    r#"SELECT turn AS "turn!", finished_at IS NULL AS "open!" FROM calls_of_tasks
+        let row = on_connection!(self.store(), |db| {
+            let row = sqlx::query!(
+                r#"SELECT turn AS "turn!", finished_at IS NULL AS "open!" FROM calls_of_tasks
                        WHERE task_id = $1 AND tenant = $2 AND call_index = 0 ORDER BY turn DESC LIMIT 1"#,
-                    task.0,
-                    self.tenant().as_str()
-                );
-                let row = row.fetch_optional(&mut *db).await?;
-                Ok(db.done(row))
-            })
-            .await?;
+                task.0,
+                self.tenant().as_str()
+            );
+            row.fetch_optional(db).await
+        })?;
         Ok(row.map(|row| (crate::uint(row.turn), row.open)))
     }
 }

@@ -43,14 +43,9 @@ impl TenantStore<'_> {
     /// The open calls of the tenant by tool; of all tenants, if `all` says so, which is for operators.
     pub async fn queues(&self, all: bool) -> Result<Queues, StoreError> {
         let tenant = (!all).then(|| self.tenant().as_str());
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let rows = sqlx::query_file!("sql/queues.sql", tenant, COUNTED).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| sqlx::query_file!("sql/queues.sql", tenant, COUNTED)
+            .fetch_all(db)
+            .await)?;
         let is_complete = rows.first().is_none_or(|row| row.all < COUNTED);
         let mut tools = Vec::with_capacity(rows.len());
         for row in rows {

@@ -94,29 +94,24 @@ impl Store {
     /// Calls with all that is known of them, in no order; those that are not on record are left out.
     pub async fn records_of(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let heads = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawRecord, "sql/records.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let heads =
+            on_connection!(self, |db| sqlx::query_file_as!(RawRecord, "sql/records.sql", &ids).fetch_all(db).await)?;
         self.records(self.with_whole_turns(heads).await?).await
     }
 
     /// The same of calls that have ended, in a fraction of the time; others are left out.
     pub async fn records_of_ended(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
         let ids = distinct(ids);
-        let heads = self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_file_as!(RawRecord, "sql/ended_records.sql", &ids).fetch_all(&mut *db).await?;
-            Ok(db.done(done))
-        });
-        let attempts = self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query_file_as!(RawAttempt, "sql/ended_attempts.sql", &ids).fetch_all(&mut *db).await?;
-            Ok(db.done(done))
-        });
+        let heads = async {
+            on_connection!(self, |db| {
+                sqlx::query_file_as!(RawRecord, "sql/ended_records.sql", &ids).fetch_all(db).await
+            })
+        };
+        let attempts = async {
+            on_connection!(self, |db| {
+                sqlx::query_file_as!(RawAttempt, "sql/ended_attempts.sql", &ids).fetch_all(db).await
+            })
+        };
         let (heads, attempts) = tokio::try_join!(heads, attempts)?;
         self.with_attempts(self.with_whole_turns(heads).await?, by_call(attempts)?).await
     }
@@ -186,33 +181,25 @@ impl Store {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let held = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let held = sqlx::query_file_as!(HeldRetry, "sql/held_retries.sql", ids).fetch_all(&mut *db).await?;
-                Ok(db.done(held))
-            })
-            .await?;
+        let held = on_connection!(self, |db| sqlx::query_file_as!(HeldRetry, "sql/held_retries.sql", ids)
+            .fetch_all(db)
+            .await)?;
         Ok(held.into_iter().map(|one| (one.call, one)).collect())
     }
 
     async fn attempts(&self, ids: &[Uuid]) -> Result<Attempts, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_as!(
-                    RawAttempt,
-                    r#"SELECT call AS "call!", attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!",
+        let rows = on_connection!(self, |db| {
+            sqlx::query_as!(
+                RawAttempt,
+                r#"SELECT call AS "call!", attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!",
                               ended_at, duration_ms, outcome AS "outcome!", class, message, retry_at, details::text,
                               output::text
                        FROM attempt_history WHERE call = ANY ($1) ORDER BY attempt"#,
-                    ids,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+                ids,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         by_call(rows)
     }
 
@@ -220,19 +207,15 @@ impl Store {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT call_id, attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT call_id, attempt, worker, received_at, COALESCE(class, 'succeeded') AS "outcome!"
                        FROM late_reports WHERE call_id = ANY ($1) ORDER BY received_at"#,
-                    ids,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+                ids,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         let mut late = HashMap::<Uuid, Vec<LateRecord>>::new();
         for row in rows {
             late.entry(row.call_id).or_default().push(LateRecord {

@@ -92,10 +92,8 @@ pub struct CallLine {
     /// The idempotency key.
     pub key: Option<String>,
     /// The worker that ran, or runs, its last attempt.
-    #[serde(default)]
     pub last_worker: Option<String>,
     /// The call that runs this one again.
-    #[serde(default)]
     pub redriven_as: Option<Uuid>,
 }
 

@@ -53,28 +53,17 @@ impl Store {
     pub async fn may_contain(&self, calls: &[CallId], texts: &Texts) -> Result<Vec<Vec<CallId>>, StoreError> {
         let ids = uuids(calls);
         let Texts { arguments, output, anywhere } = texts;
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(Sized, "sql/search.sql", &ids, arguments, output, anywhere)
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file_as!(Sized, "sql/search.sql", &ids, arguments, output, anywhere).fetch_all(db).await
+        })?;
         Ok(groups(&rows))
     }
 
     /// Arguments and results of calls, newest first.
     pub async fn payloads(&self, calls: &[CallId]) -> Result<Vec<Payload>, StoreError> {
         let ids = uuids(calls);
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawPayload, "sql/payloads.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows =
+            on_connection!(self, |db| sqlx::query_file_as!(RawPayload, "sql/payloads.sql", &ids).fetch_all(db).await)?;
         let payload = |RawPayload { call, arguments, output }| Payload { call: CallId(call), arguments, output };
         Ok(rows.into_iter().map(payload).collect())
     }
@@ -105,12 +94,7 @@ impl Store {
     /// Newest first.
     async fn record_sizes(&self, calls: &[CallId]) -> Result<Vec<Sized>, StoreError> {
         let ids = uuids(calls);
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let rows = sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(&mut *db).await?;
-            Ok(db.done(rows))
-        })
-        .await
+        on_connection!(self, |db| sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(db).await)
     }
 }
 

@@ -94,23 +94,18 @@ impl TenantStore<'_> {
         let (turn, index) = after;
         // Before the first: a turn has number 0.
         let index = if turn == 0 { -1 } else { int(index) };
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let rows = sqlx::query_file!(
-                    "sql/task_attempts.sql",
-                    task.0,
-                    self.tenant().as_str(),
-                    int(turn),
-                    index,
-                    ARGUMENTS,
-                    i64::from(limit),
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let rows = sqlx::query_file!(
+                "sql/task_attempts.sql",
+                task.0,
+                self.tenant().as_str(),
+                int(turn),
+                index,
+                ARGUMENTS,
+                i64::from(limit),
+            );
+            rows.fetch_all(db).await
+        })?;
         let bad = |call: Uuid, error: serde_json::Error| StoreError::BadData(format!("call {call}: {error}"));
         let json = |call: Uuid, text: Option<String>| {
             text.map(RawValue::from_string).transpose().map_err(|error| bad(call, error))
@@ -151,15 +146,9 @@ impl TenantStore<'_> {
         let mut replies = Vec::new();
         for turns in turns.chunks(REPLIES) {
             let turns: Vec<i32> = turns.iter().copied().map(int).collect();
-            let rows = self
-                .store()
-                .run_again(|| async {
-                    let mut db = self.store().checkout().await?;
-                    let rows =
-                        sqlx::query_file!("sql/task_replies.sql", task.0, &turns, REPLY).fetch_all(&mut *db).await?;
-                    Ok(db.done(rows))
-                })
-                .await?;
+            let rows = on_connection!(self.store(), |db| {
+                sqlx::query_file!("sql/task_replies.sql", task.0, &turns, REPLY).fetch_all(db).await
+            })?;
             replies.extend(rows.into_iter().filter_map(|row| Some((uint(row.turn), row.reply?))));
         }
         Ok(replies)
@@ -168,19 +157,14 @@ impl TenantStore<'_> {
     /// The agent of a task as it was when the task was submitted, and the language of Redial's texts to its model; `None` if the
     /// tenant has no such task.
     pub async fn task_spec(&self, task: TaskId) -> Result<Option<(String, Box<RawValue>)>, StoreError> {
-        let found = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let found = sqlx::query!(
-                    r#"SELECT language, spec::text AS "spec!" FROM tasks WHERE id = $1 AND tenant = $2"#,
-                    task.0,
-                    self.tenant().as_str()
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self.store(), |db| {
+            let found = sqlx::query!(
+                r#"SELECT language, spec::text AS "spec!" FROM tasks WHERE id = $1 AND tenant = $2"#,
+                task.0,
+                self.tenant().as_str()
+            );
+            found.fetch_optional(db).await
+        })?;
         let Some(row) = found else { return Ok(None) };
         let bad = |error: serde_json::Error| StoreError::BadData(format!("task {task}: {error}"));
         Ok(Some((row.language, RawValue::from_string(row.spec).map_err(bad)?)))
@@ -188,14 +172,9 @@ impl TenantStore<'_> {
 
     /// About how many bytes the record of a task holds: everything that [`crate::Store::task_calls`] and its conversation would be.
     pub async fn task_size(&self, task: TaskId) -> Result<u64, StoreError> {
-        let bytes = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let bytes = sqlx::query_file_scalar!("sql/task_size.sql", task.0).fetch_one(&mut *db).await?;
-                Ok(db.done(bytes))
-            })
-            .await?;
+        let bytes = on_connection!(self.store(), |db| sqlx::query_file_scalar!("sql/task_size.sql", task.0)
+            .fetch_one(db)
+            .await)?;
         Ok(u64::try_from(bytes).unwrap_or(0))
     }
 }

@@ -19,16 +19,13 @@ impl Store {
     /// Writes transitions, one per call at most, in one statement; returns what those that happened left on record.
     pub async fn apply(&self, transitions: &[Transition]) -> Result<Vec<CallFacts>, StoreError> {
         let successes: Option<Vec<Success<'_>>> = transitions.iter().map(Success::of).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = match &successes {
-                    Some(successes) => succeed(&mut db, successes).await?,
-                    None => apply(&mut db, transitions).await?,
-                };
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            let rows = match &successes {
+                Some(successes) => succeed(&mut *db, successes).await?,
+                None => apply(&mut *db, transitions).await?,
+            };
+            Ok(rows)
+        })?;
         Ok(facts(rows))
     }
 }

@@ -87,21 +87,17 @@ impl Store {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query_file_scalar!(
-                    "sql/waiting.sql",
-                    &column(parts, |one| one.part.tool.as_str()) as &[&str],
-                    &column(parts, |one| one.part.backlog.is_retry()),
-                    &column(parts, |one| one.part.tenant.as_str()) as &[&str],
-                    &column(parts, |one| one.since),
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| {
+            sqlx::query_file_scalar!(
+                "sql/waiting.sql",
+                &column(parts, |one| one.part.tool.as_str()) as &[&str],
+                &column(parts, |one| one.part.backlog.is_retry()),
+                &column(parts, |one| one.part.tenant.as_str()) as &[&str],
+                &column(parts, |one| one.since),
+            )
+            .fetch_all(db)
+            .await
+        })?;
         Ok(found.into_iter().filter_map(|n| parts.get(usize::try_from(n - 1).ok()?).cloned()).collect())
     }
 
@@ -110,9 +106,8 @@ impl Store {
         if gaps.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let found = sqlx::query_file!(
+        let found = on_connection!(self, |db| {
+            sqlx::query_file!(
                 "sql/waiting_tenants.sql",
                 &column(gaps, |gap| gap.tool.as_str()) as &[&str],
                 &column(gaps, |gap| gap.backlog.is_retry()),
@@ -120,11 +115,10 @@ impl Store {
                 &column(gaps, |gap| gap.before.as_deref().unwrap_or(LAST)) as &[&str],
                 MOST_FOUND,
             )
-            .fetch_all(&mut *db)
-            .await?;
-            Ok(db.done(found))
+            .fetch_all(db)
+            .await
         });
-        let found = found.await?.into_iter().map(|row| {
+        let found = found?.into_iter().map(|row| {
             let backlog = if row.retry { Backlog::Retry } else { Backlog::Job };
             BacklogPart { tool: row.tool, tenant: row.tenant, backlog }
         });
@@ -136,12 +130,7 @@ impl Store {
     pub async fn feed(&self, feed: &Feed, first_check_ms: u64, longest_check_ms: u64) -> Result<Fed, StoreError> {
         let checks = Checks::new(first_check_ms, longest_check_ms);
         // Not tried again: what a lost answer took is found by the sweeper.
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let taken = take(&mut db, feed, checks).await?;
-            Ok(db.done(taken))
-        })
-        .await
+        once_on_connection!(self, |db| take(db, feed, checks).await)
     }
 
     /// Puts calls back whose jobs could not be published.
@@ -149,14 +138,12 @@ impl Store {
         let mut sorted: Vec<&OutgoingJob> = jobs.iter().collect();
         sorted.sort_unstable_by_key(|job| job.job.call);
         let ids: Vec<Uuid> = column(&sorted, |job| job.job.call.0);
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let done = sqlx::query_file!("sql/requeue_jobs.sql", &ids, &column(&sorted, |job| int(job.publish_no)))
                 .execute(&mut *db)
                 .await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 
     /// Puts unclaimed calls back whose jobs were published in this time: those jobs may be lost. Returns how many.
@@ -178,16 +165,13 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let mut requeued = 0;
         loop {
-            let batch = self
-                .run_again(|| async {
-                    let mut db = self.checkout().await?;
-                    let (soon, most) = (bigint(longest_check_ms), i64::from(MAX_FED));
-                    let done = sqlx::query_file!("sql/requeue_lost.sql", after, until, consumer, soon, most)
-                        .execute(&mut *db)
-                        .await?;
-                    Ok(db.done(done.rows_affected()))
-                })
-                .await?;
+            let batch = on_connection!(self, |db| {
+                let (soon, most) = (bigint(longest_check_ms), i64::from(MAX_FED));
+                let done = sqlx::query_file!("sql/requeue_lost.sql", after, until, consumer, soon, most)
+                    .execute(&mut *db)
+                    .await?;
+                Ok(done.rows_affected())
+            })?;
             requeued += batch;
             if batch < u64::from(MAX_FED) {
                 return Ok(requeued);
@@ -198,27 +182,18 @@ impl Store {
     /// Says that this dispatcher deals with a loss of jobs, if no other one has since `lost_after`: because the job
     /// stream is not the one that was on record, or because messages of it may be lost. Returns since when it does.
     pub async fn adopt_job_stream(&self, created: Time, lost_after: Option<Time>) -> Result<Option<Time>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let adopted = sqlx::query_file_scalar!("sql/adopt_job_stream.sql", created, lost_after)
-                .fetch_optional(&mut *db)
-                .await?;
-            Ok(db.done(adopted))
+        on_connection!(self, |db| {
+            sqlx::query_file_scalar!("sql/adopt_job_stream.sql", created, lost_after).fetch_optional(db).await
         })
-        .await
     }
 
     /// Says that the loss has been dealt with, unless another dispatcher has begun to deal with a later one. Until then another
     /// dispatcher takes over after 15 s. `since`: what [`Store::adopt_job_stream`] returned.
     pub async fn job_stream_adopted(&self, since: Time) -> Result<(), StoreError> {
-        let done = self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let done = sqlx::query!("UPDATE job_stream SET done = true WHERE requeued_at = $1", since)
-                .execute(&mut *db)
-                .await?;
-            Ok(db.done(done))
+        let done = on_connection!(self, |db| {
+            sqlx::query!("UPDATE job_stream SET done = true WHERE requeued_at = $1", since).execute(db).await
         });
-        done.await.map(drop)
+        done.map(drop)
     }
 }
 

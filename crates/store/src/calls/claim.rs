@@ -58,24 +58,20 @@ impl Store {
         let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
         let tools: Vec<&str> = sorted.iter().map(|c| c.tool.as_str()).collect();
         let lease_ms = bigint(lease_ms);
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file!(
-                    "sql/claim.sql",
-                    &ids,
-                    &attempts,
-                    &claim_ids,
-                    &workers as &[&str],
-                    lease_ms,
-                    &tools as &[&str],
-                    MAX_INLINE,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/claim.sql",
+                &ids,
+                &attempts,
+                &claim_ids,
+                &workers as &[&str],
+                lease_ms,
+                &tools as &[&str],
+                MAX_INLINE,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         // An unreadable row must not keep the others from their workers.
         let granted = rows.into_iter().filter_map(|row| {
             let unreadable = |reason: &String| tracing::error!(call = %row.id, reason, "Left out an unreadable grant");

@@ -61,14 +61,10 @@ impl Store {
     pub async fn next_wake(&self, within: Duration) -> Result<Option<TimeDelta>, StoreError> {
         let began = Instant::now();
         let marks = self.low_water.calls().begin(began);
-        let row = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let row = sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog, within.as_secs_f64());
-                let row = row.fetch_one(&mut *db).await?;
-                Ok(db.done(row))
-            })
-            .await?;
+        let row = on_connection!(self, |db| {
+            let row = sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog, within.as_secs_f64());
+            row.fetch_one(db).await
+        })?;
         self.low_water.calls().found(row.others, row.backlog, row.now, began);
         let next = [row.others, row.backlog].into_iter().flatten().min();
         Ok(next.map(|wake: Time| wake - row.now))

@@ -83,31 +83,21 @@ impl Store {
     /// The calls with these ids, as far as they exist.
     pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
         let ids = distinct(ids);
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawCall, "sql/load.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| sqlx::query_file_as!(RawCall, "sql/load.sql", &ids).fetch_all(db).await)?;
         Ok(rows.into_iter().map(CallRecord::from).collect())
     }
 
     /// What these calls were asked to do, as far as they exist.
     pub(crate) async fn contents(&self, ids: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query!(
-                    r#"SELECT id, tenant, conversation, arguments::text AS "arguments!" FROM calls WHERE id = ANY($1)"#,
-                    &ids,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT id, tenant, conversation, arguments::text AS "arguments!" FROM calls WHERE id = ANY($1)"#,
+                &ids,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         let contents = rows.into_iter().map(|row| {
             let content = CallContent { tenant: row.tenant, conversation: row.conversation, arguments: row.arguments };
             (CallId(row.id), content)

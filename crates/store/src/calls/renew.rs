@@ -25,15 +25,10 @@ impl Store {
         sorted.sort_unstable_by_key(|job| job.call);
         let ids: Vec<Uuid> = sorted.iter().map(|job| job.call.0).collect();
         let attempts: Vec<i32> = sorted.iter().map(|job| int(job.attempt)).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let renewed =
-                    sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after);
-                let renewed = renewed.fetch_all(&mut *db).await?;
-                Ok(db.done(renewed))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            let renewed = sqlx::query_file!("sql/renew.sql", &ids, &attempts, worker.as_str(), bigint(lease_ms), after);
+            renewed.fetch_all(db).await
+        })?;
         let held = |id, attempt| JobRef { call: CallId(id), attempt: uint(attempt) };
         Ok(rows.into_iter().map(|row| (held(row.id, row.attempt), row.cancel_requested)).collect())
     }

@@ -36,22 +36,18 @@ impl Store {
         let tools: Vec<&str> = sorted.iter().map(|back| back.tool).collect();
         let consumers: Vec<&str> = sorted.iter().map(|back| back.consumer).collect();
         let at_once: Vec<bool> = sorted.iter().map(|back| back.at_once).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file!(
-                    "sql/returned_jobs.sql",
-                    &ids,
-                    &attempts,
-                    &tools as &[&str],
-                    &consumers as &[&str],
-                    &at_once,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/returned_jobs.sql",
+                &ids,
+                &attempts,
+                &tools as &[&str],
+                &consumers as &[&str],
+                &at_once,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         Ok(rows.into_iter().map(|row| JobRef { call: CallId(row.id), attempt: uint(row.attempt) }).collect())
     }
 }

@@ -69,13 +69,7 @@ impl Store {
                 done => return done.map(|()| vec![Submitted::Written; calls.len()]),
             }
         }
-        let written = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let written = insert(&mut db, &rows, check_after_ms).await?;
-                Ok(db.done(written))
-            })
-            .await?;
+        let written = on_connection!(self, |db| insert(db, &rows, check_after_ms).await)?;
         let met: Vec<(usize, &NewCall)> =
             calls.iter().enumerate().filter(|(_, call)| !written.contains(&call.id.0)).collect();
         let mut results = vec![Submitted::Written; calls.len()];
@@ -110,24 +104,20 @@ impl Store {
         let redrives: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.redrive_of.map(|redrive| redrive.call.0)).collect();
         let refused: Vec<bool> = met.iter().map(|(_, c)| c.refusal.is_some()).collect();
         let contents: Vec<Option<Uuid>> = met.iter().map(|(_, c)| c.content).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file!(
-                    "sql/existing.sql",
-                    &numbers,
-                    &ids,
-                    &tenants as &[&str],
-                    &keys as &[Option<&str>],
-                    &redrives as &[Option<Uuid>],
-                    &refused,
-                    &contents as &[Option<Uuid>],
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/existing.sql",
+                &numbers,
+                &ids,
+                &tenants as &[&str],
+                &keys as &[Option<&str>],
+                &redrives as &[Option<Uuid>],
+                &refused,
+                &contents as &[Option<Uuid>],
+            )
+            .fetch_all(db)
+            .await
+        })?;
         let existing = rows.into_iter().map(|row| {
             let (id, state) = (CallId(row.id), CallState::shown(&row.state));
             let existing = Submitted::Existing { id, state, content: row.content, submitted_at: row.submitted_at };

@@ -13,7 +13,6 @@ const CALL: &[u8] = b"\"call";
 /// What a submission, or one of a batch, says about where it belongs.
 #[derive(Deserialize)]
 struct Entry {
-    #[serde(default)]
     conversation: Option<serde_json::Value>,
 }
 

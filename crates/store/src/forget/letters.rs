@@ -53,14 +53,11 @@ impl Store {
         let end = end_of_block(after);
         let mut dead_letters = 0;
         loop {
-            let (found, last) = self
-                .run_again(|| async {
-                    let mut db = self.checkout().await?;
-                    let letters = read(&mut db, scope, Some(after), end, None).await?;
-                    let found = of_scope(&mut db, scope, &letters).await?;
-                    Ok(db.done((found.len(), letters.last)))
-                })
-                .await?;
+            let (found, last) = on_connection!(self, |db| {
+                let letters = read(&mut *db, scope, Some(after), end, None).await?;
+                let found = of_scope(&mut *db, scope, &letters).await?;
+                Ok((found.len(), letters.last))
+            })?;
             dead_letters += u64::try_from(found).unwrap_or(0);
             match last {
                 Some(last) => after = last,
@@ -73,13 +70,10 @@ impl Store {
     }
 
     async fn next_letter(&self, after: i64) -> Result<Option<i64>, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let next = sqlx::query_scalar!("SELECT id FROM dead_letters WHERE id > $1 ORDER BY id LIMIT 1", after);
-            let next = next.fetch_optional(&mut *db).await?;
-            Ok(db.done(next))
+            next.fetch_optional(db).await
         })
-        .await
     }
 }
 

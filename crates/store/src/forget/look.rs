@@ -116,9 +116,8 @@ impl Store {
         after: Option<CallId>,
         limit: u32,
     ) -> Result<CountedCalls, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let (looked, before) = whole_ms(&mut db, scope, until, after.map(|after| after.0), limit).await?;
+        on_connection!(self, |db| {
+            let (looked, before) = whole_ms(&mut *db, scope, until, after.map(|after| after.0), limit).await?;
             let row = sqlx::query_file!("sql/forget_call_counts.sql", &looked.calls).fetch_one(&mut *db).await?;
             let counts = ForgetCounts {
                 calls: unsigned(row.calls),
@@ -128,8 +127,7 @@ impl Store {
                 keys: unsigned(row.keys),
                 ..ForgetCounts::default()
             };
-            Ok(db.done(CountedCalls { counts, open: unsigned(row.open), before: before.map(CallId) }))
+            Ok(CountedCalls { counts, open: unsigned(row.open), before: before.map(CallId) })
         })
-        .await
     }
 }

@@ -36,54 +36,44 @@ struct RawTask {
 impl Store {
     /// True if everything is over that dispatchers wrote before the time of a tombstone, or wrote later without seeing it.
     pub async fn writers_are_gone(&self, before: Time) -> Result<bool, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let gone = sqlx::query_file_scalar!("sql/forget_writers.sql", before).fetch_one(&mut *db).await?;
-            Ok(db.done(gone))
-        })
-        .await
+        on_connection!(self, |db| sqlx::query_file_scalar!("sql/forget_writers.sql", before).fetch_one(db).await)
     }
 
     /// Up to twice `limit` tasks of a scope that have not ended.
     pub async fn open_tasks(&self, scope: &Scope, until: Time, limit: u32) -> Result<Vec<OpenTask>, StoreError> {
         let (tenant, limit) = (scope.tenant.as_str(), i64::from(limit));
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = match scope.conversation.as_deref() {
-                    Some(conversation) => {
-                        sqlx::query_file_as!(
-                            RawTask,
-                            "sql/forget_open_of_conversation.sql",
-                            tenant,
-                            conversation,
-                            until,
-                            limit
-                        )
+        let rows = on_connection!(self, |db| {
+            let rows = match scope.conversation.as_deref() {
+                Some(conversation) => {
+                    sqlx::query_file_as!(
+                        RawTask,
+                        "sql/forget_open_of_conversation.sql",
+                        tenant,
+                        conversation,
+                        until,
+                        limit
+                    )
+                    .fetch_all(&mut *db)
+                    .await?
+                }
+                None => {
+                    sqlx::query_file_as!(RawTask, "sql/forget_open_of_tenant.sql", tenant, until, limit)
                         .fetch_all(&mut *db)
                         .await?
-                    }
-                    None => {
-                        sqlx::query_file_as!(RawTask, "sql/forget_open_of_tenant.sql", tenant, until, limit)
-                            .fetch_all(&mut *db)
-                            .await?
-                    }
-                };
-                Ok(db.done(rows))
-            })
-            .await?;
+                }
+            };
+            Ok(rows)
+        })?;
         Ok(rows.into_iter().map(|row| OpenTask { task: TaskId(row.id), is_asked: row.is_asked }).collect())
     }
 
     /// Looks at the next `limit` calls for those that have not ended.
     pub async fn open_calls(&self, of: &Tombstone, limit: u32) -> Result<OpenCalls, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let looked = look::calls(&mut db, &of.scope, of.until, of.after_id, limit).await?;
+        on_connection!(self, |db| {
+            let looked = look::calls(&mut *db, &of.scope, of.until, of.after_id, limit).await?;
             let open = looked.open.into_iter().map(CallId).collect();
-            Ok(db.done(OpenCalls { open, last: looked.last.map(CallId) }))
+            Ok(OpenCalls { open, last: looked.last.map(CallId) })
         })
-        .await
     }
 
     /// Nothing is open up to this call: the look goes on behind it, or, at the end, the deletion begins. Does nothing if
@@ -110,13 +100,9 @@ impl Store {
     /// The calls among these that are about to be erased.
     pub(crate) async fn being_erased(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
-        let erased = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let ids = sqlx::query_file_scalar!("sql/forget_being_erased.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(ids))
-            })
-            .await?;
+        let erased = on_connection!(self, |db| sqlx::query_file_scalar!("sql/forget_being_erased.sql", &ids)
+            .fetch_all(db)
+            .await)?;
         Ok(erased.into_iter().map(CallId).collect())
     }
 }

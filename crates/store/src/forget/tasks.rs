@@ -63,38 +63,35 @@ impl Store {
         let (tenant, limit) = (scope.tenant.as_str(), i64::from(limit));
         let after_time = after.map_or(Time::UNIX_EPOCH, |after| after.submitted_at);
         let after_task = after.map_or(Uuid::nil(), |after| after.task.0);
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = if let Some(conversation) = scope.conversation.as_deref() {
-                    sqlx::query_file_as!(
-                        RawCount,
-                        "sql/forget_count_of_conversation.sql",
-                        tenant,
-                        conversation,
-                        after_time,
-                        after_task,
-                        limit
-                    )
-                    .fetch_all(&mut *db)
-                    .await?
-                } else {
-                    let after = after.map_or("", |after| after.conversation.as_str());
-                    sqlx::query_file_as!(
-                        RawCount,
-                        "sql/forget_count_of_tenant.sql",
-                        tenant,
-                        after,
-                        after_time,
-                        after_task,
-                        limit
-                    )
-                    .fetch_all(&mut *db)
-                    .await?
-                };
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            let rows = if let Some(conversation) = scope.conversation.as_deref() {
+                sqlx::query_file_as!(
+                    RawCount,
+                    "sql/forget_count_of_conversation.sql",
+                    tenant,
+                    conversation,
+                    after_time,
+                    after_task,
+                    limit
+                )
+                .fetch_all(&mut *db)
+                .await?
+            } else {
+                let after = after.map_or("", |after| after.conversation.as_str());
+                sqlx::query_file_as!(
+                    RawCount,
+                    "sql/forget_count_of_tenant.sql",
+                    tenant,
+                    after,
+                    after_time,
+                    after_task,
+                    limit
+                )
+                .fetch_all(&mut *db)
+                .await?
+            };
+            Ok(rows)
+        })?;
         let mut counted = CountedTasks::default();
         for row in rows {
             counted.counts.tasks += 1;

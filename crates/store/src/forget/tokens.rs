@@ -11,14 +11,12 @@ impl Store {
         if scope.conversation.is_some() {
             return Ok(0);
         }
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let count =
                 sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM tokens WHERE tenant = $1"#, scope.tenant);
             let count = count.fetch_one(&mut *db).await?;
-            Ok(db.done(unsigned(count)))
+            Ok(unsigned(count))
         })
-        .await
     }
 }
 

@@ -196,26 +196,22 @@ impl Store {
         })
         .await?;
         // Only now, so that whatever is submitted later finds the tombstone.
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query_file_as!(
-                    RawTombstone,
-                    "sql/forget_take.sql",
-                    new.id,
-                    tenant,
-                    new.conversation,
-                    new.cancels,
-                    user.as_str(),
-                    role.as_str(),
-                    new.door,
-                    new.verb
-                )
-                .fetch_optional(&mut *db)
-                .await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| {
+            sqlx::query_file_as!(
+                RawTombstone,
+                "sql/forget_take.sql",
+                new.id,
+                tenant,
+                new.conversation,
+                new.cancels,
+                user.as_str(),
+                role.as_str(),
+                new.door,
+                new.verb
+            )
+            .fetch_optional(db)
+            .await
+        })?;
         match found {
             Some(found) => Tombstone::try_from(found).map(|found| Begun::Erasure(Box::new(found))),
             None if self.is_erasure(new.id).await? => Ok(Begun::IdIsTaken),
@@ -225,13 +221,11 @@ impl Store {
 
     /// Whether there is an erasure with this id, of whatever scope.
     async fn is_erasure(&self, id: Uuid) -> Result<bool, StoreError> {
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        on_connection!(self, |db| {
             let found = sqlx::query_scalar!("SELECT id FROM tombstones WHERE id = $1", id);
             let found = found.fetch_optional(&mut *db).await?;
-            Ok(db.done(found.is_some()))
+            Ok(found.is_some())
         })
-        .await
     }
 
     /// Takes a tombstone back before anything was deleted. Its action is refused with this code.
@@ -252,29 +246,19 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<(Uuid, Result<Tombstone, StoreError>)>, StoreError> {
         let idle_ms = crate::columns::bigint(idle_ms);
-        let rows = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawTombstone, "sql/forget_take_idle.sql", idle_ms, i64::from(limit))
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = once_on_connection!(self, |db| {
+            sqlx::query_file_as!(RawTombstone, "sql/forget_take_idle.sql", idle_ms, i64::from(limit))
+                .fetch_all(db)
+                .await
+        })?;
         Ok(rows.into_iter().map(|row| (row.id, Tombstone::try_from(row))).collect())
     }
 
     /// The newest erasures, perhaps of one tenant only.
     pub async fn tombstones(&self, tenant: Option<&str>, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", tenant, i64::from(limit))
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", tenant, i64::from(limit)).fetch_all(db).await
+        })?;
         // One in a phase of a newer version is not shown: it has not ended, and that version finishes it.
         Ok(rows.into_iter().filter_map(|row| Tombstone::try_from(row).ok()).collect())
     }

@@ -76,17 +76,15 @@ impl Store {
         let mut idle = 0;
         while idle < LOOKS {
             sleep(LOOK).await;
-            let looked = self.run(async {
-                let mut db = self.checkout().await?;
+            let looked = once_on_connection!(self, |db| {
                 let is_active = sqlx::query_scalar!(
                     r#"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active') AS "is_active!""#,
                     backend
                 );
-                let is_active = is_active.fetch_one(&mut *db).await?;
-                Ok(db.done(is_active))
+                is_active.fetch_one(db).await
             });
             // During an outage nobody knows; whatever works on it ends then.
-            idle = looked.await.map_or(idle, |is_active| if is_active { 0 } else { idle + 1 });
+            idle = looked.map_or(idle, |is_active| if is_active { 0 } else { idle + 1 });
         }
     }
 }

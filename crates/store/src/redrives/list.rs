@@ -24,19 +24,15 @@ impl TenantStore<'_> {
 
     /// The way by which a redrive of this user was asked for, such as `http`; `None` if its action is not on record any more.
     pub async fn redrive_door(&self, redrive: RedriveId, user: &User) -> Result<Option<String>, StoreError> {
-        self.store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let door = sqlx::query_file_scalar!(
-                    "sql/redrive_door.sql",
-                    self.tenant().as_str(),
-                    user.as_str(),
-                    redrive.to_string()
-                );
-                let door = door.fetch_optional(&mut *db).await?;
-                Ok(db.done(door))
-            })
-            .await
+        on_connection!(self.store(), |db| {
+            let door = sqlx::query_file_scalar!(
+                "sql/redrive_door.sql",
+                self.tenant().as_str(),
+                user.as_str(),
+                redrive.to_string()
+            );
+            door.fetch_optional(db).await
+        })
     }
 
     async fn redrives_of(
@@ -46,24 +42,19 @@ impl TenantStore<'_> {
         before: Option<(Time, RedriveId)>,
         limit: u32,
     ) -> Result<Vec<RedriveView>, StoreError> {
-        let rows = self
-            .store()
-            .run_again(|| async {
-                let mut db = self.store().checkout().await?;
-                let rows = sqlx::query_file_as!(
-                    RawRedrive,
-                    "sql/redrives.sql",
-                    self.tenant().as_str(),
-                    id,
-                    before.map(|(at, _)| at),
-                    before.map(|(_, id)| id.0),
-                    state.map(RedriveState::as_str),
-                    i64::from(limit),
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self.store(), |db| {
+            let rows = sqlx::query_file_as!(
+                RawRedrive,
+                "sql/redrives.sql",
+                self.tenant().as_str(),
+                id,
+                before.map(|(at, _)| at),
+                before.map(|(_, id)| id.0),
+                state.map(RedriveState::as_str),
+                i64::from(limit),
+            );
+            rows.fetch_all(db).await
+        })?;
         Ok(rows.into_iter().map(RedriveView::from).collect())
     }
 }

@@ -82,14 +82,9 @@ impl Store {
     pub async fn take_redrive(&self, lease: Duration) -> Result<Option<RedriveWork>, StoreError> {
         let taken_by = Uuid::new_v4();
         let lease_ms = bigint(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-        let row = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let row =
-                    sqlx::query_file!("sql/redrive_take.sql", taken_by, lease_ms).fetch_optional(&mut *db).await?;
-                Ok(db.done(row))
-            })
-            .await?;
+        let row = once_on_connection!(self, |db| sqlx::query_file!("sql/redrive_take.sql", taken_by, lease_ms)
+            .fetch_optional(db)
+            .await)?;
         row.map(|row| {
             Ok(RedriveWork {
                 tenant: Tenant::on_record(&row.tenant),

@@ -129,13 +129,8 @@ impl Store {
 
     /// The worker identities that may serve each tool.
     pub async fn tool_identities(&self) -> Result<HashMap<String, HashSet<String>>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query!("SELECT tool, identity FROM tool_identities").fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows =
+            on_connection!(self, |db| sqlx::query!("SELECT tool, identity FROM tool_identities").fetch_all(db).await)?;
         let mut identities = HashMap::<String, HashSet<String>>::new();
         for row in rows {
             identities.entry(row.tool).or_default().insert(row.identity);

@@ -60,18 +60,14 @@ impl Store {
     /// Makes a fence. It takes a number of its own, because a snapshot does not tell the numbers of transactions that began
     /// after the last one that is over.
     pub async fn fence(&self) -> Result<Fence, StoreError> {
-        let row = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let row = sqlx::query!(
-                    r#"SELECT clock_timestamp() AS "at!", pg_current_xact_id()::text AS "number!",
+        let row = once_on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT clock_timestamp() AS "at!", pg_current_xact_id()::text AS "number!",
                               pg_snapshot_xmin(pg_current_snapshot())::text AS "oldest!""#
-                )
-                .fetch_one(&mut *db)
-                .await?;
-                Ok(db.done(row))
-            })
-            .await?;
+            )
+            .fetch_one(db)
+            .await
+        })?;
         let number = |text: &str| text.parse().map_err(|_| StoreError::BadData(format!("transaction number {text}")));
         Ok(Fence { at: row.at, number: number(&row.number)?, oldest: number(&row.oldest)? })
     }
@@ -157,25 +153,21 @@ impl Store {
 
     /// The end of what is in the statistics; `None` if nothing is yet.
     pub async fn rolled_until(&self) -> Result<Option<Time>, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done = sqlx::query_scalar!("SELECT rolled_until FROM stats_progress").fetch_optional(&mut *db).await?;
-            Ok(db.done(done.flatten()))
+            Ok(done.flatten())
         })
-        .await
     }
 
     /// Deletes up to `limit` rows of statistics that are older than they are kept: of calls 400 days, of workers 35.
     pub async fn delete_old_stats(&self, now: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let done =
                 sqlx::query_file_scalar!("sql/delete_old_stats.sql", now - KEPT, now - WORKERS_KEPT, i64::from(limit))
                     .fetch_one(&mut *db)
                     .await?;
-            Ok(db.done(u64::try_from(done).unwrap_or(0)))
+            Ok(u64::try_from(done).unwrap_or(0))
         })
-        .await
     }
 }
 

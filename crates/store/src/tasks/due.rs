@@ -14,22 +14,19 @@ impl Store {
         let except: Vec<Uuid> = except.iter().map(|task| task.0).collect();
         let began = Instant::now();
         let (marks, is_turn) = self.low_water.tasks().begin(began);
-        let due = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let due =
-                    sqlx::query_file_scalar!("sql/due_tasks.sql", i64::from(limit), &except, marks.item, marks.wake_at);
-                let due = due.fetch_all(&mut *db).await?;
-                if is_turn {
-                    let lowest = sqlx::query_file!("sql/lowest_due_tasks.sql", marks.item, marks.wake_at);
-                    let lowest = lowest.fetch_one(&mut *db).await?;
-                    self.low_water.tasks().found(lowest.item, lowest.wake_at, lowest.now, began);
-                }
-                Ok(db.done(due))
-            })
-            .await
-            // The server may be another one now.
-            .inspect_err(|_| *self.low_water.tasks() = TaskMarks::default())?;
+        let due = on_connection!(self, |db| {
+            let due =
+                sqlx::query_file_scalar!("sql/due_tasks.sql", i64::from(limit), &except, marks.item, marks.wake_at);
+            let due = due.fetch_all(&mut *db).await?;
+            if is_turn {
+                let lowest = sqlx::query_file!("sql/lowest_due_tasks.sql", marks.item, marks.wake_at);
+                let lowest = lowest.fetch_one(&mut *db).await?;
+                self.low_water.tasks().found(lowest.item, lowest.wake_at, lowest.now, began);
+            }
+            Ok(due)
+        })
+        // The server may be another one now.
+        .inspect_err(|_| *self.low_water.tasks() = TaskMarks::default())?;
         Ok(due.into_iter().map(TaskId).collect())
     }
 }

@@ -21,20 +21,11 @@ impl TenantStore<'_> {
     /// The calls of functions that a task asked its client for, in order; none if the tenant has no such task.
     pub async fn functions_of(&self, task: TaskId) -> Result<Vec<FunctionCall>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
-        let rows = store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let rows = sqlx::query_file_as!(
-                    FunctionRow,
-                    "sql/functions_of_task.sql",
-                    task.0,
-                    tenant.as_str(),
-                    function::POOL
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(store, |db| {
+            let rows =
+                sqlx::query_file_as!(FunctionRow, "sql/functions_of_task.sql", task.0, tenant.as_str(), function::POOL);
+            rows.fetch_all(db).await
+        })?;
         let call = |FunctionRow { id, turn, call_index, state }: FunctionRow| {
             let state = CallState::shown(&state);
             FunctionCall { call: CallId(id), turn: uint(turn), call_index: uint(call_index), state }
@@ -45,51 +36,42 @@ impl TenantStore<'_> {
     /// The task that asked its client for this call of a function; `None` if the tenant has no such call.
     pub async fn task_of_function(&self, call: CallId) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
-        store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let found = sqlx::query_scalar!(
-                    "SELECT task_id FROM calls WHERE id = $1 AND tenant = $2 AND pool = $3",
-                    call.0,
-                    tenant.as_str(),
-                    function::POOL
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found.flatten().map(TaskId)))
-            })
-            .await
+        on_connection!(store, |db| {
+            let found = sqlx::query_scalar!(
+                "SELECT task_id FROM calls WHERE id = $1 AND tenant = $2 AND pool = $3",
+                call.0,
+                tenant.as_str(),
+                function::POOL
+            );
+            let found = found.fetch_optional(&mut *db).await?;
+            Ok(found.flatten().map(TaskId))
+        })
     }
 
     /// The task that was submitted under this key.
     pub async fn task_with_key(&self, key: &str) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
-        store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let found =
-                    sqlx::query_scalar!("SELECT id FROM tasks WHERE tenant = $1 AND key = $2", tenant.as_str(), key);
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found.map(TaskId)))
-            })
-            .await
+        on_connection!(store, |db| {
+            let found =
+                sqlx::query_scalar!("SELECT id FROM tasks WHERE tenant = $1 AND key = $2", tenant.as_str(), key);
+            let found = found.fetch_optional(&mut *db).await?;
+            Ok(found.map(TaskId))
+        })
     }
 
     /// The newest task of a conversation, by the database's clock.
     pub async fn newest_task(&self, conversation: &str) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
-        store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let found = sqlx::query_scalar!(
-                    "SELECT id FROM tasks WHERE tenant = $1 AND conversation = $2
+        on_connection!(store, |db| {
+            let found = sqlx::query_scalar!(
+                "SELECT id FROM tasks WHERE tenant = $1 AND conversation = $2
                      ORDER BY submitted_at DESC, id DESC LIMIT 1",
-                    tenant.as_str(),
-                    conversation
-                );
-                let found = found.fetch_optional(&mut *db).await?;
-                Ok(db.done(found.map(TaskId)))
-            })
-            .await
+                tenant.as_str(),
+                conversation
+            );
+            let found = found.fetch_optional(&mut *db).await?;
+            Ok(found.map(TaskId))
+        })
     }
 }
 

@@ -21,18 +21,14 @@ pub struct TaskOrigin {
 impl Store {
     /// Where a task began. `None` if there is no such task.
     pub async fn task_origin(&self, task: TaskId) -> Result<Option<TaskOrigin>, StoreError> {
-        let found = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let found = sqlx::query!(
-                    r#"SELECT tenant, conversation, language, spec::text AS "spec!" FROM tasks WHERE id = $1"#,
-                    task.0,
-                )
-                .fetch_optional(&mut *db)
-                .await?;
-                Ok(db.done(found))
-            })
-            .await?;
+        let found = on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT tenant, conversation, language, spec::text AS "spec!" FROM tasks WHERE id = $1"#,
+                task.0,
+            )
+            .fetch_optional(db)
+            .await
+        })?;
         let Some(row) = found else { return Ok(None) };
         let bad = |error: String| StoreError::BadData(format!("task {task}: {error}"));
         Ok(Some(TaskOrigin {
@@ -49,15 +45,11 @@ impl Store {
         tenant: &str,
         conversation: &str,
     ) -> Result<Vec<StoredMessage>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawMessage, "sql/earlier_messages.sql", tenant, conversation, task.0)
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file_as!(RawMessage, "sql/earlier_messages.sql", tenant, conversation, task.0)
+                .fetch_all(db)
+                .await
+        })?;
         rows.into_iter().map(|row| StoredMessage::try_from(row).map_err(StoreError::BadData)).collect()
     }
 }

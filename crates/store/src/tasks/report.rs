@@ -70,32 +70,23 @@ impl Store {
     /// These tasks as far as they are on record, each with its tenant.
     pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file_as!(RawView, "sql/task_view.sql", &ids).fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows =
+            on_connection!(self, |db| sqlx::query_file_as!(RawView, "sql/task_view.sql", &ids).fetch_all(db).await)?;
         Ok(rows.into_iter().map(|row| (row.tenant.clone(), TaskView::from(row))).collect())
     }
 
     async fn steps(&self, task: TaskId, after: u32) -> Result<Vec<TaskStep>, StoreError> {
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT n AS step, at, input::text AS "input!", decisions::text AS "decisions!"
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT n AS step, at, input::text AS "input!", decisions::text AS "decisions!"
                        FROM task_steps WHERE task_id = $1 AND n > $2 ORDER BY n LIMIT $3"#,
-                    task.0,
-                    int(after),
-                    STEPS + 1,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+                task.0,
+                int(after),
+                STEPS + 1,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         Ok(rows.into_iter().map(|row| step(row.step, row.at, &row.input, &row.decisions)).collect())
     }
 
@@ -112,21 +103,17 @@ impl Store {
         if seqs.len() < FEW {
             return Ok(steps.len());
         }
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query!(
-                    r#"SELECT seq, octet_length(content) AS "bytes!" FROM messages
+        let rows = on_connection!(self, |db| {
+            sqlx::query!(
+                r#"SELECT seq, octet_length(content) AS "bytes!" FROM messages
                        WHERE tenant = $1 AND conversation = $2 AND seq = ANY ($3)"#,
-                    tenant.as_str(),
-                    conversation,
-                    &seqs,
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+                tenant.as_str(),
+                conversation,
+                &seqs,
+            )
+            .fetch_all(db)
+            .await
+        })?;
         let bytes: BTreeMap<u32, usize> =
             rows.into_iter().map(|row| (uint(row.seq), usize::try_from(row.bytes).unwrap_or(0))).collect();
         let mut taken = 0;
@@ -148,15 +135,11 @@ impl Store {
         if seqs.is_empty() {
             return Ok(Vec::new());
         }
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant.as_str(), conversation, &seqs)
-                    .fetch_all(&mut *db)
-                    .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file_as!(RawMessage, "sql/messages.sql", tenant.as_str(), conversation, &seqs)
+                .fetch_all(db)
+                .await
+        })?;
         Ok(rows.into_iter().filter_map(RawMessage::shown).collect())
     }
 }

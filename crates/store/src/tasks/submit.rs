@@ -37,13 +37,7 @@ impl Store {
     /// Writes up to 1,000 tasks in one statement and says for each what became of it, in order. Safe to repeat: a task
     /// whose id is on record already counts as written.
     pub async fn submit_tasks(&self, tasks: &[NewTask]) -> Result<Vec<SubmittedTask>, StoreError> {
-        let written = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let written = insert(&mut db, tasks).await?;
-                Ok(db.done(written))
-            })
-            .await?;
+        let written = on_connection!(self, |db| insert(db, tasks).await)?;
         let met: Vec<(usize, &NewTask)> =
             tasks.iter().enumerate().filter(|(_, task)| !written.contains(&task.id.0)).collect();
         let mut results = vec![SubmittedTask::Written; tasks.len()];
@@ -66,21 +60,11 @@ impl Store {
         let ids: Vec<Uuid> = met.iter().map(|(_, task)| task.id.0).collect();
         let tenants: Vec<&str> = met.iter().map(|(_, task)| task.tenant.as_str()).collect();
         let keys: Vec<Option<&str>> = met.iter().map(|(_, task)| task.key.as_deref()).collect();
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let done = sqlx::query_file!(
-                    "sql/existing_tasks.sql",
-                    &numbers,
-                    &ids,
-                    &tenants as &[&str],
-                    &keys as &[Option<&str>],
-                )
-                .fetch_all(&mut *db)
-                .await?;
-                Ok(db.done(done))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!("sql/existing_tasks.sql", &numbers, &ids, &tenants as &[&str], &keys as &[Option<&str>],)
+                .fetch_all(db)
+                .await
+        })?;
         Ok(rows
             .into_iter()
             .map(|row| {

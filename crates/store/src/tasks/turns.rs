@@ -95,13 +95,7 @@ impl Store {
         if ranges.is_empty() {
             return Ok(HashMap::new());
         }
-        let rows = self
-            .run_again(|| async {
-                let mut db = self.checkout().await?;
-                let rows = of_ranges(&mut db, &ranges, room).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(self, |db| of_ranges(db, &ranges, room).await)?;
         let mut messages = HashMap::<usize, Seen>::new();
         for row in rows {
             let seen = messages.entry(uint(row.n) as usize).or_insert_with(|| Some(HashMap::new()));
@@ -127,12 +121,7 @@ impl Store {
         if wanted.is_empty() {
             return Ok(HashMap::new());
         }
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
-            let tools = tools(&mut db, &wanted).await?;
-            Ok(db.done(tools))
-        })
-        .await
+        on_connection!(self, |db| tools(db, &wanted).await)
     }
 }
 

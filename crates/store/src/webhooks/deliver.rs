@@ -70,21 +70,17 @@ pub enum DeliverOutcome {
 impl Store {
     /// The oldest events that wait, one of each tenant in turn, and of each of its webhooks.
     pub async fn pending_events(&self, limits: DeliveryLimits) -> Result<Vec<PendingEvent>, StoreError> {
-        let rows = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file!(
-                    "sql/webhooks_pending.sql",
-                    i64::from(limits.each),
-                    i64::from(limits.of_webhook),
-                    i64::from(limits.of_tenant),
-                    i64::from(limits.of_tenant / webhook::MAX_WEBHOOKS).max(1),
-                    i64::from(limits.total)
-                );
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = once_on_connection!(self, |db| {
+            let rows = sqlx::query_file!(
+                "sql/webhooks_pending.sql",
+                i64::from(limits.each),
+                i64::from(limits.of_webhook),
+                i64::from(limits.of_tenant),
+                i64::from(limits.of_tenant / webhook::MAX_WEBHOOKS).max(1),
+                i64::from(limits.total)
+            );
+            rows.fetch_all(db).await
+        })?;
         let pending = rows.into_iter().map(|row| PendingEvent {
             tenant: row.tenant,
             webhook: row.webhook,

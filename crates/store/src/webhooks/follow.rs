@@ -49,44 +49,29 @@ pub struct Gone {
 impl Store {
     /// Whether there is anything to follow, to deliver or to tidy up.
     pub async fn has_webhook_work(&self) -> Result<bool, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let any = sqlx::query_file_scalar!("sql/webhooks_work.sql").fetch_one(&mut *db).await?;
-            Ok(db.done(any))
-        })
-        .await
+        once_on_connection!(self, |db| sqlx::query_file_scalar!("sql/webhooks_work.sql").fetch_one(db).await)
     }
 
     /// Takes or keeps the lead for so many ms; `None` if another dispatcher has it.
     pub async fn lead_webhooks(&self, me: Uuid, lease_ms: u64) -> Result<Option<Lead>, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let lead = sqlx::query_file_as!(Lead, "sql/webhooks_lead.sql", me, bigint(lease_ms));
-            let lead = lead.fetch_optional(&mut *db).await?;
-            Ok(db.done(lead))
+            lead.fetch_optional(db).await
         })
-        .await
     }
 
     /// Writes how far ends are followed, if it is still as the caller knows it; returns whether it was.
     pub async fn set_webhook_progress(&self, was: Option<Time>, until: Option<Time>) -> Result<bool, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let moved = set_progress(&mut db, was, until).await?;
-            Ok(db.done(moved))
-        })
-        .await
+        once_on_connection!(self, |db| set_progress(db, was, until).await)
     }
 
     /// The start of a span: about the first `limit` ends of it. More that ended in the same microsecond as the last one are
     /// of it.
     pub async fn slice_of_ends(&self, span: Span, limit: u32) -> Result<Span, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let until = end_of_slice(&mut db, span, limit).await?;
-            Ok(db.done(Span { until, ..span }))
+        once_on_connection!(self, |db| {
+            let until = end_of_slice(&mut *db, span, limit).await?;
+            Ok(Span { until, ..span })
         })
-        .await
     }
 
     /// Writes the events of the ends of a span, which must be over: no end of it may appear later. The progress moves with
@@ -120,25 +105,16 @@ impl Store {
 
     /// The end of what webhooks are done with; `None` if there is nothing that they may still need.
     pub async fn webhooks_done_until(&self) -> Result<Option<Time>, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
-            let oldest = sqlx::query_file_scalar!("sql/webhooks_oldest.sql").fetch_one(&mut *db).await?;
-            Ok(db.done(oldest))
-        })
-        .await
+        once_on_connection!(self, |db| sqlx::query_file_scalar!("sql/webhooks_oldest.sql").fetch_one(db).await)
     }
 
     /// The receivers that said in a span that they do not want any more.
     pub async fn gone_receivers(&self, span: Span) -> Result<Vec<Gone>, StoreError> {
         let class = ErrorClass::BusinessRule.as_str();
-        let rows = self
-            .run(async {
-                let mut db = self.checkout().await?;
-                let rows = sqlx::query_file!("sql/webhooks_failures.sql", span.from, span.until, webhook::TOOL, class);
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = once_on_connection!(self, |db| {
+            let rows = sqlx::query_file!("sql/webhooks_failures.sql", span.from, span.until, webhook::TOOL, class);
+            rows.fetch_all(db).await
+        })?;
         let gone = rows.into_iter().filter_map(|row| {
             let details: Vec<FieldError> = serde_json::from_str(&row.details).ok()?;
             let of = details.into_iter().find(|detail| detail.rule == webhook::GONE)?;
@@ -150,25 +126,21 @@ impl Store {
 
     /// Disables a webhook that was active at that time; returns whether that changed anything.
     pub async fn disable_webhook(&self, of: &Gone, reason: DisabledReason) -> Result<bool, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let update =
                 sqlx::query_file_scalar!("sql/webhooks_disable.sql", of.tenant, of.webhook, reason.as_str(), of.at);
             let disabled = update.fetch_optional(&mut *db).await?;
-            Ok(db.done(disabled.is_some()))
+            Ok(disabled.is_some())
         })
-        .await
     }
 
     /// Up to `limit` deliveries that are under way to webhooks that were deleted or disabled, and that nobody has cancelled yet.
     pub async fn abandoned_deliveries(&self, limit: u32) -> Result<Vec<CallId>, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let open = sqlx::query_file_scalar!("sql/webhooks_abandoned.sql", i64::from(limit));
             let open = open.fetch_all(&mut *db).await?;
-            Ok(db.done(open.into_iter().map(CallId).collect()))
+            Ok(open.into_iter().map(CallId).collect())
         })
-        .await
     }
 
     /// Marks events whose deliveries are not open and did not raise an end that was found.
@@ -196,8 +168,7 @@ impl Store {
 
     /// Deletes up to `limit` events whose deliveries have ended and that no look at the ends can find again.
     pub async fn delete_ended_events(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let delete = sqlx::query!(
                 "DELETE FROM webhook_events WHERE (tenant, webhook, subject) IN (
                      SELECT tenant, webhook, subject FROM webhook_events WHERE ended AND at < $1 LIMIT $2)",
@@ -205,25 +176,21 @@ impl Store {
                 i64::from(limit)
             );
             let done = delete.execute(&mut *db).await?;
-            Ok(db.done(done.rows_affected()))
+            Ok(done.rows_affected())
         })
-        .await
     }
 
     /// Active webhooks for which more than `most` events wait, with the database's time.
     pub async fn overfull_webhooks(&self, most: u32) -> Result<Vec<Gone>, StoreError> {
-        self.run(async {
-            let mut db = self.checkout().await?;
+        once_on_connection!(self, |db| {
             let rows = sqlx::query_as!(
                 Gone,
                 r#"SELECT tenant, webhook, clock_timestamp() AS "at!" FROM webhook_events WHERE delivery IS NULL
                    GROUP BY tenant, webhook HAVING count(*) > $1"#,
                 i64::from(most)
             );
-            let rows = rows.fetch_all(&mut *db).await?;
-            Ok(db.done(rows))
+            rows.fetch_all(db).await
         })
-        .await
     }
 }
 

@@ -140,14 +140,10 @@ impl TenantStore<'_> {
     async fn read_webhooks(&self, id: Option<Uuid>) -> Result<Vec<WebhookOnRecord>, StoreError> {
         let most = i64::from(webhook::MAX_WEBHOOKS) * 2;
         let store = self.store();
-        let rows = store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let rows = sqlx::query_file_as!(Row, "sql/webhooks_read.sql", self.tenant().as_str(), id, most);
-                let rows = rows.fetch_all(&mut *db).await?;
-                Ok(db.done(rows))
-            })
-            .await?;
+        let rows = on_connection!(store, |db| {
+            let rows = sqlx::query_file_as!(Row, "sql/webhooks_read.sql", self.tenant().as_str(), id, most);
+            rows.fetch_all(db).await
+        })?;
         Ok(rows.into_iter().map(WebhookOnRecord::from).collect())
     }
 
@@ -193,48 +189,40 @@ impl TenantStore<'_> {
     pub async fn update_webhook(&self, id: Uuid, change: &WebhookChange) -> Result<Option<WebhookView>, StoreError> {
         let events = change.events.as_deref().map(names);
         let store = self.store();
-        let row = store
-            .run_again(|| async {
-                let mut db = store.checkout().await?;
-                let update = sqlx::query_file_as!(
-                    Row,
-                    "sql/webhooks_update.sql",
-                    self.tenant().as_str(),
-                    id,
-                    change.url.as_deref(),
-                    events.as_deref(),
-                    change.tools.as_deref(),
-                    change.agents.as_deref(),
-                    change.state.map(WebhookState::as_str),
-                    DisabledReason::User.as_str()
-                );
-                let row = update.fetch_optional(&mut *db).await?;
-                Ok(db.done(row))
-            })
-            .await?;
+        let row = on_connection!(store, |db| {
+            let update = sqlx::query_file_as!(
+                Row,
+                "sql/webhooks_update.sql",
+                self.tenant().as_str(),
+                id,
+                change.url.as_deref(),
+                events.as_deref(),
+                change.tools.as_deref(),
+                change.agents.as_deref(),
+                change.state.map(WebhookState::as_str),
+                DisabledReason::User.as_str()
+            );
+            update.fetch_optional(db).await
+        })?;
         Ok(row.map(WebhookView::from))
     }
 
     /// Gives a webhook its next secret, derived from the key of this id, if `version` is its current one.
     pub async fn rotate_webhook(&self, id: Uuid, version: u32, key: &str) -> Result<Rotated, StoreError> {
         let store = self.store();
-        let row = store
-            .run(async {
-                let mut db = store.checkout().await?;
-                let overlap = webhook::OVERLAP_SECONDS;
-                let update = sqlx::query_file_as!(
-                    Row,
-                    "sql/webhooks_rotate.sql",
-                    self.tenant().as_str(),
-                    id,
-                    int(version),
-                    overlap,
-                    key
-                );
-                let row = update.fetch_optional(&mut *db).await?;
-                Ok(db.done(row))
-            })
-            .await?;
+        let row = once_on_connection!(store, |db| {
+            let overlap = webhook::OVERLAP_SECONDS;
+            let update = sqlx::query_file_as!(
+                Row,
+                "sql/webhooks_rotate.sql",
+                self.tenant().as_str(),
+                id,
+                int(version),
+                overlap,
+                key
+            );
+            update.fetch_optional(db).await
+        })?;
         match row {
             Some(row) => Ok(Rotated::Now(row.into())),
             None => Ok(self.webhook(id).await?.map_or(Rotated::NotFound, Rotated::Other)),
@@ -245,14 +233,10 @@ impl TenantStore<'_> {
     /// if the tenant has no such webhook.
     pub async fn delete_webhook(&self, id: Uuid) -> Result<Option<u64>, StoreError> {
         let store = self.store();
-        let open = store
-            .run(async {
-                let mut db = store.checkout().await?;
-                let delete = sqlx::query_file_scalar!("sql/webhooks_delete.sql", self.tenant().as_str(), id);
-                let open = delete.fetch_optional(&mut *db).await?;
-                Ok(db.done(open))
-            })
-            .await?;
+        let open = once_on_connection!(store, |db| {
+            let delete = sqlx::query_file_scalar!("sql/webhooks_delete.sql", self.tenant().as_str(), id);
+            delete.fetch_optional(db).await
+        })?;
         Ok(open.map(unsigned))
     }
 }

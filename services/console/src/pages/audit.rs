@@ -1,6 +1,6 @@
 //! `/console/audit`: what people did, and messages that could not be taken.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::{Chip, Filter},
-    page::{Shell, Visit},
+    page::{self, Shell, Visiting},
     show,
 };
 
@@ -16,7 +16,7 @@ const PATH: &str = "/console/audit";
 const REJECTED: &str = "/console/rejected";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(audit)).route(REJECTED, get(rejected))
+    Router::new().route(PATH, page::of(audit)).route(REJECTED, page::of(rejected))
 }
 
 /// `GET /v1/actions`.
@@ -38,9 +38,7 @@ struct Action {
     verb: String,
     targets: Vec<String>,
     target_count: i64,
-    #[serde(default)]
     result: Option<String>,
-    #[serde(default)]
     changed: Option<i64>,
 }
 
@@ -92,15 +90,10 @@ struct AuditPage {
     next: Option<String>,
 }
 
-async fn audit(visit: Visit) -> Response {
-    visit.answer(audit_page(&visit).await)
-}
-
-async fn audit_page(visit: &Visit) -> Result<AuditPage, Failure> {
+async fn audit(visit: Visiting) -> Result<AuditPage, Failure> {
     let filter = Filter::of(&visit.here);
     let list: ActionList = visit.api.get(&format!("/v1/actions{}", filter.request(&[]))).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     Ok(AuditPage {
         shell: visit.frame("Audit").again(10),
         chips: filter.chips(PATH),
@@ -138,15 +131,10 @@ struct RejectedPage {
     next: Option<String>,
 }
 
-async fn rejected(visit: Visit) -> Response {
-    visit.answer(rejected_page(&visit).await)
-}
-
-async fn rejected_page(visit: &Visit) -> Result<RejectedPage, Failure> {
+async fn rejected(visit: Visiting) -> Result<RejectedPage, Failure> {
     let filter = Filter::of(&visit.here);
     let list: RejectedList = visit.api.get(&format!("/v1/rejected{}", filter.request(&[]))).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{REJECTED}{}", filter.at(token).query()));
+    let next = filter.next(REJECTED, &list.next_page_token);
     let shell = Shell { section: "audit", ..visit.frame("Rejected messages") };
     Ok(RejectedPage { shell, rejected: list.rejected, next })
 }

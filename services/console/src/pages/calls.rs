@@ -1,6 +1,6 @@
 //! `/console/calls`: the calls, searched by whatever is known of them.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 use chrono::{DateTime, Utc};
 use redial_proto::{CallState, ErrorClass};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::{Chip, Filter},
-    page::{Shell, Visit},
+    page::{self, Shell, Visiting},
     show,
 };
 
@@ -18,7 +18,7 @@ pub(crate) const PATH: &str = "/console/calls";
 pub(crate) const LOOK_MS: &str = "250";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(calls))
+    Router::new().route(PATH, page::of(calls))
 }
 
 /// `GET /v1/calls`.
@@ -34,7 +34,6 @@ pub(crate) struct CallList {
 #[derive(Deserialize)]
 pub(crate) struct Searched {
     pub(crate) calls: u64,
-    #[serde(default)]
     pub(crate) back_to: Option<DateTime<Utc>>,
     pub(crate) complete: bool,
 }
@@ -45,22 +44,15 @@ pub(crate) struct CallLine {
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) state: String,
-    #[serde(default)]
     pub(crate) class: Option<String>,
-    #[serde(default)]
     pub(crate) message: Option<String>,
     #[serde(default)]
     pub(crate) attempts: u32,
     pub(crate) submitted_at: DateTime<Utc>,
-    #[serde(default)]
     pub(crate) total_ms: Option<i64>,
-    #[serde(default)]
     pub(crate) next_attempt_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) key: Option<String>,
-    #[serde(default)]
     pub(crate) last_worker: Option<String>,
-    #[serde(default)]
     pub(crate) redriven_as: Option<String>,
 }
 
@@ -97,16 +89,11 @@ struct Page {
     next: Option<String>,
 }
 
-async fn calls(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn calls(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
     let request = filter.request(&[("page_size", "50"), ("look_ms", LOOK_MS)]);
     let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     let shell = visit.frame("Calls");
     let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
     Ok(Page { shell, chips: filter.chips(PATH), list, next, filter })

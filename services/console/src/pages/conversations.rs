@@ -16,7 +16,7 @@ use crate::{
     console::Console,
     failure::{Failure, Problem},
     filter::Filter,
-    page::{Shell, Visit},
+    page::{self, Shell, Visit, Visiting},
     show,
 };
 
@@ -24,7 +24,7 @@ const PATH: &str = "/console/conversations";
 
 pub(super) fn router() -> Router<Console> {
     Router::new()
-        .route(PATH, get(list))
+        .route(PATH, page::of(list))
         .route("/console/conversations/{name}", get(one))
         .route("/console/conversations/{name}/erase", get(confirm).post(erase))
 }
@@ -43,7 +43,6 @@ struct Conversation {
     conversation: String,
     messages: u32,
     state: String,
-    #[serde(default)]
     agent: Option<String>,
     submitted_at: DateTime<Utc>,
 }
@@ -56,15 +55,10 @@ struct ListPage {
     next: Option<String>,
 }
 
-async fn list(visit: Visit) -> Response {
-    visit.answer(list_page(&visit).await)
-}
-
-async fn list_page(visit: &Visit) -> Result<ListPage, Failure> {
+async fn list(visit: Visiting) -> Result<ListPage, Failure> {
     let filter = Filter::of(&visit.here);
     let list: ConversationList = visit.api.get(&format!("/v1/conversations{}", filter.request(&[]))).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     let shell = visit.frame("Conversations");
     let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
     Ok(ListPage { shell, conversations: list.conversations, next })
@@ -97,8 +91,7 @@ async fn one_page(visit: &Visit, name: String) -> Result<OnePage, Failure> {
     let url = show::url(&name);
     let list: MessageList = visit.api.get(&format!("/v1/conversations/{url}/messages{}", filter.request(&[]))).await?;
     let tasks: TaskList = visit.api.get(&format!("/v1/tasks?conversation={url}&page_size=20")).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}/{url}{}", filter.at(token).query()));
+    let next = filter.next(&format!("{PATH}/{url}"), &list.next_page_token);
     let shell = visit.frame(show::line(&name, 60)).live("/v1/events").again(10);
     Ok(OnePage { shell, name, messages: list.messages, tasks: tasks.tasks, next })
 }
@@ -138,7 +131,6 @@ struct Erase {
     erasure: uuid::Uuid,
     #[serde(default)]
     confirmed: String,
-    #[serde(default)]
     cancel: Option<String>,
 }
 

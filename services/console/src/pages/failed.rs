@@ -2,7 +2,7 @@
 
 mod redrive;
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 
 use super::{
     calls::{CallList, LOOK_MS},
@@ -12,13 +12,13 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::{Chip, Filter},
-    page::{self, Shell, Visit},
+    page::{self, Shell, Visiting},
 };
 
 const PATH: &str = "/console/failed";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(failed)).merge(redrive::router())
+    Router::new().route(PATH, page::of(failed)).merge(redrive::router())
 }
 
 #[derive(askama::Template)]
@@ -33,20 +33,15 @@ struct Page {
     next: Option<String>,
 }
 
-async fn failed(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn failed(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
-    let Statistics { mut groups, .. } = statistics::by(visit, "tool", "&and=class").await?;
+    let Statistics { mut groups, .. } = statistics::by(&visit, "tool", "&and=class").await?;
     groups.retain(|group| group.bad() > 0 && group.class.is_some());
     groups.sort_by_key(|group| std::cmp::Reverse(group.bad()));
     groups.truncate(30);
     let request = filter.request(&[("state", "failed"), ("page_size", "50"), ("look_ms", LOOK_MS)]);
     let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     let shell = visit.frame("Failed calls");
     let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
     Ok(Page { shell, chips: filter.chips(PATH), groups, list, next, filter })

@@ -1,6 +1,6 @@
 //! `/console/models`: the scoreboard of self-correction, and what it cost.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
@@ -9,14 +9,14 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::Filter,
-    page::{Shell, Visit},
+    page::{self, Shell, Visiting},
     show::{self, Html},
 };
 
 pub(crate) const PATH: &str = "/console/models";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(models))
+    Router::new().route(PATH, page::of(models))
 }
 
 /// `GET /v1/statistics/models`.
@@ -120,14 +120,10 @@ struct Page {
     trend: ModelStatistics,
 }
 
-async fn models(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
 /// The times that a visitor chooses from, in days.
 const DAYS: [u32; 4] = [1, 7, 30, 90];
 
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn models(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
     let days = filter.get("days").parse().ok().filter(|days| DAYS.contains(days)).unwrap_or(7);
     let since = (Utc::now() - TimeDelta::days(i64::from(days))).format("%Y-%m-%dT%H:00:00Z");

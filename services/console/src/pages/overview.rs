@@ -5,7 +5,7 @@ use axum::{
     extract::Form,
     http::header,
     response::{IntoResponse, Redirect, Response},
-    routing::{get, post},
+    routing::post,
 };
 use redial_proto::TaskView;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use super::{
 use crate::{
     console::Console,
     failure::Failure,
-    page::{Shell, THEME, Visit},
+    page::{self, Shell, THEME, Visiting},
     show,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 const ROWS: usize = 8;
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route("/console", get(overview)).route("/console/theme", post(theme))
+    Router::new().route("/console", page::of(overview)).route("/console/theme", post(theme))
 }
 
 #[derive(askama::Template)]
@@ -52,21 +52,16 @@ struct Unknown {
 
 #[derive(Deserialize)]
 struct Redriven {
-    #[serde(default)]
     redriven_as: Option<String>,
 }
 
-async fn overview(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn overview(visit: Visiting) -> Result<Page, Failure> {
     let day = (chrono::Utc::now() - chrono::TimeDelta::hours(24)).format("%Y-%m-%dT%H:00:00Z").to_string();
     let failed = format!("/v1/tasks?state=failed&since={day}&page_size=8");
     let (unknown, hours, ends, running, failed, latest): (_, _, _, _, _, TaskList) = tokio::try_join!(
         visit.api.get("/v1/calls?state=unknown&page_size=100&look_ms=250"),
-        statistics::by(visit, "hour", ""),
-        statistics::by(visit, "tool", "&and=class"),
+        statistics::by(&visit, "hour", ""),
+        statistics::by(&visit, "tool", "&and=class"),
         visit.api.get("/v1/tasks?state=running&page_size=100"),
         visit.api.get(&failed),
         visit.api.get("/v1/tasks?page_size=8"),

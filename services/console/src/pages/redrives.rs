@@ -14,7 +14,7 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::Filter,
-    page::{Shell, Visit},
+    page::{self, Shell, Visit, Visiting},
     show,
 };
 
@@ -22,7 +22,7 @@ const PATH: &str = "/console/redrives";
 
 pub(super) fn router() -> Router<Console> {
     Router::new()
-        .route(PATH, get(list))
+        .route(PATH, page::of(list))
         .route("/console/redrives/{id}", get(one))
         .route("/console/redrives/{id}/stop", post(stop))
 }
@@ -43,15 +43,10 @@ struct ListPage {
     next: Option<String>,
 }
 
-async fn list(visit: Visit) -> Response {
-    visit.answer(list_page(&visit).await)
-}
-
-async fn list_page(visit: &Visit) -> Result<ListPage, Failure> {
+async fn list(visit: Visiting) -> Result<ListPage, Failure> {
     let filter = Filter::of(&visit.here);
     let list: RedriveList = visit.api.get(&format!("/v1/redrives{}", filter.request(&[]))).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     Ok(ListPage { shell: visit.frame("Redrives").again(3), redrives: list.redrives, next })
 }
 

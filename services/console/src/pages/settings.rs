@@ -47,9 +47,7 @@ struct Token {
     #[serde(default)]
     label: String,
     created_at: DateTime<Utc>,
-    #[serde(default)]
     expires_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     last_used_at: Option<DateTime<Utc>>,
 }
 
@@ -83,8 +81,7 @@ async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
     } else {
         None
     };
-    let next = tokens.as_ref().map(|list| list.next_page_token.clone()).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(&token).query()));
+    let next = tokens.as_ref().and_then(|list| filter.next(PATH, &list.next_page_token));
     let webhooks: Vec<Value> =
         if who.may(UserRole::Read) { visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks } else { Vec::new() };
     let text = |webhook: &Value, name: &str| webhook.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -101,17 +98,11 @@ struct NewToken {
     label: String,
     #[serde(default)]
     days: String,
-    #[serde(default)]
     forever: Option<String>,
-    #[serde(default)]
     submit: Option<String>,
-    #[serde(default)]
     inline: Option<String>,
-    #[serde(default)]
     read: Option<String>,
-    #[serde(default)]
     operate: Option<String>,
-    #[serde(default)]
     admin: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! `/console/tasks`: the tasks, newest first.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 use redial_proto::{TaskState, TaskView};
 use serde::Deserialize;
 
@@ -8,14 +8,14 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::{Chip, Filter},
-    page::{Shell, Visit},
+    page::{self, Shell, Visiting},
     show,
 };
 
 pub(crate) const PATH: &str = "/console/tasks";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(tasks))
+    Router::new().route(PATH, page::of(tasks))
 }
 
 /// `GET /v1/tasks`.
@@ -35,15 +35,10 @@ struct Page {
     next: Option<String>,
 }
 
-async fn tasks(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn tasks(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
     let list: TaskList = visit.api.get(&format!("/v1/tasks{}", filter.request(&[]))).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     let shell = visit.frame("Tasks");
     // Rows come on top: an older page stays as it is.
     let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };

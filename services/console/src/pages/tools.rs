@@ -15,7 +15,7 @@ use crate::{
     console::Console,
     failure::Failure,
     filter::Filter,
-    page::{Shell, Visit},
+    page::{self, Shell, Visit, Visiting},
     show::{self, Html},
 };
 
@@ -24,7 +24,7 @@ const PATH: &str = "/console/tools";
 const COLOURS: [&str; 5] = ["c1", "c2", "c3", "c0", "c5"];
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(list)).route("/console/tools/{tool}", get(one))
+    Router::new().route(PATH, page::of(list)).route("/console/tools/{tool}", get(one))
 }
 
 /// `GET /v1/tools`.
@@ -44,16 +44,11 @@ struct ListPage {
     next: Option<String>,
 }
 
-async fn list(visit: Visit) -> Response {
-    visit.answer(list_page(&visit).await)
-}
-
-async fn list_page(visit: &Visit) -> Result<ListPage, Failure> {
+async fn list(visit: Visiting) -> Result<ListPage, Failure> {
     let filter = Filter::of(&visit.here);
     let list: ToolList = visit.api.get(&format!("/v1/tools{}", filter.request(&[("page_size", "100")]))).await?;
-    let figures = statistics::by(visit, "tool", "").await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let figures = statistics::by(&visit, "tool", "").await?;
+    let next = filter.next(PATH, &list.next_page_token);
     Ok(ListPage { shell: visit.frame("Tools").again(10), tools: list.tools, figures, next })
 }
 

@@ -1,19 +1,19 @@
 //! `/console/unknown`: calls of which nobody knows whether they did their work, and the redrive that a person may order.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 
 use super::calls::{CallLine, CallList, LOOK_MS};
 use crate::{
     console::Console,
     failure::Failure,
     filter::Filter,
-    page::{Shell, Visit},
+    page::{self, Shell, Visiting},
 };
 
 const PATH: &str = "/console/unknown";
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route(PATH, get(unknown))
+    Router::new().route(PATH, page::of(unknown))
 }
 
 #[derive(askama::Template)]
@@ -27,16 +27,11 @@ struct Page {
     next: Option<String>,
 }
 
-async fn unknown(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn unknown(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
     let request = filter.request(&[("state", "unknown"), ("page_size", "100"), ("look_ms", LOOK_MS)]);
     let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
-    let next = Some(&list.next_page_token).filter(|token| !token.is_empty());
-    let next = next.map(|token| format!("{PATH}{}", filter.at(token).query()));
+    let next = filter.next(PATH, &list.next_page_token);
     let is_complete = list.searched.complete && filter.is_empty();
     let (decided, open) = list.calls.into_iter().partition(|call| call.redriven_as.is_some());
     let shell = visit.frame("Unknown outcomes").live("/v1/events").again(10);

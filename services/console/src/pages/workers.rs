@@ -1,18 +1,18 @@
 //! `/console/workers`: who runs calls, and what waits.
 
-use axum::{Router, response::Response, routing::get};
+use axum::Router;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::{
     console::Console,
     failure::Failure,
-    page::{Shell, Visit, Who},
+    page::{self, Shell, Visiting, Who},
     show,
 };
 
 pub(super) fn router() -> Router<Console> {
-    Router::new().route("/console/workers", get(workers))
+    Router::new().route("/console/workers", page::of(workers))
 }
 
 /// `GET /v1/workers`.
@@ -25,7 +25,6 @@ pub(crate) struct WorkerList {
 #[derive(Deserialize)]
 pub(crate) struct Worker {
     pub(crate) worker: String,
-    #[serde(default)]
     pub(crate) host: Option<String>,
     pub(crate) version: String,
     pub(crate) tools: Vec<String>,
@@ -70,12 +69,9 @@ pub(crate) struct QueueLine {
     pub(crate) running: u64,
     pub(crate) retry_wait: u64,
     pub(crate) client_wait: u64,
-    #[serde(default)]
     pub(crate) oldest_ready_ms: Option<i64>,
     pub(crate) served: bool,
-    #[serde(default)]
     pub(crate) workers: Option<u64>,
-    #[serde(default)]
     pub(crate) slots: Option<u64>,
 }
 
@@ -94,11 +90,7 @@ struct Page {
     queues: QueueList,
 }
 
-async fn workers(visit: Visit) -> Response {
-    visit.answer(page(&visit).await)
-}
-
-async fn page(visit: &Visit) -> Result<Page, Failure> {
+async fn workers(visit: Visiting) -> Result<Page, Failure> {
     let is_operators = visit.shell.who.as_ref().is_some_and(Who::is_operators);
     let workers =
         if is_operators { Some(visit.api.get::<WorkerList>("/v1/workers?all=true").await?.workers) } else { None };

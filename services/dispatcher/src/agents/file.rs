@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, path::Path};
 
 use redial_engine::feedback::check_templates;
 use redial_files::{
-    Entries, LIMIT, Position, Rules, TomlMistake, entries, field_at, fill_missing, is_misspelt, position_of,
+    Entries, FileError, LIMIT, Position, Rules, TomlMistake, entries, field_at, fill_missing, is_misspelt, position_of,
     read_entry, syntax_mistakes, toml_mistake,
 };
 use redial_proto::{AgentSpec, tool::check_name};
@@ -67,7 +67,7 @@ pub fn check_agent_file(file: &str, text: &str) -> Result<AgentSpec, Vec<String>
         }
     }
     mistakes.sort_by_key(|mistake| mistake.at);
-    Err(mistakes.into_iter().map(|mistake| line(file, text, &mistake, None)).collect())
+    Err(mistakes.into_iter().map(|mistake| line(file, text, mistake, None)).collect())
 }
 
 /// The agents in a text of TOML.
@@ -101,7 +101,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
         return Ok(found);
     }
     mistakes.sort_by_key(|(mistake, _)| mistake.at);
-    Err(mistakes.into_iter().take(LIMIT).map(|(mistake, agent)| line(file, text, &mistake, agent)).collect())
+    Err(mistakes.into_iter().take(LIMIT).map(|(mistake, agent)| line(file, text, mistake, agent)).collect())
 }
 
 /// The agent of a table, or everything that is wrong with it. `begin` is where the table is named.
@@ -140,10 +140,9 @@ fn spec(begin: usize, table: Spanned<DeTable<'_>>) -> Result<AgentSpec, TomlMist
     Ok(spec)
 }
 
-fn line(file: &str, text: &str, mistake: &TomlMistake, agent: Option<String>) -> String {
-    let position = mistake.at.map(|at| format!(":{}", position_of(text, at))).unwrap_or_default();
-    let agent = agent.map(|agent| format!("agent {agent:?}: ")).unwrap_or_default();
-    format!("{file}{position}: {agent}{}", mistake.message)
+fn line(file: &str, text: &str, mistake: TomlMistake, agent: Option<String>) -> String {
+    let agent = agent.map(|agent| format!("agent {agent:?}"));
+    FileError::of_mistake(Path::new(file), text, mistake, agent).to_string()
 }
 
 fn references(name: &Spanned<String>, table: &DeTable<'_>, text: &str) -> Vec<Reference> {

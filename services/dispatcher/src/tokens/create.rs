@@ -30,12 +30,8 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
         by: &asked.caller,
     };
     let id = &request.id;
-    let (created_at, expires_at, is_new) = match asked
-        .for_tokens()
-        .create_token(&new)
-        .await
-        .map_err(|error| store_failed(&error))?
-    {
+    let created = asked.for_tokens().create_token(&new).await.map_err(|error| store_failed(&error))?;
+    let (created_at, expires_at, is_new) = match created {
         CreatedToken::Done { created_at, expires_at, is_new } => (created_at, expires_at, is_new),
         CreatedToken::IdIsTaken => {
             let message = format!("id: another token has the id {id}; allowed: a random id for each token");

@@ -2,11 +2,7 @@
 
 use redial_proto::{ApiError, Code, TokenRevoke, TokenRevokeReply};
 
-use crate::{
-    actions::{Action, Done},
-    asked::Asked,
-    error::store_failed,
-};
+use crate::{actions::Done, asked::Asked, error::store_failed};
 
 pub(crate) async fn revoke(asked: Asked, request: TokenRevoke) -> Result<Done<TokenRevokeReply>, ApiError> {
     let (id, caller) = (&request.id, &asked.caller);
@@ -19,12 +15,4 @@ pub(crate) async fn revoke(asked: Asked, request: TokenRevoke) -> Result<Done<To
         tracing::info!(token = %id, by = caller.user.as_str(), "Revoked a token");
     }
     Ok(Done { reply: TokenRevokeReply { revoked_at, changed }, changed: u64::from(changed) })
-}
-
-impl Action for TokenRevoke {
-    type Reply = TokenRevokeReply;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.id.to_string()]
-    }
 }

@@ -3,19 +3,7 @@
 use redial_proto::{ApiError, DeleteWebhook, DeletedWebhook};
 
 use super::secret::not_found;
-use crate::{
-    actions::{Action, Done},
-    asked::Asked,
-    error::store_failed,
-};
-
-impl Action for DeleteWebhook {
-    type Reply = DeletedWebhook;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.webhook.to_string()]
-    }
-}
+use crate::{actions::Done, asked::Asked, error::store_failed};
 
 pub(crate) async fn delete(asked: Asked, request: DeleteWebhook) -> Result<Done<DeletedWebhook>, ApiError> {
     let open = asked.store().delete_webhook(request.webhook).await.map_err(|error| store_failed(&error))?;

@@ -4,19 +4,7 @@ use redial_proto::{ApiError, Code, RotateWebhook, WebhookSecret, WebhookView};
 use redial_store::Rotated;
 
 use super::secret::{no_key, not_found, with_secret};
-use crate::{
-    actions::{Action, Done},
-    asked::Asked,
-    error::store_failed,
-};
-
-impl Action for RotateWebhook {
-    type Reply = WebhookSecret;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.webhook.to_string()]
-    }
-}
+use crate::{actions::Done, asked::Asked, error::store_failed};
 
 /// The same request again gets the same secret: the reply to the first may be lost.
 pub(crate) async fn rotate(asked: Asked, request: RotateWebhook) -> Result<Done<WebhookSecret>, ApiError> {

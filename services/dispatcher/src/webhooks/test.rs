@@ -8,19 +8,7 @@ use super::{
     deliver::{body, new_call},
     secret::{check_key, no_key, not_found},
 };
-use crate::{
-    actions::{Action, Done},
-    asked::Asked,
-    error::store_failed,
-};
-
-impl Action for TestWebhook {
-    type Reply = TestedWebhook;
-
-    fn targets(&self) -> Vec<String> {
-        vec![self.webhook.to_string()]
-    }
-}
+use crate::{actions::Done, asked::Asked, error::store_failed};
 
 pub(crate) async fn test(asked: Asked, request: TestWebhook) -> Result<Done<TestedWebhook>, ApiError> {
     let key = asked.webhook_key().ok_or_else(no_key)?;

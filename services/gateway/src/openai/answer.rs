@@ -37,7 +37,8 @@ pub(crate) async fn answer(
     let caller = who.caller(Verb::CallAnswer)?;
     for (call, output) in outputs.iter().filter(|(call, _)| segments.of_turn(turn).any(|one| one.call == *call)) {
         let request = AnswerRequest { call: *call, output: Some(output.clone()), error: None };
-        let answered: Result<AnswerReply, Problem> = gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await;
+        let answered: Result<AnswerReply, Problem> =
+            gateway.ask_twice_as(&caller, Verb::CallAnswer, &request, None).await;
         if let Err(problem) = answered {
             let is_theirs = matches!(problem.error.code, Code::WrongState | Code::TooLarge);
             return Err(if is_theirs { wrong(param, problem.error.message) } else { problem });

@@ -1,6 +1,5 @@
 //! `/v1/actions`: what users of the tenant did.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::UserRole;
 use redial_store::{ActionFilter, ActionRecord};
@@ -10,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     endpoint::Endpoint,
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page, by_bytes},
-    problem::Problem,
+    gateway::Api,
+    page::{Page, by_bytes},
+    problem::{JsonResult, Problem},
 };
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -41,14 +39,6 @@ struct ActionsQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-impl ListQuery for ActionsQuery {
-    const LIST: &'static str = "actions";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the actions.
@@ -85,13 +75,9 @@ struct ActionItem {
     changed: Option<i32>,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<ActionsQuery>,
-) -> Result<axum::Json<ActionList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<ActionsQuery>) -> JsonResult<ActionList> {
     Problem::check_times(&[("since", query.since)])?;
-    let page = Page::<i64>::of(&gateway, &who, &query).await?;
+    let page = Page::<i64>::of(&gateway, &who, "actions", &query).await?;
     let (store, ActionsQuery { user, verb, since, .. }) = (gateway.store.of(&who.tenant), query);
     let filter = ActionFilter { user, verb, since, ..ActionFilter::default() };
     let read = |before, limit| {

@@ -1,7 +1,6 @@
 //! `/v1/chat/completions`, as OpenAI's clients know it.
 
 use axum::{
-    extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
@@ -13,7 +12,7 @@ use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     events::{MEDIA, ServerSentEvent},
     extract::Json,
-    gateway::Shared,
+    gateway::{Api, Shared},
     idempotency::key,
     identity::Identity,
     openai::{
@@ -68,8 +67,7 @@ struct StreamOptions {
 }
 
 async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateCompletion>,
 ) -> Result<Response, Refusal> {

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use axum::{
-    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -19,10 +18,9 @@ use uuid::Uuid;
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page},
-    problem::Problem,
+    gateway::Api,
+    page::{Page, PageQuery},
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "conversations";
@@ -37,7 +35,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/v1/conversations", list)
             .about(TAG, "list_conversations", "List conversations, the one with the newest task first")
             .roles(READ)
-            .query::<ConversationsQuery>()
+            .query::<PageQuery>()
             .answer::<ConversationList>(200, "Conversations."),
         Endpoint::get("/v1/conversations/{conversation}/messages", messages)
             .about(TAG, "list_messages", "The messages of a conversation, in order")
@@ -55,24 +53,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer::<Erased>(200, "All of it is erased.")
             .answer::<Erased>(202, "The erasure goes on."),
     ]
-}
-
-/// Which page.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ConversationsQuery {
-    /// Entries of a page: 1 to 1,000. Default 50.
-    page_size: Option<u32>,
-    /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for ConversationsQuery {
-    const LIST: &'static str = "conversations";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the conversations.
@@ -103,12 +83,8 @@ struct ConversationItem {
     finished_at: Option<DateTime<Utc>>,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<ConversationsQuery>,
-) -> Result<axum::Json<ConversationList>, Problem> {
-    let page = Page::<TaskId>::of(&gateway, &who, &query).await?;
+async fn list(Api { gateway, who }: Api, Query(query): Query<PageQuery>) -> JsonResult<ConversationList> {
+    let page = Page::<TaskId>::of(&gateway, &who, "conversations", &query).await?;
     let found = gateway.store.of(&who.tenant).conversations(page.after, page.size).await?;
     let item = |line: ConversationLine| {
         let ConversationLine { conversation, task, state, agent, submitted_at, finished_at, messages } = line;
@@ -132,14 +108,6 @@ struct MessagesQuery {
     conversation: String,
 }
 
-impl ListQuery for MessagesQuery {
-    const LIST: &'static str = "messages";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the messages of a conversation.
 #[derive(Serialize, JsonSchema)]
 struct MessageList {
@@ -150,13 +118,12 @@ struct MessageList {
 }
 
 async fn messages(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(conversation): Name,
     Query(mut query): Query<MessagesQuery>,
-) -> Result<axum::Json<MessageList>, Problem> {
+) -> JsonResult<MessageList> {
     query.conversation.clone_from(&conversation);
-    let page = Page::<u32>::of(&gateway, &who, &query).await?;
+    let page = Page::<u32>::of(&gateway, &who, "messages", &query).await?;
     let store = gateway.store.of(&who.tenant);
     // One more tells whether there is a next page.
     let mut messages = store.messages(&conversation, page.after.unwrap_or(0), page.size + 1, BYTES).await?;
@@ -198,18 +165,16 @@ struct Erased {
 }
 
 async fn erase(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(conversation): Name,
     Query(query): Query<EraseQuery>,
 ) -> Result<Response, Problem> {
-    let caller = who.caller(Verb::ConversationForget)?;
     let erasure = query.erasure.unwrap_or_else(Uuid::new_v4);
     let request =
         Forget { conversation: Some(conversation), erasure: Some(erasure), cancel: query.cancel, ..Forget::default() };
     let until = Instant::now() + ERASES_FOR;
     loop {
-        let reply: ForgetReply = gateway.ask_twice(&caller, Verb::ConversationForget, &request, None).await?;
+        let reply: ForgetReply = gateway.ask_twice(&who, Verb::ConversationForget, &request).await?;
         if reply.done || Instant::now() >= until || gateway.shutdown.is_cancelled() {
             let status = if reply.done { StatusCode::OK } else { StatusCode::ACCEPTED };
             return Ok((status, axum::Json(Erased { erasure, reply })).into_response());

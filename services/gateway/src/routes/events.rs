@@ -1,6 +1,6 @@
 //! `/v1/events`: what happens in a tenant.
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{http::HeaderMap, response::Response};
 use redial_proto::UserRole;
 use redial_store::{
     Time,
@@ -14,9 +14,8 @@ use crate::{
     endpoint::{Endpoint, LAST_EVENT_ID},
     events::{After, EndedItem, MEDIA, ServerSentEvent, follow_feed, time_id},
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
-    problem::Problem,
+    gateway::Api,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "events";
@@ -70,19 +69,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn events(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Query(after): Query<After>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     follow_feed(gateway, who, &after, &headers).await
 }
 
-async fn missed(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<MissedQuery>,
-) -> Result<axum::Json<Missed>, Problem> {
+async fn missed(Api { gateway, who }: Api, Query(query): Query<MissedQuery>) -> JsonResult<Missed> {
     let size = query.page_size.unwrap_or(100);
     if !(1..=MOST).contains(&size) {
         return Err(Problem::invalid(format!("page_size is {size}; allowed: 1 to {MOST}")));

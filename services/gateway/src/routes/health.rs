@@ -19,8 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     endpoint::Endpoint,
-    gateway::{Gateway, Shared},
-    identity::Identity,
+    gateway::{Api, Gateway, Shared},
 };
 
 /// How long each part may take to answer.
@@ -90,7 +89,7 @@ async fn dispatcher_answers(gateway: &Gateway) -> bool {
     }
 }
 
-async fn metrics(State(gateway): State<Shared>, who: Identity) -> Response {
+async fn metrics(Api { gateway, who }: Api) -> Response {
     // Which requests all tenants send is for that of the operators.
     let mut page = gateway.stats.page(gateway.hub.waiters(), who.tenant == Tenant::default());
     match gateway.figures.lines(&gateway.store, &who.tenant).await {

@@ -1,10 +1,10 @@
 //! `/v1/models`: the agents that the tenant may use, as OpenAI's clients know models.
 
-use axum::extract::State;
-use redial_proto::{AgentList, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
+use redial_proto::{AgentList, ListAgents, UserRole, subjects::Verb};
 use serde_json::{Value, json};
 
-use crate::{endpoint::Endpoint, extract::Name, gateway::Shared, identity::Identity, problem::Problem};
+use super::agents;
+use crate::{endpoint::Endpoint, extract::Name, gateway::Api, problem::JsonResult};
 
 const TAG: &str = "openai";
 const READ: &[UserRole] = &[UserRole::Read];
@@ -26,12 +26,11 @@ fn model(name: &str) -> Value {
     json!({"id": name, "object": "model", "created": 0, "owned_by": "redial"})
 }
 
-async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<Value>, Problem> {
-    let caller = who.caller(Verb::AgentList)?;
+async fn list(Api { gateway, who }: Api) -> JsonResult<Value> {
     let mut request = ListAgents::default();
     let mut models = Vec::new();
     loop {
-        let list: AgentList = gateway.ask_twice(&caller, Verb::AgentList, &request, None).await?;
+        let list: AgentList = gateway.ask_twice(&who, Verb::AgentList, &request).await?;
         models.extend(list.agents.iter().map(|agent| model(&agent.name)));
         match list.next {
             Some(next) => request.after = Some(next),
@@ -40,9 +39,6 @@ async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json
     }
 }
 
-async fn get(State(gateway): State<Shared>, who: Identity, Name(name): Name) -> Result<axum::Json<Value>, Problem> {
-    let request = ListAgents { agent: Some(name.clone()), ..ListAgents::default() };
-    let list: AgentList = gateway.ask_twice(&who.caller(Verb::AgentList)?, Verb::AgentList, &request, None).await?;
-    let missing = || Problem::new(Code::NotFound, format!("the tenant has no agent {:?}", shorten(&name, 100)));
-    list.agents.first().map(|agent| axum::Json(model(&agent.name))).ok_or_else(missing)
+async fn get(api: Api, name: Name) -> JsonResult<Value> {
+    agents::get(api, name).await.map(|axum::Json(agent)| axum::Json(model(&agent.name)))
 }

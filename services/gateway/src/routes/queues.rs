@@ -1,13 +1,17 @@
 //! `/v1/queues`: what waits and runs, by tool.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{Code, Tenant, UserRole};
 use redial_store::audit::QueueLine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    endpoint::Endpoint,
+    extract::Query,
+    gateway::Api,
+    problem::{JsonResult, Problem},
+};
 
 /// Tools of an answer.
 const TOOLS: usize = 1_000;
@@ -79,11 +83,7 @@ struct QueueItem {
     slots: Option<u64>,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<QueuesQuery>,
-) -> Result<axum::Json<QueueList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<QueuesQuery>) -> JsonResult<QueueList> {
     let is_operators = who.tenant == Tenant::default();
     if query.all && !is_operators {
         let message =

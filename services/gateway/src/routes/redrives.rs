@@ -1,8 +1,7 @@
 //! `/v1/redrives`: runs all calls again that match a filter.
 
 use axum::{
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
@@ -11,17 +10,15 @@ use redial_proto::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     extract::{Id, Json, Query},
-    gateway::Shared,
-    idempotency::key,
-    identity::Identity,
-    page::{ListQuery, Page},
-    problem::Problem,
+    gateway::Api,
+    idempotency::{id_of, key},
+    page::Page,
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "redrives";
@@ -82,33 +79,20 @@ struct CreateRedriveBody {
 }
 
 async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateRedriveBody>,
 ) -> Result<Response, Problem> {
     let CreateRedriveBody { redrive, filter, dry_run, rate, at_most } = body;
-    let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
+    let of_key = key(&headers, None)?.map(|key| RedriveId(id_of(&who, "redrive", &key)));
     if of_key.is_some() && redrive.is_some() {
         return Err(Problem::invalid("redrive and the header Idempotency-Key are both set; allowed: one of them"));
     }
     let redrive = redrive.or(of_key).unwrap_or_else(RedriveId::generate);
     let request = CreateRedrive { redrive, filter, dry_run, rate, at_most };
-    let caller = who.caller(Verb::RedriveCreate)?;
-    let view: RedriveView = gateway.ask_twice(&caller, Verb::RedriveCreate, &request, None).await?;
-    let mut response = (StatusCode::ACCEPTED, axum::Json(&view)).into_response();
-    if let Ok(location) = HeaderValue::from_str(&format!("/v1/redrives/{redrive}")) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
-}
-
-/// The id that stands for a key of the tenant.
-fn id_of(who: &Identity, key: &str) -> RedriveId {
-    let digest = Sha256::digest(format!("{}\nredrive\n{key}", who.tenant));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    RedriveId(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    let view: RedriveView = gateway.ask_twice(&who, Verb::RedriveCreate, &request).await?;
+    let location = [(header::LOCATION, format!("/v1/redrives/{redrive}"))];
+    Ok((StatusCode::ACCEPTED, location, axum::Json(view)).into_response())
 }
 
 /// Which redrives.
@@ -123,14 +107,6 @@ struct RedrivesQuery {
     page_token: Option<String>,
 }
 
-impl ListQuery for RedrivesQuery {
-    const LIST: &'static str = "redrives";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the redrives.
 #[derive(Serialize, JsonSchema)]
 struct RedriveList {
@@ -140,12 +116,8 @@ struct RedriveList {
     next_page_token: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<RedrivesQuery>,
-) -> Result<axum::Json<RedriveList>, Problem> {
-    let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, &query).await?;
+async fn list(Api { gateway, who }: Api, Query(query): Query<RedrivesQuery>) -> JsonResult<RedriveList> {
+    let page = Page::<(DateTime<Utc>, Uuid)>::of(&gateway, &who, "redrives", &query).await?;
     let before = page.after.map(|(at, id)| (at, RedriveId(id)));
     let redrives = gateway.store.of(&who.tenant).redrives(query.state, before, page.size).await?;
     let is_full = redrives.len() == page.size as usize;
@@ -153,21 +125,12 @@ async fn list(
     Ok(axum::Json(RedriveList { next_page_token: page.next(next.as_ref()), redrives }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(redrive): Id<RedriveId>,
-) -> Result<axum::Json<RedriveView>, Problem> {
+async fn get(Api { gateway, who }: Api, Id(redrive): Id<RedriveId>) -> JsonResult<RedriveView> {
     let found = gateway.store.of(&who.tenant).redrive(redrive).await?;
     let missing = || Problem::new(Code::RedriveNotFound, format!("no redrive {redrive} is on record"));
     found.map(axum::Json).ok_or_else(missing)
 }
 
-async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(redrive): Id<RedriveId>,
-) -> Result<axum::Json<RedriveView>, Problem> {
-    let caller = who.caller(Verb::RedriveCancel)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::RedriveCancel, &CancelRedrive { redrive }, None).await?))
+async fn cancel(Api { gateway, who }: Api, Id(redrive): Id<RedriveId>) -> JsonResult<RedriveView> {
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::RedriveCancel, &CancelRedrive { redrive }).await?))
 }

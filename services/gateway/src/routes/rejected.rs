@@ -1,19 +1,18 @@
 //! `/v1/rejected`: submissions without a reply that could not be accepted.
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use chrono::{DateTime, Utc};
 use redial_proto::{Code, UserRole};
 use redial_store::audit::DeadLetterRecord;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     endpoint::Endpoint,
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page, by_bytes},
-    problem::Problem,
+    gateway::Api,
+    page::{LongPageQuery, Page, by_bytes},
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "rejected";
@@ -29,31 +28,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 "Whoever puts a submission on the NATS stream `INTAKE` gets no reply: this is where rejections are.",
             )
             .roles(READ)
-            .query::<RejectedQuery>()
+            .query::<LongPageQuery>()
             .answer::<RejectedList>(200, "Rejected messages."),
         Endpoint::get("/v1/rejected/{id}", get)
             .about(TAG, "get_rejected", "A rejected message, whole")
             .roles(READ)
             .answer::<RejectedItem>(200, "The message."),
     ]
-}
-
-/// Which page.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct RejectedQuery {
-    /// Entries of a page: 1 to 1,000. Default 50. A page has fewer if they are long.
-    page_size: Option<u32>,
-    /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for RejectedQuery {
-    const LIST: &'static str = "rejected";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the rejected messages.
@@ -97,12 +78,8 @@ struct RejectedEntry {
     message: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<RejectedQuery>,
-) -> Result<axum::Json<RejectedList>, Problem> {
-    let page = Page::<i64>::of(&gateway, &who, &query).await?;
+async fn list(Api { gateway, who }: Api, Query(query): Query<LongPageQuery>) -> JsonResult<RejectedList> {
+    let page = Page::<i64>::of(&gateway, &who, "rejected", &query).await?;
     let store = gateway.store.of(&who.tenant);
     let read = |before, limit| async move {
         let found = store.rejected(before, limit, SHOWN).await?;
@@ -112,11 +89,7 @@ async fn list(
     Ok(axum::Json(RejectedList { rejected, next_page_token: page.next(next.as_ref()) }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(id): Path<String>,
-) -> Result<axum::Json<RejectedItem>, Problem> {
+async fn get(Api { gateway, who }: Api, Path(id): Path<String>) -> JsonResult<RejectedItem> {
     let wrong = |_| Problem::invalid("the id in the path is no number; allowed: the id of an entry of /v1/rejected");
     let id: i64 = id.parse().map_err(wrong)?;
     let found = gateway.store.of(&who.tenant).rejected_one(id).await?;

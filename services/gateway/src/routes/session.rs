@@ -1,7 +1,6 @@
 //! `/v1/session`: sign-in of browsers, and who asks.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -10,9 +9,7 @@ use redial_proto::{Code, UserRole};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    endpoint::Endpoint, extract::text, gateway::Shared, identity::Identity, problem::Problem, sessions::cookie,
-};
+use crate::{endpoint::Endpoint, extract::text, gateway::Api, identity::Identity, problem::Problem, sessions::cookie};
 
 const TAG: &str = "tokens";
 
@@ -82,11 +79,11 @@ impl From<&Identity> for WhoAsks {
     }
 }
 
-async fn get(who: Identity) -> axum::Json<WhoAsks> {
+async fn get(Api { who, .. }: Api) -> axum::Json<WhoAsks> {
     axum::Json(WhoAsks::from(&who))
 }
 
-async fn create(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
+async fn create(Api { gateway, who }: Api, headers: HeaderMap) -> Result<Response, Problem> {
     if who.session.is_some() {
         let message = "a session cannot prolong itself; allowed: Authorization: Bearer with the token";
         return Err(Problem::new(Code::WrongState, message));
@@ -107,7 +104,7 @@ async fn create(State(gateway): State<Shared>, who: Identity, headers: HeaderMap
     ))
 }
 
-async fn end(State(gateway): State<Shared>, who: Identity, headers: HeaderMap) -> Result<Response, Problem> {
+async fn end(Api { gateway, who }: Api, headers: HeaderMap) -> Result<Response, Problem> {
     gateway.tokens.sign_out(&gateway.store, &who).await?;
     if who.session.is_some() {
         let token = who.token.as_ref().map(ToString::to_string);

@@ -2,7 +2,6 @@
 
 mod models;
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{UserRole, turn};
 use redial_store::stats::{By, StatsQuestion};
@@ -10,7 +9,13 @@ use redial_views::{Figures, sort_groups};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{bounds::since, endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    bounds::since,
+    endpoint::Endpoint,
+    extract::Query,
+    gateway::Api,
+    problem::{JsonResult, Problem},
+};
 
 /// Groups of an answer at most.
 const GROUPS: usize = 1_000;
@@ -99,11 +104,7 @@ impl From<GroupBy> for By {
     }
 }
 
-async fn statistics(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<StatisticsQuery>,
-) -> Result<axum::Json<Statistics>, Problem> {
+async fn statistics(Api { gateway, who }: Api, Query(query): Query<StatisticsQuery>) -> JsonResult<Statistics> {
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }

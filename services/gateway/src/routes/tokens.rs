@@ -1,7 +1,6 @@
 //! `/v1/tokens`: by which programs come over HTTP.
 
 use axum::{
-    extract::State,
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,10 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     endpoint::Endpoint,
     extract::{Json, Name, Query},
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page, by_bytes},
-    problem::Problem,
+    gateway::Api,
+    page::{Page, by_bytes},
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "tokens";
@@ -77,16 +75,11 @@ struct CreatedToken {
     reply: TokenCreateReply,
 }
 
-async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Json(body): Json<CreateTokenBody>,
-) -> Result<Response, Problem> {
+async fn create(Api { gateway, who }: Api, Json(body): Json<CreateTokenBody>) -> Result<Response, Problem> {
     let CreateTokenBody { tenant, user, roles, label, expiry } = body;
     let token = ApiToken::of_random(&rand::random());
     let request = TokenCreate { id: token.id.clone(), sha256: token.hash(), tenant, user, roles, label, expiry };
-    let caller = who.caller(Verb::TokenCreate)?;
-    let reply: TokenCreateReply = gateway.ask_twice(&caller, Verb::TokenCreate, &request, None).await?;
+    let reply: TokenCreateReply = gateway.ask_twice(&who, Verb::TokenCreate, &request).await?;
     let mut response = (StatusCode::CREATED, axum::Json(CreatedToken { token: token.text(), reply })).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -105,14 +98,6 @@ struct TokensQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-impl ListQuery for TokensQuery {
-    const LIST: &'static str = "tokens";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the tokens.
@@ -159,12 +144,8 @@ impl From<TokenLine> for TokenItem {
     }
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<TokensQuery>,
-) -> Result<axum::Json<TokenList>, Problem> {
-    let page = Page::<String>::of(&gateway, &who, &query).await?;
+async fn list(Api { gateway, who }: Api, Query(query): Query<TokensQuery>) -> JsonResult<TokenList> {
+    let page = Page::<String>::of(&gateway, &who, "tokens", &query).await?;
     let store = gateway.store.of(&who.tenant);
     let filter = TokenFilter { user: query.user, only_valid: query.only_valid, ..TokenFilter::default() };
     let read = |before: Option<String>, limit| {
@@ -179,12 +160,7 @@ async fn list(
     Ok(axum::Json(TokenList { tokens, next_page_token: page.next(next.as_ref()) }))
 }
 
-async fn revoke(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Name(id): Name,
-) -> Result<axum::Json<TokenRevokeReply>, Problem> {
+async fn revoke(Api { gateway, who }: Api, Name(id): Name) -> JsonResult<TokenRevokeReply> {
     let id: TokenId = id.parse().map_err(Problem::invalid)?;
-    let caller = who.caller(Verb::TokenRevoke)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::TokenRevoke, &TokenRevoke { id }, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::TokenRevoke, &TokenRevoke { id }).await?))
 }

@@ -3,18 +3,16 @@
 mod check;
 mod pointers;
 
-use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     endpoint::Endpoint,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page},
-    problem::Problem,
+    gateway::Api,
+    page::{LongPageQuery, Page},
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "tools";
@@ -25,7 +23,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/v1/tools", list)
             .about(TAG, "list_tools", "The tools that the tenant may call, by name")
             .roles(READ)
-            .query::<ToolsQuery>()
+            .query::<LongPageQuery>()
             .answer::<ToolPage>(200, "Tools."),
         Endpoint::get("/v1/tools/{tool}", get)
             .about(TAG, "get_tool", "A tool")
@@ -48,24 +46,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Which page.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct ToolsQuery {
-    /// Entries of a page: 1 to 1,000. Default 50. A page has fewer if they are long.
-    page_size: Option<u32>,
-    /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for ToolsQuery {
-    const LIST: &'static str = "tools";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the tools.
 #[derive(Serialize, JsonSchema)]
 struct ToolPage {
@@ -75,20 +55,16 @@ struct ToolPage {
     next_page_token: String,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<ToolsQuery>,
-) -> Result<axum::Json<ToolPage>, Problem> {
-    let page = Page::<String>::of(&gateway, &who, &query).await?;
+async fn list(Api { gateway, who }: Api, Query(query): Query<LongPageQuery>) -> JsonResult<ToolPage> {
+    let page = Page::<String>::of(&gateway, &who, "tools", &query).await?;
     let request = ListTools { after: page.after.clone(), limit: Some(page.size), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     Ok(axum::Json(ToolPage { next_page_token: page.next(list.next.as_ref()), tools: list.tools }))
 }
 
-async fn get(State(gateway): State<Shared>, who: Identity, Name(tool): Name) -> Result<axum::Json<ToolView>, Problem> {
+async fn get(Api { gateway, who }: Api, Name(tool): Name) -> JsonResult<ToolView> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     list.tools.into_iter().next().map(axum::Json).ok_or_else(missing)
 }

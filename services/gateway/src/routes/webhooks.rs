@@ -1,8 +1,7 @@
 //! `/v1/webhooks`: subscriptions to the ends of calls and tasks.
 
 use axum::{
-    extract::State,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use redial_proto::{
@@ -11,16 +10,14 @@ use redial_proto::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, IDEMPOTENCY_KEY},
     extract::{Id, Json},
-    gateway::Shared,
-    idempotency::key,
-    identity::Identity,
-    problem::Problem,
+    gateway::Api,
+    idempotency::{id_of, key},
+    problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "webhooks";
@@ -94,37 +91,23 @@ struct CreateWebhookBody {
 }
 
 async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateWebhookBody>,
 ) -> Result<Response, Problem> {
     let CreateWebhookBody { webhook, url, events, tools, agents } = body;
-    let of_key = key(&headers, None)?.map(|key| id_of(&who, &key));
+    let of_key = key(&headers, None)?.map(|key| id_of(&who, "webhook", &key));
     if of_key.is_some() && webhook.is_some() {
         return Err(Problem::invalid("webhook and the header Idempotency-Key are both set; allowed: one of them"));
     }
     let webhook = webhook.or(of_key).unwrap_or_else(Uuid::new_v4);
     let request = CreateWebhook { webhook, url, events, tools, agents };
-    let caller = who.caller(Verb::WebhookCreate)?;
-    let created: WebhookSecret = gateway.ask_twice(&caller, Verb::WebhookCreate, &request, None).await?;
-    Ok(located(StatusCode::CREATED, &created, &format!("/v1/webhooks/{webhook}")))
+    let created: WebhookSecret = gateway.ask_twice(&who, Verb::WebhookCreate, &request).await?;
+    Ok(located(StatusCode::CREATED, &created, format!("/v1/webhooks/{webhook}")))
 }
 
-/// The id that stands for a key of the tenant.
-fn id_of(who: &Identity, key: &str) -> Uuid {
-    let digest = Sha256::digest(format!("{}\nwebhook\n{key}", who.tenant));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
-}
-
-fn located(status: StatusCode, body: &impl Serialize, location: &str) -> Response {
-    let mut response = (status, axum::Json(body)).into_response();
-    if let Ok(location) = HeaderValue::from_str(location) {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    response
+fn located(status: StatusCode, body: &impl Serialize, location: String) -> Response {
+    (status, [(header::LOCATION, location)], axum::Json(body)).into_response()
 }
 
 /// The webhooks of a tenant, of which there are few.
@@ -134,15 +117,11 @@ struct WebhookList {
     webhooks: Vec<WebhookView>,
 }
 
-async fn list(State(gateway): State<Shared>, who: Identity) -> Result<axum::Json<WebhookList>, Problem> {
+async fn list(Api { gateway, who }: Api) -> JsonResult<WebhookList> {
     Ok(axum::Json(WebhookList { webhooks: gateway.store.of(&who.tenant).webhooks().await? }))
 }
 
-async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(webhook): Id<Uuid>,
-) -> Result<axum::Json<WebhookView>, Problem> {
+async fn get(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> JsonResult<WebhookView> {
     let found = gateway.store.of(&who.tenant).webhook(webhook).await?.map(|found| found.view);
     let missing = || Problem::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"));
     found.map(axum::Json).ok_or_else(missing)
@@ -170,22 +149,16 @@ struct UpdateWebhookBody {
 }
 
 async fn update(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(webhook): Id<Uuid>,
     Json(body): Json<UpdateWebhookBody>,
-) -> Result<axum::Json<WebhookView>, Problem> {
+) -> JsonResult<WebhookView> {
     let UpdateWebhookBody { url, events, tools, agents, state } = body;
     let request = UpdateWebhook { webhook, url, events, tools, agents, state };
-    let caller = who.caller(Verb::WebhookUpdate)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::WebhookUpdate, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::WebhookUpdate, &request).await?))
 }
 
-async fn delete(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(webhook): Id<Uuid>,
-) -> Result<axum::Json<DeletedWebhook>, Problem> {
+async fn delete(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> JsonResult<DeletedWebhook> {
     Ok(axum::Json(gateway.ask(&who, Verb::WebhookDelete, &DeleteWebhook { webhook }).await?))
 }
 
@@ -198,17 +171,15 @@ struct RotateWebhookBody {
 }
 
 async fn rotate(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(webhook): Id<Uuid>,
     Json(RotateWebhookBody { version }): Json<RotateWebhookBody>,
-) -> Result<axum::Json<WebhookSecret>, Problem> {
-    let caller = who.caller(Verb::WebhookRotate)?;
+) -> JsonResult<WebhookSecret> {
     let request = RotateWebhook { webhook, version };
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::WebhookRotate, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::WebhookRotate, &request).await?))
 }
 
-async fn test(State(gateway): State<Shared>, who: Identity, Id(webhook): Id<Uuid>) -> Result<Response, Problem> {
+async fn test(Api { gateway, who }: Api, Id(webhook): Id<Uuid>) -> Result<Response, Problem> {
     let tested: TestedWebhook = gateway.ask(&who, Verb::WebhookTest, &TestWebhook { webhook }).await?;
-    Ok(located(StatusCode::ACCEPTED, &tested, &format!("/v1/calls/{}", tested.call)))
+    Ok(located(StatusCode::ACCEPTED, &tested, format!("/v1/calls/{}", tested.call)))
 }

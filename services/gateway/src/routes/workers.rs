@@ -1,13 +1,17 @@
 //! `/v1/workers`, for the operators: workers belong to no tenant.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{Code, Tenant, UserRole};
 use redial_store::audit::WorkerRecord;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{endpoint::Endpoint, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    endpoint::Endpoint,
+    extract::Query,
+    gateway::Api,
+    problem::{JsonResult, Problem},
+};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -63,11 +67,7 @@ struct WorkerItem {
     alive: bool,
 }
 
-async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<WorkersQuery>,
-) -> Result<axum::Json<WorkerList>, Problem> {
+async fn list(Api { gateway, who }: Api, Query(query): Query<WorkersQuery>) -> JsonResult<WorkerList> {
     let workers = gateway.store.of(&who.tenant).workers(query.all).await?;
     let workers = workers.ok_or_else(|| {
         let message = format!("workers belong to no tenant; allowed: a token of the tenant {}", Tenant::default());

@@ -2,36 +2,29 @@
 
 use std::process::ExitCode;
 
-use chrono::{DateTime, Utc};
 use redial_proto::subjects::Verb;
 use redial_store::{ActionFilter, ActionRecord};
 
 use crate::{
     cli::ActionsArgs,
-    connect, output,
+    connect,
+    list::{self, Field},
+    output,
     settings::Settings,
-    table::{Cell, Column, Paper, Table},
 };
 
-const NARROW: [Column; 6] = [
-    Column::whole("asked"),
-    Column::whole("user"),
-    Column::whole("action"),
-    Column::whole("on"),
-    Column::whole("result"),
-    Column::shortened("target", 8),
-];
-const WIDE: [Column; 10] = [
-    Column::whole("id"),
-    Column::whole("asked"),
-    Column::whole("tenant"),
-    Column::whole("user"),
-    Column::whole("role"),
-    Column::whole("from"),
-    Column::whole("action"),
-    Column::whole("on"),
-    Column::whole("result"),
-    Column::whole("targets"),
+const FIELDS: &[Field<ActionRecord>] = &[
+    Field::wide("id", |action, _| action.id.to_string().into()),
+    Field::whole("asked", |action, form| form.time(action.at).into()),
+    Field::wide("tenant", |action, _| action.tenant.clone().into()),
+    Field::whole("user", |action, _| action.user.clone().into()),
+    Field::wide("role", |action, _| action.role.clone().into()),
+    Field::wide("from", |action, _| from(action).into()),
+    Field::whole("action", |action, _| action.verb.clone().into()),
+    Field::whole("on", |action, _| on(action).into()),
+    Field::whole("result", |action, _| action.result.as_deref().unwrap_or("unknown").into()),
+    Field::narrow("target", 8, |action, _| action.targets.join(" ").into()),
+    Field::wide("targets", |action, _| action.targets.join(" ").into()),
 ];
 
 pub(crate) async fn run(settings: &Settings, args: ActionsArgs) -> anyhow::Result<ExitCode> {
@@ -43,15 +36,11 @@ pub(crate) async fn run(settings: &Settings, args: ActionsArgs) -> anyhow::Resul
         since: args.since,
         before: args.before,
     };
-    let mut actions = store.actions(&filter, args.limit.saturating_add(1)).await?;
-    let more = actions.len() > args.limit as usize;
-    actions.truncate(args.limit as usize);
+    let (actions, more) = list::first(store.actions(&filter, args.limit.saturating_add(1)).await?, args.limit);
     if actions.is_empty() {
         output::note("no action on record matches");
-    } else if settings.json() {
-        actions.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&actions, args.wide, Paper::of_stdout(args.wide), store.now().await?))?;
+        list::print(settings, &store, FIELDS, &actions, args.wide).await?;
     }
     if let Some(last) = actions.last().filter(|_| more) {
         output::note(format!("there are older ones: --before {}", last.id));
@@ -59,46 +48,30 @@ pub(crate) async fn run(settings: &Settings, args: ActionsArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(actions: &[ActionRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let rows: Vec<Vec<Cell>> = actions.iter().map(|action| row(action, wide, now)).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
-}
-
-fn row(action: &ActionRecord, wide: bool, now: DateTime<Utc>) -> Vec<Cell> {
-    let asked = if wide { output::time(action.at) } else { output::ago(action.at, now) };
+/// On how many it was done.
+fn on(action: &ActionRecord) -> String {
     let is_erasure = [Verb::ConversationForget, Verb::TenantForget].iter().any(|verb| verb.name() == action.verb);
-    let on = match action.changed {
+    match action.changed {
         Some(changed) if is_erasure || changed == action.target_count => changed.to_string(),
         Some(changed) => format!("{changed} of {}", action.target_count),
         None => action.target_count.to_string(),
-    };
-    let result = action.result.clone().unwrap_or_else(|| "unknown".to_owned());
-    let targets = action.targets.join(" ");
-    if !wide {
-        let (user, verb) = (action.user.clone(), action.verb.clone());
-        return vec![asked.into(), user.into(), verb.into(), on.into(), result.into(), targets.into()];
     }
-    let from = match &action.address {
+}
+
+fn from(action: &ActionRecord) -> String {
+    match &action.address {
         Some(address) => format!("{} {address}", action.door),
         None => action.door.clone(),
-    };
-    vec![
-        action.id.to_string().into(),
-        asked.into(),
-        action.tenant.clone().into(),
-        action.user.clone().into(),
-        action.role.clone().into(),
-        from.into(),
-        action.verb.clone().into(),
-        on.into(),
-        result.into(),
-        targets.into(),
-    ]
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        list::{Form, List},
+        table::Paper,
+    };
 
     #[test]
     fn one_line_for_each_action() {
@@ -124,7 +97,10 @@ mod tests {
             action(1, "tools.forget", &["book_flight"], Some("wrong_state"), Some(0)),
         ];
         let now = "2026-11-20T08:05:00Z".parse().unwrap();
-        insta::assert_snapshot!("narrow", render(&actions, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("wide", render(&actions, true, Paper::test(None), now));
+        insta::assert_snapshot!(
+            "narrow",
+            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&actions)
+        );
+        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&actions));
     }
 }

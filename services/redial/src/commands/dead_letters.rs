@@ -2,35 +2,27 @@
 
 use std::process::ExitCode;
 
-use chrono::{DateTime, Utc};
 use redial_proto::{ApiError, Code};
 use redial_store::audit::DeadLetterRecord;
 
 use crate::{
-    connect, output,
+    connect,
+    list::{self, Field, Form},
+    output,
     settings::Settings,
-    table::{Cell, Column, Paper, Table},
+    table::Cell,
 };
 
-const NARROW: [Column; 7] = [
-    Column::whole("id"),
-    Column::whole("source"),
-    Column::whole("received"),
-    Column::whole("errors"),
-    Column::shortened("code", 8),
-    Column::shortened("message", 10),
-    Column::shortened("payload", 8),
-];
-const WIDE: [Column; 9] = [
-    Column::whole("id"),
-    Column::whole("source"),
-    Column::whole("received"),
-    Column::whole("tenant"),
-    Column::whole("identity"),
-    Column::whole("errors"),
-    Column::whole("code"),
-    Column::whole("message"),
-    Column::whole("payload"),
+const FIELDS: &[Field<DeadLetterRecord>] = &[
+    Field::whole("id", |message, _| message.id.to_string().into()),
+    Field::whole("source", |message, _| message.source.clone().into()),
+    Field::whole("received", |message, form| form.time(message.received_at).into()),
+    Field::wide("tenant", |message, _| message.tenant.clone().unwrap_or_default().into()),
+    Field::wide("identity", |message, _| message.identity.clone().unwrap_or_default().into()),
+    Field::whole("errors", |message, _| message.error_count.to_string().into()),
+    Field::shortened("code", 8, |message, _| message.code.clone().into()),
+    Field::shortened("message", 10, |message, form| text(&first_error(message), form)),
+    Field::shortened("payload", 8, |message, form| text(&message.payload, form)),
 ];
 /// Characters of a reason, and of a payload, in the table and in the wide one.
 const TEXT: usize = 100;
@@ -41,15 +33,12 @@ pub(crate) async fn run(settings: &Settings, limit: u32, wide: bool) -> anyhow::
         return Err(ApiError::new(Code::InvalidValue, "--limit is 0; allowed: 1 and more").into());
     }
     let store = connect::store(settings).await?;
-    let mut messages = store.dead_letter_records(settings.only_tenant()?.as_deref(), limit.saturating_add(1)).await?;
-    let more = messages.len() > limit as usize;
-    messages.truncate(limit as usize);
+    let found = store.dead_letter_records(settings.only_tenant()?.as_deref(), limit.saturating_add(1)).await?;
+    let (messages, more) = list::first(found, limit);
     if messages.is_empty() {
         output::note("there are no dead letters");
-    } else if settings.json() {
-        messages.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&messages, wide, Paper::of_stdout(wide), store.now().await?))?;
+        list::print(settings, &store, FIELDS, &messages, wide).await?;
     }
     if more {
         output::note(format!("there are older ones: --limit {} shows more", limit.saturating_mul(10)));
@@ -57,28 +46,8 @@ pub(crate) async fn run(settings: &Settings, limit: u32, wide: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(messages: &[DeadLetterRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let most = if wide { LONG_TEXT } else { TEXT };
-    let row = |message: &DeadLetterRecord| -> Vec<Cell> {
-        let received = message.received_at;
-        let mut cells = vec![
-            message.id.to_string(),
-            message.source.clone(),
-            if wide { output::time(received) } else { output::ago(received, now) },
-        ];
-        if wide {
-            cells.extend([&message.tenant, &message.identity].map(|name| name.clone().unwrap_or_default()));
-        }
-        cells.extend([
-            message.error_count.to_string(),
-            message.code.clone(),
-            output::one_line(&first_error(message), most),
-            output::one_line(&message.payload, most),
-        ]);
-        cells.into_iter().map(Cell::from).collect()
-    };
-    let rows: Vec<_> = messages.iter().map(row).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
+fn text(text: &str, form: &Form) -> Cell {
+    output::one_line(text, if form.wide { LONG_TEXT } else { TEXT }).into()
 }
 
 /// The first error, with the position of its entry if the message is a batch; `--json` lists the others.
@@ -94,6 +63,7 @@ mod tests {
     use redial_store::Rejection;
 
     use super::*;
+    use crate::{list::List, table::Paper};
 
     #[test]
     fn one_line_for_each_message() {
@@ -120,7 +90,10 @@ mod tests {
             message(11, "results", "invalid_message", "expected value at line 1 column 1", "\u{1b}[2J\u{0}\n\u{fffd}"),
         ];
         let now = "2026-11-20T08:05:00Z".parse().unwrap();
-        insta::assert_snapshot!("narrow", render(&messages, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("wide", render(&messages, true, Paper::test(None), now));
+        insta::assert_snapshot!(
+            "narrow",
+            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&messages)
+        );
+        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&messages));
     }
 }

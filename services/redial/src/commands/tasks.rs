@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use chrono::{DateTime, Utc};
 use redial_proto::TaskView;
 use redial_store::audit::TaskFilter;
 use uuid::Uuid;
@@ -11,30 +10,26 @@ use crate::{
     cli::TasksArgs,
     connect,
     ids::{self, Short},
+    list::{Field, Form, List},
     output,
     settings::Settings,
-    table::{self, Cell, Column, Paper, Table},
+    table::{self, Cell},
 };
 
-const NARROW: [Column; 6] = [
-    Column::whole("task"),
-    Column::whole("state"),
-    Column::shortened("code", 6),
-    Column::shortened("agent", 6),
-    Column::whole("submitted"),
-    Column::shortened("input", 8),
-];
-const WIDE: [Column; 10] = [
-    Column::whole("task"),
-    Column::whole("state"),
-    Column::whole("code"),
-    Column::whole("agent"),
-    Column::whole("conversation"),
-    Column::whole("turns"),
-    Column::whole("submitted"),
-    Column::whole("total"),
-    Column::whole("input"),
-    Column::whole("message"),
+const FIELDS: &[Field<TaskView>] = &[
+    Field::whole("task", |task, form| form.ids.text(task.task.0).into()),
+    Field::whole("state", |task, _| table::state(task.state.as_str())),
+    Field::shortened("code", 6, |task, _| task.code.map(|code| code.to_string()).unwrap_or_default().into()),
+    Field::shortened("agent", 6, |task, _| text(task.agent.as_deref())),
+    Field::wide("conversation", |task, _| text(Some(&task.conversation))),
+    Field::wide("turns", |task, _| task.turns.to_string().into()),
+    Field::whole("submitted", |task, form| form.time(task.submitted_at).into()),
+    Field::wide("total", |task, _| {
+        let total = task.finished_at.map(|end| output::span((end - task.submitted_at).num_milliseconds()));
+        total.unwrap_or_default().into()
+    }),
+    Field::shortened("input", 8, |task, _| text(Some(&task.input))),
+    Field::wide("message", |task, _| text(task.message.as_deref())),
 ];
 /// Characters of a text that are shown.
 const TEXT: usize = 200;
@@ -47,8 +42,7 @@ pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<
     let TasksArgs { state, conversation, agent, since, until, limit, wide, .. } = args;
     let tenant = settings.only_tenant()?;
     let mut filter = TaskFilter { state, conversation, tenant, agent, since, until, before };
-    let mut table = Table::new(Paper::of_stdout(wide), if wide { &WIDE } else { &NARROW });
-    let now = store.now().await?;
+    let mut table = List::of_stdout(FIELDS, Form::new(wide, store.now().await?));
     let (mut left, mut last) = (limit, None);
     while left > 0 {
         let wanted = left.min(PAGE);
@@ -59,9 +53,11 @@ pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<
         if settings.json() {
             page.iter().try_for_each(output::json)?;
         } else {
-            let ids: Vec<Uuid> = page.iter().map(|task| task.task.0).collect();
-            let short = if wide { Short::whole() } else { Short::of(&store, &ids).await? };
-            output::line(table.part(&rows(&page, wide, &short, now)))?;
+            if !wide {
+                let ids: Vec<Uuid> = page.iter().map(|task| task.task.0).collect();
+                table.form.ids = Short::of(&store, &ids).await?;
+            }
+            output::line(table.part(&page))?;
         }
         if page.len() < wanted as usize {
             break;
@@ -77,41 +73,6 @@ pub(crate) async fn run(settings: &Settings, args: TasksArgs) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(tasks: &[TaskView], wide: bool, short: &Short, now: DateTime<Utc>) -> Vec<Vec<Cell>> {
-    tasks.iter().map(|task| if wide { wide_row(task) } else { narrow_row(task, short, now) }).collect()
-}
-
-fn narrow_row(task: &TaskView, short: &Short, now: DateTime<Utc>) -> Vec<Cell> {
-    vec![
-        short.text(task.task.0).into(),
-        table::state(task.state.as_str()),
-        code(task),
-        text(task.agent.as_deref()),
-        output::ago(task.submitted_at, now).into(),
-        text(Some(&task.input)),
-    ]
-}
-
-fn wide_row(task: &TaskView) -> Vec<Cell> {
-    let total = task.finished_at.map(|end| output::span((end - task.submitted_at).num_milliseconds()));
-    vec![
-        task.task.to_string().into(),
-        table::state(task.state.as_str()),
-        code(task),
-        text(task.agent.as_deref()),
-        text(Some(&task.conversation)),
-        task.turns.to_string().into(),
-        output::time(task.submitted_at).into(),
-        total.unwrap_or_default().into(),
-        text(Some(&task.input)),
-        text(task.message.as_deref()),
-    ]
-}
-
-fn code(task: &TaskView) -> Cell {
-    task.code.map(|code| code.to_string()).unwrap_or_default().into()
-}
-
 fn text(text: Option<&str>) -> Cell {
     output::one_line(text.unwrap_or_default(), TEXT).into()
 }
@@ -121,7 +82,7 @@ mod tests {
     use redial_proto::{TaskState, Usage};
 
     use super::*;
-    use crate::timeline::sample;
+    use crate::{table::Paper, timeline::sample};
 
     #[test]
     fn one_line_for_each_task() {
@@ -138,9 +99,8 @@ mod tests {
         };
         let tasks = [running, ended];
         let now = tasks[0].submitted_at + chrono::TimeDelta::minutes(3);
-        let narrow = rows(&tasks, false, &Short::whole(), now);
-        insta::assert_snapshot!("narrow", Table::new(Paper::test(Some(80)), &NARROW).part(&narrow));
-        let wide = rows(&tasks, true, &Short::whole(), now);
-        insta::assert_snapshot!("wide", Table::new(Paper::test(None), &WIDE).part(&wide));
+        let shown = |wide, paper| List::new(FIELDS, Form::new(wide, now), paper).part(&tasks);
+        insta::assert_snapshot!("narrow", shown(false, Paper::test(Some(80))));
+        insta::assert_snapshot!("wide", shown(true, Paper::test(None)));
     }
 }

@@ -9,33 +9,28 @@ use serde::Serialize;
 
 use crate::{
     cli::{TokenCommand, TokenCreateArgs, TokenListArgs},
-    connect, output,
+    connect,
+    list::{self, Field, Form},
+    output,
     settings::Settings,
-    table::{self, Cell, Column, Paper, Table},
+    table::{self, Cell},
 };
 
-const NARROW: [Column; 7] = [
-    Column::whole("token"),
-    Column::whole("state"),
-    Column::whole("user"),
-    Column::shortened("roles", 8),
-    Column::whole("expires"),
-    Column::whole("last used"),
-    Column::shortened("label", 8),
-];
-const WIDE: [Column; 12] = [
-    Column::whole("token"),
-    Column::whole("state"),
-    Column::whole("tenant"),
-    Column::whole("user"),
-    Column::whole("roles"),
-    Column::whole("created"),
-    Column::whole("by"),
-    Column::whole("expires"),
-    Column::whole("revoked"),
-    Column::whole("revoked by"),
-    Column::whole("last used"),
-    Column::whole("label"),
+const FIELDS: &[Field<TokenLine>] = &[
+    Field::whole("token", |token, _| token.id.clone().into()),
+    Field::whole("state", |token, _| table::state(state(token))),
+    Field::wide("tenant", |token, _| token.tenant.clone().into()),
+    Field::whole("user", |token, form| {
+        if form.wide { token.user.clone().into() } else { format!("{}.{}", token.tenant, token.user).into() }
+    }),
+    Field::shortened("roles", 8, |token, _| token.roles.join(" ").into()),
+    Field::wide("created", |token, _| output::time(token.created_at).into()),
+    Field::wide("by", |token, _| token.created_by.clone().into()),
+    Field::whole("expires", |token, form| time(token.expires_at, NEVER, form)),
+    Field::wide("revoked", |token, form| time(token.revoked_at, "", form)),
+    Field::wide("revoked by", |token, _| token.revoked_by.clone().unwrap_or_default().into()),
+    Field::whole("last used", |token, form| time(token.last_used_at, NEVER, form)),
+    Field::shortened("label", 8, |token, _| output::one_line(&token.label, LABEL).into()),
 ];
 const NEVER: &str = "never";
 
@@ -111,16 +106,12 @@ async fn list(settings: &Settings, args: TokenListArgs) -> anyhow::Result<ExitCo
         only_valid: !args.all,
         before: args.before,
     };
-    let mut tokens = store.tokens(&filter, args.limit.saturating_add(1)).await?;
-    let more = tokens.len() > args.limit as usize;
-    tokens.truncate(args.limit as usize);
+    let (tokens, more) = list::first(store.tokens(&filter, args.limit.saturating_add(1)).await?, args.limit);
     if tokens.is_empty() {
         let all = if args.all { "" } else { "; --all lists revoked and expired ones, too" };
         output::note(format!("no token matches{all}"));
-    } else if settings.json() {
-        tokens.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&tokens, args.wide, Paper::of_stdout(args.wide), store.now().await?))?;
+        list::print(settings, &store, FIELDS, &tokens, args.wide).await?;
     }
     if let Some(last) = tokens.last().filter(|_| more) {
         output::note(format!("there are older ones: --before {}", last.id));
@@ -128,41 +119,8 @@ async fn list(settings: &Settings, args: TokenListArgs) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(tokens: &[TokenLine], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let row = |token: &TokenLine| if wide { wide_row(token) } else { narrow_row(token, now) };
-    let rows: Vec<Vec<Cell>> = tokens.iter().map(row).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
-}
-
-fn narrow_row(token: &TokenLine, now: DateTime<Utc>) -> Vec<Cell> {
-    let ago = |at: Option<DateTime<Utc>>| at.map_or_else(|| NEVER.to_owned(), |at| output::ago(at, now));
-    vec![
-        token.id.clone().into(),
-        table::state(state(token)),
-        format!("{}.{}", token.tenant, token.user).into(),
-        token.roles.join(" ").into(),
-        ago(token.expires_at).into(),
-        ago(token.last_used_at).into(),
-        output::one_line(&token.label, LABEL).into(),
-    ]
-}
-
-fn wide_row(token: &TokenLine) -> Vec<Cell> {
-    let time = |at: Option<DateTime<Utc>>, none: &str| at.map_or_else(|| none.to_owned(), output::time);
-    vec![
-        token.id.clone().into(),
-        table::state(state(token)),
-        token.tenant.clone().into(),
-        token.user.clone().into(),
-        token.roles.join(" ").into(),
-        output::time(token.created_at).into(),
-        token.created_by.clone().into(),
-        time(token.expires_at, NEVER).into(),
-        time(token.revoked_at, "").into(),
-        token.revoked_by.clone().unwrap_or_default().into(),
-        time(token.last_used_at, NEVER).into(),
-        output::one_line(&token.label, LABEL).into(),
-    ]
+fn time(at: Option<DateTime<Utc>>, none: &str, form: &Form) -> Cell {
+    at.map_or_else(|| none.to_owned(), |at| form.time(at)).into()
 }
 
 /// Bytes of a label that are shown, at least all that it can have.
@@ -181,6 +139,7 @@ mod tests {
     use redial_proto::UserRole;
 
     use super::*;
+    use crate::{list::List, table::Paper};
 
     #[test]
     fn one_line_for_each_token() {
@@ -205,7 +164,10 @@ mod tests {
             token("e4e7x2ksh5qa", "expired", "ci"),
         ];
         let now = at("2026-11-24T08:00:00Z");
-        insta::assert_snapshot!("narrow", render(&tokens, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("wide", render(&tokens, true, Paper::test(None), now));
+        insta::assert_snapshot!(
+            "narrow",
+            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&tokens)
+        );
+        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&tokens));
     }
 }

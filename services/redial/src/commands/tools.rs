@@ -11,39 +11,38 @@ use redial_store::audit::{PendingTool, ToolRecord};
 use serde::Serialize;
 
 use crate::{
-    connect, output,
+    connect,
+    list::{Field, Form, List},
+    output,
     settings::Settings,
-    table::{self, Cell, Column, Paper, Table},
+    table::{self, Cell},
     timeline::{text, totals},
 };
 
-const NARROW: [Column; 6] = [
-    Column::shortened("tool", 12),
-    Column::whole("effect"),
-    Column::whole("workers"),
-    Column::whole("waiting calls"),
-    Column::whole("state"),
-    Column::shortened("description", 8),
+const FIELDS: &[Field<ToolRecord>] = &[
+    Field::shortened("tool", 12, |tool, _| tool.name.clone().into()),
+    Field::whole("effect", |tool, _| of_spec(tool, |spec| spec.effect.to_string())),
+    Field::wide("pool", |tool, _| of_spec(tool, |spec| spec.pool)),
+    Field::wide("timeout", |tool, _| {
+        of_spec(tool, |spec| output::span(i64::try_from(spec.timeout_ms).unwrap_or(i64::MAX)))
+    }),
+    Field::whole("workers", |tool, _| tool.workers.to_string().into()),
+    Field::whole("waiting calls", |tool, _| waiting(tool).into()),
+    Field::whole("state", |tool, _| table::state(state(tool))),
+    Field::wide("since", |tool, form| since(tool, form.now).into()),
+    Field::shortened("description", 8, |tool, _| {
+        let text = spec(tool).map_or_else(|error| format!("not readable: {error}"), |spec| spec.description);
+        output::one_line(&text, DESCRIPTION).into()
+    }),
 ];
-const WIDE: [Column; 9] = [
-    Column::whole("tool"),
-    Column::whole("effect"),
-    Column::whole("pool"),
-    Column::whole("timeout"),
-    Column::whole("workers"),
-    Column::whole("waiting calls"),
-    Column::whole("state"),
-    Column::whole("since"),
-    Column::whole("description"),
-];
-const PENDING: [Column; 4] =
-    [Column::whole("tool"), Column::whole("identity"), Column::whole("waits since"), Column::shortened("change", 8)];
-const WIDE_PENDING: [Column; 5] = [
-    Column::whole("tool"),
-    Column::whole("identity"),
-    Column::whole("waits since"),
-    Column::whole("fingerprint"),
-    Column::whole("change"),
+const PENDING: &[Field<PendingTool>] = &[
+    Field::whole("tool", |pending, _| pending.tool.clone().into()),
+    Field::whole("identity", |pending, _| pending.identity.clone().into()),
+    Field::whole("waits since", |pending, form| form.time(pending.since).into()),
+    Field::wide("fingerprint", |pending, _| pending.fingerprint.clone().into()),
+    Field::shortened("change", 8, |pending, form| {
+        output::one_line(&pending.reasons.join("; "), if form.wide { WHOLE_CHANGE } else { CHANGE }).into()
+    }),
 ];
 /// Commands that accept something which are shown.
 const SHOWN: usize = 3;
@@ -82,11 +81,11 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
             output::json(&Line { tool, state: state(tool), identities, pending })
         })?;
     } else {
-        let (paper, now) = (|| Paper::of_stdout(wide), store.now().await?);
-        output::line(render(&tools, wide, paper(), now))?;
+        let now = store.now().await?;
+        output::line(List::of_stdout(FIELDS, Form::new(wide, now)).part(&tools))?;
         let pending = store.pending_tools().await?;
         if !pending.is_empty() {
-            output::line(format!("\n{}", render_pending(&pending, wide, paper(), now)))?;
+            output::line(format!("\n{}", List::of_stdout(PENDING, Form::new(wide, now)).part(&pending)))?;
         }
         for PendingTool { tool, identity, fingerprint, .. } in pending.iter().take(SHOWN) {
             output::note(format!(
@@ -143,27 +142,6 @@ pub(crate) async fn forget(settings: &Settings, tool: String) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn render(tools: &[ToolRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let row = |tool: &ToolRecord| if wide { wide_row(tool, now) } else { narrow_row(tool) };
-    let rows: Vec<_> = tools.iter().map(row).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
-}
-
-fn render_pending(pending: &[PendingTool], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let row = |pending: &PendingTool| -> Vec<Cell> {
-        let (since, most) =
-            if wide { (output::time(pending.since), WHOLE_CHANGE) } else { (output::ago(pending.since, now), CHANGE) };
-        let change = output::one_line(&pending.reasons.join("; "), most);
-        let mut cells = vec![pending.tool.clone().into(), pending.identity.clone().into(), since.into(), change.into()];
-        if wide {
-            cells.insert(3, pending.fingerprint.clone().into());
-        }
-        cells
-    };
-    let rows: Vec<_> = pending.iter().map(row).collect();
-    Table::new(paper, if wide { &WIDE_PENDING } else { &PENDING }).part(&rows)
-}
-
 /// Whether its calls run now.
 const fn state(tool: &ToolRecord) -> &'static str {
     match (tool.workers, tool.failing_since, tool.recovering_since) {
@@ -197,47 +175,13 @@ fn waiting(tool: &ToolRecord) -> String {
     }
 }
 
-fn narrow_row(tool: &ToolRecord) -> Vec<Cell> {
-    let (effect, description) = match spec(tool) {
-        Ok(spec) => (spec.effect.to_string(), output::one_line(&spec.description, DESCRIPTION)),
-        Err(unreadable) => ("?".to_owned(), unreadable),
-    };
-    vec![
-        tool.name.clone().into(),
-        effect.into(),
-        tool.workers.to_string().into(),
-        waiting(tool).into(),
-        table::state(state(tool)),
-        description.into(),
-    ]
+/// Of a tool as it was registered; a worker of another version may have registered what this one cannot read.
+fn of_spec(tool: &ToolRecord, text: fn(ToolSpec) -> String) -> Cell {
+    spec(tool).map_or_else(|_| "?".to_owned(), text).into()
 }
 
-fn wide_row(tool: &ToolRecord, now: DateTime<Utc>) -> Vec<Cell> {
-    let unknown = || "?".to_owned();
-    let (effect, pool, timeout, description) = match spec(tool) {
-        Ok(spec) => {
-            let timeout = output::span(i64::try_from(spec.timeout_ms).unwrap_or(i64::MAX));
-            (spec.effect.to_string(), spec.pool, timeout, output::one_line(&spec.description, DESCRIPTION))
-        }
-        Err(unreadable) => (unknown(), unknown(), unknown(), unreadable),
-    };
-    vec![
-        tool.name.clone().into(),
-        effect.into(),
-        pool.into(),
-        timeout.into(),
-        tool.workers.to_string().into(),
-        waiting(tool).into(),
-        table::state(state(tool)),
-        since(tool, now).into(),
-        description.into(),
-    ]
-}
-
-/// As registered; a worker of another version may have registered what this one cannot read.
-fn spec(tool: &ToolRecord) -> Result<ToolSpec, String> {
+fn spec(tool: &ToolRecord) -> Result<ToolSpec, serde_json::Error> {
     serde_json::from_str(tool.spec.get())
-        .map_err(|error| output::one_line(&format!("not readable: {error}"), DESCRIPTION))
 }
 
 #[cfg(test)]
@@ -245,6 +189,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::table::Paper;
 
     #[test]
     fn one_line_for_each_tool() {
@@ -274,8 +219,8 @@ mod tests {
             tool("tomorrow", 0, json!({"name": "tomorrow", "streams": true})),
         ];
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
-        insta::assert_snapshot!("narrow", render(&tools, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("wide", render(&tools, true, Paper::test(None), now));
+        insta::assert_snapshot!("narrow", List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&tools));
+        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&tools));
     }
     #[test]
     fn what_waits_says_who_brings_it_and_what_it_changes() {
@@ -296,7 +241,13 @@ mod tests {
             pending("echo", &["\"/text\": maxLength is gone\u{1b}[2J"]),
         ];
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
-        insta::assert_snapshot!("pending_narrow", render_pending(&pending, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("pending_wide", render_pending(&pending, true, Paper::test(None), now));
+        insta::assert_snapshot!(
+            "pending_narrow",
+            List::new(PENDING, Form::new(false, now), Paper::test(Some(80))).part(&pending)
+        );
+        insta::assert_snapshot!(
+            "pending_wide",
+            List::new(PENDING, Form::new(true, now), Paper::test(None)).part(&pending)
+        );
     }
 }

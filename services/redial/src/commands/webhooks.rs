@@ -12,17 +12,23 @@ use uuid::Uuid;
 
 use crate::{
     cli::{CreateWebhookArgs, WebhooksCommand},
-    connect, output,
+    connect,
+    list::{self, Field},
+    output,
     settings::Settings,
-    table::{Cell, Column, Paper, Table},
 };
 
-const COLUMNS: [Column; 5] = [
-    Column::whole("webhook"),
-    Column::whole("state"),
-    Column::whole("secret"),
-    Column::shortened("events", 12),
-    Column::shortened("url", 20),
+const FIELDS: &[Field<WebhookView>] = &[
+    Field::whole("webhook", |webhook, _| webhook.webhook.to_string().into()),
+    Field::whole("state", |webhook, _| {
+        let reason = webhook.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!("{}{reason}", webhook.state).into()
+    }),
+    Field::whole("secret", |webhook, _| format!("version {}", webhook.secret_version).into()),
+    Field::shortened("events", 12, |webhook, _| {
+        webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(" ").into()
+    }),
+    Field::shortened("url", 20, |webhook, _| webhook.url.clone().into()),
 ];
 
 pub(crate) async fn run(settings: &Settings, wide: bool, command: Option<WebhooksCommand>) -> anyhow::Result<ExitCode> {
@@ -44,25 +50,10 @@ async fn list(settings: &Settings, wide: bool) -> anyhow::Result<ExitCode> {
     let webhooks = store.of(&tenant).webhooks().await?;
     if webhooks.is_empty() {
         output::note(format!("tenant {tenant} has no webhook; `redial webhooks create` makes one"));
-    } else if settings.json() {
-        webhooks.iter().try_for_each(output::json)?;
     } else {
-        let rows: Vec<Vec<Cell>> = webhooks.iter().map(row).collect();
-        output::line(Table::new(Paper::of_stdout(wide), &COLUMNS).part(&rows))?;
+        list::print(settings, &store, FIELDS, &webhooks, wide).await?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn row(webhook: &WebhookView) -> Vec<Cell> {
-    let reason = webhook.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
-    let events: Vec<&str> = webhook.events.iter().map(|event| event.as_str()).collect();
-    vec![
-        webhook.webhook.to_string().into(),
-        format!("{}{reason}", webhook.state).into(),
-        format!("version {}", webhook.secret_version).into(),
-        events.join(" ").into(),
-        webhook.url.clone().into(),
-    ]
 }
 
 async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Serialize) -> anyhow::Result<R> {

@@ -2,33 +2,29 @@
 
 use std::process::ExitCode;
 
-use chrono::{DateTime, Utc};
 use redial_store::audit::WorkerRecord;
 
 use crate::{
-    connect, output,
+    connect,
+    list::{self, Field},
+    output,
     settings::Settings,
-    table::{self, Cell, Column, Paper, Table},
+    table,
 };
 
 /// A worker has slots of its own in each pool, and for each model: it reports their sum.
 const RUNNING: &str = "running, all pools";
-const NARROW: [Column; 5] = [
-    Column::shortened("worker", 20),
-    Column::whole("state"),
-    Column::whole(RUNNING),
-    Column::whole("last seen"),
-    Column::shortened("tools", 8),
-];
-const WIDE: [Column; 8] = [
-    Column::whole("worker"),
-    Column::whole("host"),
-    Column::whole("state"),
-    Column::whole(RUNNING),
-    Column::whole("started"),
-    Column::whole("last seen"),
-    Column::whole("version"),
-    Column::whole("tools"),
+const FIELDS: &[Field<WorkerRecord>] = &[
+    Field::shortened("worker", 20, |worker, _| worker.id.clone().into()),
+    Field::wide("host", |worker, _| output::one_line(worker.host.as_deref().unwrap_or_default(), TOOLS).into()),
+    Field::whole("state", |worker, _| table::state(state(worker))),
+    Field::whole(RUNNING, |worker, _| format!("{} of {} slots", worker.running, worker.slots).into()),
+    Field::wide("started", |worker, _| output::time(worker.started_at).into()),
+    Field::whole("last seen", |worker, form| form.time(worker.last_seen_at).into()),
+    Field::wide("version", |worker, _| output::one_line(&worker.version, TOOLS).into()),
+    Field::shortened("tools", 8, |worker, form| {
+        output::one_line(&worker.tools.join(" "), if form.wide { ALL_TOOLS } else { TOOLS }).into()
+    }),
 ];
 /// Characters of the list of tools in the table, and in the wide one.
 const TOOLS: usize = 200;
@@ -44,45 +40,10 @@ pub(crate) async fn run(settings: &Settings, all: bool, wide: bool) -> anyhow::R
         } else {
             "no worker is alive; --all lists dead ones, too"
         });
-    } else if settings.json() {
-        workers.iter().try_for_each(output::json)?;
     } else {
-        output::line(render(&workers, wide, Paper::of_stdout(wide), store.now().await?))?;
+        list::print(settings, &store, FIELDS, &workers, wide).await?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn render(workers: &[WorkerRecord], wide: bool, paper: Paper, now: DateTime<Utc>) -> String {
-    let row = |worker: &WorkerRecord| if wide { wide_row(worker) } else { narrow_row(worker, now) };
-    let rows: Vec<_> = workers.iter().map(row).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
-}
-
-fn narrow_row(worker: &WorkerRecord, now: DateTime<Utc>) -> Vec<Cell> {
-    vec![
-        worker.id.clone().into(),
-        table::state(state(worker)),
-        running(worker),
-        output::ago(worker.last_seen_at, now).into(),
-        output::one_line(&worker.tools.join(" "), TOOLS).into(),
-    ]
-}
-
-fn wide_row(worker: &WorkerRecord) -> Vec<Cell> {
-    vec![
-        worker.id.clone().into(),
-        output::one_line(worker.host.as_deref().unwrap_or_default(), TOOLS).into(),
-        table::state(state(worker)),
-        running(worker),
-        output::time(worker.started_at).into(),
-        output::time(worker.last_seen_at).into(),
-        output::one_line(&worker.version, TOOLS).into(),
-        output::one_line(&worker.tools.join(" "), ALL_TOOLS).into(),
-    ]
-}
-
-fn running(worker: &WorkerRecord) -> Cell {
-    format!("{} of {} slots", worker.running, worker.slots).into()
 }
 
 fn state(worker: &WorkerRecord) -> &'static str {
@@ -96,6 +57,10 @@ fn state(worker: &WorkerRecord) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        list::{Form, List},
+        table::Paper,
+    };
 
     #[test]
     fn one_line_for_each_worker() {
@@ -118,7 +83,10 @@ mod tests {
             worker("host-23456789abcd", 0, true, false),
         ];
         let now = "2026-11-20T08:00:02Z".parse().unwrap();
-        insta::assert_snapshot!("narrow", render(&workers, false, Paper::test(Some(80)), now));
-        insta::assert_snapshot!("wide", render(&workers, true, Paper::test(None), now));
+        insta::assert_snapshot!(
+            "narrow",
+            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&workers)
+        );
+        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&workers));
     }
 }

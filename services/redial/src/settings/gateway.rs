@@ -1,6 +1,6 @@
 //! The settings of a gateway.
 
-use std::{net::SocketAddr, ops::RangeInclusive};
+use std::net::SocketAddr;
 
 use redial_gateway::GatewayConfig;
 use redial_proto::ApiError;
@@ -26,7 +26,7 @@ impl Settings {
         let mut config = GatewayConfig::new(queue, database_url);
         let allowed = "an IP address and a port, such as 127.0.0.1:8700 or [::1]:8700";
         let listen = self.parse("listen", flags.listen.as_ref(), allowed, |text| text.parse::<SocketAddr>().ok());
-        config.listen = problems.keep(listen).flatten().unwrap_or(config.listen);
+        config.listen = problems.keep_or(listen, config.listen);
         let hosts = self.text("gateway_hosts", flags.gateway_hosts.as_ref()).unwrap_or_default();
         config.hosts = hosts.split(',').map(|host| host.trim().to_owned()).filter(|host| !host.is_empty()).collect();
         for (name, flag, within, value) in [
@@ -34,20 +34,15 @@ impl Settings {
             ("gateway_streams", &flags.gateway_streams, GatewayConfig::STREAMS, &mut config.streams),
             ("gateway_connections", &flags.gateway_connections, GatewayConfig::CONNECTIONS, &mut config.connections),
         ] {
-            *value = problems.keep(self.number(name, flag.as_ref(), &within)).flatten().unwrap_or(*value);
+            *value = problems.keep_or(self.number(name, flag.as_ref(), &within), *value);
         }
         let open = self.parse("without_token", flags.without_token.as_ref(), "true or false", |text| text.parse().ok());
-        config.without_token = problems.keep(open).flatten().unwrap_or(false).then_some(who);
+        config.without_token = problems.keep_or(open, false).then_some(who);
         problems.into_result().map(|()| config)
     }
 
     /// Whether a setting is set at all.
     pub(crate) fn is_set(&self, name: &str, flag: Option<&String>) -> bool {
         self.text(name, flag).is_some()
-    }
-
-    fn number(&self, name: &str, flag: Option<&String>, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
-        let allowed = format!("{} to {}", within.start(), within.end());
-        self.parse(name, flag, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
     }
 }

@@ -12,6 +12,11 @@ impl Problems {
         done.map_err(|error| self.add(error)).ok()
     }
 
+    /// The value that was found, or the default; also if there is an error, which is kept.
+    pub(crate) fn keep_or<T>(&mut self, found: Result<Option<T>, ApiError>, default: T) -> T {
+        self.keep(found).flatten().unwrap_or(default)
+    }
+
     pub(crate) fn add(&mut self, error: ApiError) {
         self.0.push(error);
     }

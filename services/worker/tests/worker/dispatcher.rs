@@ -14,7 +14,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::{OutgoingJob, Queue, QueueConfig, QueueError, Request};
-use redial_servers::{Nats, NatsConfig};
+use redial_servers::{Nats, NatsConfig, Server as _};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig, WorkerError};
 use serde_json::{Value, value::to_raw_value};
 use tokio::{

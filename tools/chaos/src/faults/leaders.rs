@@ -58,7 +58,7 @@ impl Injector {
                 && let Some(n) = cluster.index(&leader)
             {
                 cluster.kill(n).await;
-                cluster.start_again().await?;
+                cluster.start_again().await;
                 return Ok(true);
             }
             tokio::time::sleep(LOOK).await;

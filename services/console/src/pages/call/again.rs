@@ -36,7 +36,6 @@ pub(super) struct Again {
     #[serde(default)]
     arguments: String,
     /// The reader knows that it may happen twice.
-    #[serde(default)]
     twice: Option<String>,
 }
 

@@ -19,19 +19,12 @@ pub(crate) struct CallRecord {
     pub(crate) state: String,
     pub(crate) attempts: u32,
     pub(crate) submitted_at: DateTime<Utc>,
-    #[serde(default)]
     pub(crate) submitted_by: Option<String>,
-    #[serde(default)]
     pub(crate) next_attempt_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) waits: Option<Waiting>,
-    #[serde(default)]
     pub(crate) finished_at: Option<DateTime<Utc>>,
-    #[serde(default)]
     pub(crate) output: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(crate) class: Option<String>,
-    #[serde(default)]
     pub(crate) message: Option<String>,
     #[serde(default)]
     pub(crate) details: Vec<FieldError>,
@@ -41,7 +34,6 @@ pub(crate) struct CallRecord {
     pub(crate) undeclared: Vec<String>,
     #[serde(default)]
     pub(crate) attempts_made: Vec<AttemptView>,
-    #[serde(default)]
     pub(crate) feedback: Option<Box<RawValue>>,
     pub(crate) arguments: Box<RawValue>,
     pub(crate) effect: String,
@@ -50,19 +42,12 @@ pub(crate) struct CallRecord {
     pub(crate) deadline_at: DateTime<Utc>,
     #[serde(default)]
     pub(crate) cancel_requested: bool,
-    #[serde(default)]
     pub(crate) key: Option<String>,
-    #[serde(default)]
     pub(crate) conversation: Option<String>,
-    #[serde(default)]
     pub(crate) task: Option<String>,
-    #[serde(default)]
     pub(crate) turn: Option<u32>,
-    #[serde(default)]
     pub(crate) call_index: Option<u32>,
-    #[serde(default)]
     pub(crate) redrive_of: Option<String>,
-    #[serde(default)]
     pub(crate) redriven_as: Option<String>,
     #[serde(default)]
     pub(crate) late_reports: Vec<LateReport>,

@@ -19,7 +19,6 @@ struct Turn {
     model: String,
     state: String,
     submitted_at: DateTime<Utc>,
-    #[serde(default)]
     finished_at: Option<DateTime<Utc>>,
     messages: Vec<Message>,
     #[serde(default)]
@@ -28,7 +27,6 @@ struct Turn {
     tools: Vec<String>,
     #[serde(default)]
     trimmed: Trimmed,
-    #[serde(default)]
     reply: Option<TurnReply>,
 }
 

@@ -1,6 +1,5 @@
 //! Answers a call of a function that the client serves.
 
-use axum::extract::State;
 use redial_proto::{AnswerReply, AnswerRequest, CallId, FunctionError, subjects::Verb};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,9 +7,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     extract::{Id, Json},
-    gateway::Shared,
-    identity::Identity,
-    problem::Problem,
+    gateway::Api,
+    problem::JsonResult,
 };
 
 /// An answer: either `output` or `error`.
@@ -37,12 +35,10 @@ impl<'de> Deserialize<'de> for Output {
 
 /// The first answer counts, so asking twice is safe.
 pub(super) async fn answer(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(call): Id<CallId>,
     Json(body): Json<AnswerBody>,
-) -> Result<axum::Json<AnswerReply>, Problem> {
-    let caller = who.caller(Verb::CallAnswer)?;
+) -> JsonResult<AnswerReply> {
     let request = AnswerRequest { call, output: body.output.0, error: body.error };
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::CallAnswer, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::CallAnswer, &request).await?))
 }

@@ -1,19 +1,17 @@
 //! The events of a call.
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{http::HeaderMap, response::Response};
 use redial_proto::CallId;
 
 use crate::{
     events::{After, follow_call},
     extract::{Id, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     problem::Problem,
 };
 
 pub(super) async fn events(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(call): Id<CallId>,
     Query(after): Query<After>,
     headers: HeaderMap,

@@ -2,7 +2,6 @@
 
 use axum::{
     body::Body,
-    extract::State,
     http::{HeaderValue, Uri, header},
     response::{IntoResponse, Response},
 };
@@ -21,9 +20,8 @@ use super::{
 use crate::{
     bounds::{LOOKED, LOOKS_FOR},
     extract::Query,
-    gateway::Shared,
+    gateway::{Api, Shared},
     identity::Identity,
-    page::ListQuery as _,
     problem::Problem,
 };
 
@@ -94,11 +92,11 @@ enum Stage {
     Told,
 }
 
-pub(super) async fn export(State(gateway): State<Shared>, who: Identity, uri: Uri) -> Result<Response, Problem> {
+pub(super) async fn export(Api { gateway, who }: Api, uri: Uri) -> Result<Response, Problem> {
     let (own, filter) = parts(uri.query().unwrap_or_default());
     let Query(Form { format, limit }) = Query::<Form>::read(&own)?;
     let Query(filter) = Query::<CallsQuery>::read(&filter)?;
-    if filter.page().0.is_some() || filter.page().1.is_some() {
+    if filter.page_size.is_some() || filter.page_token.is_some() {
         return Err(Problem::invalid("an export has no pages; allowed instead of page_size and page_token: limit"));
     }
     let permit = who.limits.stream()?;

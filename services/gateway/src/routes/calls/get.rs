@@ -1,7 +1,6 @@
 //! Answers what is on record of a call.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
@@ -12,8 +11,7 @@ use serde::Deserialize;
 use super::{read::read_record, wait::end_within};
 use crate::{
     extract::{Id, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     prefer,
     problem::Problem,
 };
@@ -28,8 +26,7 @@ pub(super) struct GetQuery {
 }
 
 pub(super) async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(call): Id<CallId>,
     Query(query): Query<GetQuery>,
     headers: HeaderMap,

@@ -1,6 +1,5 @@
 //! Lists and searches calls.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, ToolEffect, turn};
 use redial_store::audit::{CallLine, Filter, Inside, Limits, Search, json_search::Condition};
@@ -10,10 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     bounds::{LOOKED, look_time},
     extract::Query,
-    gateway::Shared,
-    identity::Identity,
-    page::{ListQuery, Page},
-    problem::Problem,
+    gateway::Api,
+    page::Page,
+    problem::{JsonResult, Problem},
 };
 
 /// Which calls. Every parameter narrows.
@@ -78,17 +76,9 @@ pub(super) struct CallsQuery {
     /// How long the request looks at most, in ms: 10 to 2,000, and at least at one portion of calls. Default 2,000.
     look_ms: Option<u64>,
     /// Entries of a page: 1 to 1,000. Default 50.
-    page_size: Option<u32>,
+    pub(super) page_size: Option<u32>,
     /// `next_page_token` of the answer before.
-    page_token: Option<String>,
-}
-
-impl ListQuery for CallsQuery {
-    const LIST: &'static str = "calls";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
+    pub(super) page_token: Option<String>,
 }
 
 /// A part of the calls.
@@ -147,12 +137,8 @@ pub(super) struct CallItem {
     pub(super) redriven_as: Option<CallId>,
 }
 
-pub(super) async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<CallsQuery>,
-) -> Result<axum::Json<CallList>, Problem> {
-    let page = Page::<CallId>::of(&gateway, &who, &query).await?;
+pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<CallsQuery>) -> JsonResult<CallList> {
+    let page = Page::<CallId>::of(&gateway, &who, "calls", &query).await?;
     let time = look_time(query.look_ms)?;
     let search = search(query, page.after)?;
     let _turn = gateway.long_read(&who).await?;

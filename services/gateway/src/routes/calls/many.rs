@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -15,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     extract::Json,
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     hub::Waiter,
     identity::Identity,
     prefer,
@@ -66,8 +65,7 @@ struct CallStanding {
 }
 
 pub(super) async fn wait(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(request): Json<WaitRequest>,
 ) -> Result<Response, Problem> {

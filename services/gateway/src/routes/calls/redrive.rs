@@ -1,7 +1,6 @@
 //! Stops a call, and runs an ended one again.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue},
     response::Response,
 };
@@ -16,11 +15,10 @@ use serde_json::value::RawValue;
 use super::submit::Accepted;
 use crate::{
     extract::{Id, JsonOrNothing, text},
-    gateway::Shared,
+    gateway::Api,
     idempotency::REPLAYED,
-    identity::Identity,
     prefer,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// How an ended call runs again.
@@ -32,20 +30,14 @@ pub(super) struct RedriveCallBody {
     arguments: Option<Box<RawValue>>,
 }
 
-pub(super) async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(call): Id<CallId>,
-) -> Result<axum::Json<CancelReply>, Problem> {
-    let caller = who.caller(Verb::CallCancel)?;
+pub(super) async fn cancel(Api { gateway, who }: Api, Id(call): Id<CallId>) -> JsonResult<CancelReply> {
     let request = CancelRequest { call };
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::CallCancel, &request, None).await?))
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::CallCancel, &request).await?))
 }
 
 /// A call is redriven once, so asking twice is safe.
 pub(super) async fn redrive(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(call): Id<CallId>,
     headers: HeaderMap,
     JsonOrNothing(body): JsonOrNothing<RedriveCallBody>,
@@ -55,7 +47,7 @@ pub(super) async fn redrive(
     let caller = who.caller(Verb::CallRedrive)?;
     let request = RedriveRequest { calls: vec![call], arguments: body.arguments };
     let traceparent = text(&headers, TRACEPARENT);
-    let reply: RedriveReply = gateway.ask_twice(&caller, Verb::CallRedrive, &request, traceparent).await?;
+    let reply: RedriveReply = gateway.ask_twice_as(&caller, Verb::CallRedrive, &request, traceparent).await?;
     let missing = || Problem::new(Code::Internal, "a dispatcher answered for no call");
     let accepted = Accepted::of(reply.results.into_iter().next().ok_or_else(missing)?)?;
     let mut response = match wait {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::{
-    extract::{FromRequest, Request, State},
+    extract::{FromRequest, Request},
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -17,18 +17,14 @@ use serde_json::value::RawValue;
 use super::{Ended, ended_within, ndjson, wait::end_within};
 use crate::{
     extract::{RawJson, check_encoding, json, media_type, text, wrong_type},
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     idempotency::{REPLAYED, key, no_common_key},
     identity::Identity,
     prefer,
     problem::Problem,
 };
 
-pub(super) async fn submit(
-    State(gateway): State<Shared>,
-    who: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn submit(Api { gateway, who }: Api, request: Request) -> Result<Response, Problem> {
     let headers = request.headers().clone();
     match media_type(&headers).as_deref() {
         Some(ndjson::MEDIA) => {
@@ -101,7 +97,7 @@ async fn one(
     let traceparent = text(headers, TRACEPARENT);
     // Without a key a second request would be a second call.
     let result: SubmitResult = if submission.key.is_some() {
-        gateway.ask_twice(&caller, Verb::CallSubmit, &submission, traceparent).await?
+        gateway.ask_twice_as(&caller, Verb::CallSubmit, &submission, traceparent).await?
     } else {
         gateway.ask_as(&caller, Verb::CallSubmit, &submission, traceparent).await?
     };

@@ -1,7 +1,6 @@
 //! Creates a response.
 
 use axum::{
-    extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
 };
@@ -10,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     extract::Json,
-    gateway::Shared,
+    gateway::{Api, Shared},
     idempotency::key,
     identity::Identity,
     openai::{
@@ -47,8 +46,7 @@ pub(super) struct CreateResponse {
 }
 
 pub(super) async fn create(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(body): Json<CreateResponse>,
 ) -> Result<Response, Refusal> {

@@ -1,7 +1,7 @@
 //! What is asked of a response on record.
 
 use axum::{
-    extract::{Path, State},
+    extract::Path,
     response::{IntoResponse, Response},
 };
 use redial_proto::{TaskCancel, TaskCancelReply, UserRole, limits, subjects::Verb};
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     extract::Query,
-    gateway::Shared,
+    gateway::{Api, Shared},
     identity::Identity,
     openai::{
         answer::waiting,
@@ -21,7 +21,7 @@ use crate::{
         items, stream, wrong,
     },
     prefer,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// How a response is shown. OpenAI's other parameters have no effect.
@@ -45,8 +45,7 @@ fn id(text: &str) -> Result<ResponseId, Problem> {
 }
 
 pub(super) async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Path(response): Path<String>,
     Query(query): Query<ResponseQuery>,
 ) -> Result<Response, Problem> {
@@ -65,11 +64,7 @@ pub(super) async fn get(
 }
 
 /// Half of a conversation would be left, and a model would be shown it.
-pub(super) async fn delete(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(response): Path<String>,
-) -> Result<Response, Problem> {
+pub(super) async fn delete(Api { gateway, who }: Api, Path(response): Path<String>) -> Result<Response, Problem> {
     let response = id(&response)?;
     let task = task_of(&gateway, &who, response).await?;
     let message = format!(
@@ -79,11 +74,7 @@ pub(super) async fn delete(
     Err(wrong("response_id", message))
 }
 
-pub(super) async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Path(response): Path<String>,
-) -> Result<axum::Json<Value>, Problem> {
+pub(super) async fn cancel(Api { gateway, who }: Api, Path(response): Path<String>) -> JsonResult<Value> {
     let response = id(&response)?;
     who.limits.wait_for(1)?;
     let mut follow = Follow::begin(&gateway, &who, response).await?;
@@ -92,9 +83,8 @@ pub(super) async fn cancel(
     // A response that asks the client for something is complete; its task still waits.
     let is_asking = !waiting(&gateway, &who, response.task).await?.is_empty();
     if !follow.record().is_over() || is_asking {
-        let caller = who.caller(Verb::TaskCancel)?;
         let request = TaskCancel { task: response.task };
-        let _: TaskCancelReply = gateway.ask_twice(&caller, Verb::TaskCancel, &request, None).await?;
+        let _: TaskCancelReply = gateway.ask_twice(&who, Verb::TaskCancel, &request).await?;
         // The response itself may be over already. One whose task takes longer to stop is shown as it is.
         if let Ok(ended) = timeout(prefer::LONGEST, follow.end_of_task()).await {
             ended?;
@@ -116,11 +106,10 @@ fn shown(who: &Identity, mut response: Value) -> Value {
 }
 
 pub(super) async fn input_items(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Path(response): Path<String>,
     Query(query): Query<ListQuery>,
-) -> Result<axum::Json<Value>, Problem> {
+) -> JsonResult<Value> {
     let response = id(&response)?;
     let task = task_of(&gateway, &who, response).await?;
     let mut data = match response.segment.checked_sub(1) {

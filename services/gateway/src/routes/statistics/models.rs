@@ -1,12 +1,11 @@
 //! How often the calls of models were right, what was corrected, and what it cost.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_store::stats::{ModelGroup, ModelSums, ModelsBy, ModelsQuestion, UsageSums};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{bounds::since, extract::Query, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{bounds::since, extract::Query, gateway::Api, problem::JsonResult};
 
 /// Groups of an answer at most.
 const GROUPS: usize = 1_000;
@@ -137,10 +136,9 @@ impl ModelFigures {
 }
 
 pub(super) async fn models(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Query(query): Query<ModelsQueryParameters>,
-) -> Result<axum::Json<ModelStatistics>, Problem> {
+) -> JsonResult<ModelStatistics> {
     let since = since(query.since, query.until)?;
     let by = match query.by {
         ModelsGroupBy::Model => ModelsBy::Model,

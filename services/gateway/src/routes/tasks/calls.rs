@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{
     CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, TurnReply, Waiting, limits::shorten,
@@ -19,10 +18,10 @@ use serde_json::value::RawValue;
 use super::get::not_found;
 use crate::{
     extract::{Id, Query},
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
-    page::{ListQuery, Page},
-    problem::Problem,
+    page::Page,
+    problem::{JsonResult, Problem},
 };
 
 /// Calls of a page, whatever it asks for: each has its attempts.
@@ -49,14 +48,6 @@ pub(super) struct TaskCallsQuery {
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     task: Option<TaskId>,
-}
-
-impl ListQuery for TaskCallsQuery {
-    const LIST: &'static str = "calls of a task";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
 }
 
 /// A part of the calls of a task.
@@ -168,13 +159,12 @@ struct AttemptItem {
 }
 
 pub(super) async fn calls(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(task): Id<TaskId>,
     Query(mut query): Query<TaskCallsQuery>,
-) -> Result<axum::Json<TaskCallList>, Problem> {
+) -> JsonResult<TaskCallList> {
     query.task = Some(task);
-    let page = Page::<(u32, u32)>::of(&gateway, &who, &query).await?;
+    let page = Page::<(u32, u32)>::of(&gateway, &who, "calls of a task", &query).await?;
     let size = page.size.min(MOST);
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);

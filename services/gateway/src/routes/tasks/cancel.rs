@@ -1,15 +1,9 @@
 //! Stops a task.
 
-use axum::extract::State;
 use redial_proto::{TaskCancel, TaskCancelReply, TaskId, subjects::Verb};
 
-use crate::{extract::Id, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{extract::Id, gateway::Api, problem::JsonResult};
 
-pub(super) async fn cancel(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(task): Id<TaskId>,
-) -> Result<axum::Json<TaskCancelReply>, Problem> {
-    let caller = who.caller(Verb::TaskCancel)?;
-    Ok(axum::Json(gateway.ask_twice(&caller, Verb::TaskCancel, &TaskCancel { task }, None).await?))
+pub(super) async fn cancel(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<TaskCancelReply> {
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::TaskCancel, &TaskCancel { task }).await?))
 }

@@ -1,19 +1,17 @@
 //! The events of a task.
 
-use axum::{extract::State, http::HeaderMap, response::Response};
+use axum::{http::HeaderMap, response::Response};
 use redial_proto::TaskId;
 
 use crate::{
     events::{After, follow_task},
     extract::{Id, Query},
-    gateway::Shared,
-    identity::Identity,
+    gateway::Api,
     problem::Problem,
 };
 
 pub(super) async fn events(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(task): Id<TaskId>,
     Query(after): Query<After>,
     headers: HeaderMap,

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::{
-    extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
@@ -14,10 +13,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     extract::{Id, Query},
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
     prefer,
-    problem::Problem,
+    problem::{JsonResult, Problem},
     watch::task_subject,
 };
 
@@ -34,8 +33,7 @@ pub(super) struct StepsQuery {
 }
 
 pub(super) async fn get(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(task): Id<TaskId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -53,11 +51,10 @@ pub(super) async fn get(
 }
 
 pub(super) async fn steps(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Id(task): Id<TaskId>,
     Query(query): Query<StepsQuery>,
-) -> Result<axum::Json<TaskReport>, Problem> {
+) -> JsonResult<TaskReport> {
     let store = gateway.store.of(&who.tenant);
     let after = match query.last {
         None => query.after_step,

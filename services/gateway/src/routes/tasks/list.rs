@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{TaskCode, TaskId, TaskState, TaskView};
 use redial_store::audit::{Limits, TaskFilter, TaskSearch};
@@ -12,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     bounds::{LOOKED, look_time},
     extract::Query,
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
-    page::{BYTES, ListQuery, Page},
-    problem::Problem,
+    page::{BYTES, Page},
+    problem::{JsonResult, Problem},
 };
 
 /// Tasks that are read at once.
@@ -57,14 +56,6 @@ pub(super) struct TasksQuery {
     look_ms: Option<u64>,
 }
 
-impl ListQuery for TasksQuery {
-    const LIST: &'static str = "tasks";
-
-    fn page(&self) -> (Option<u32>, Option<&str>) {
-        (self.page_size, self.page_token.as_deref())
-    }
-}
-
 /// A part of the tasks.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TaskList {
@@ -89,13 +80,9 @@ struct SearchedPart {
     complete: bool,
 }
 
-pub(super) async fn list(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Query(query): Query<TasksQuery>,
-) -> Result<axum::Json<TaskList>, Problem> {
+pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<TasksQuery>) -> JsonResult<TaskList> {
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
-    let page = Page::<TaskId>::of(&gateway, &who, &query).await?;
+    let page = Page::<TaskId>::of(&gateway, &who, "tasks", &query).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time: look_time(query.look_ms)? };
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);

@@ -2,7 +2,6 @@
 
 use axum::{
     body::Body,
-    extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
@@ -17,9 +16,9 @@ use serde_json::Value;
 use super::get::not_found;
 use crate::{
     extract::Id,
-    gateway::{Gateway, Shared},
+    gateway::{Api, Gateway},
     identity::Identity,
-    problem::Problem,
+    problem::{JsonResult, Problem},
 };
 
 /// Bytes of a record that a gateway holds whole.
@@ -64,11 +63,7 @@ impl From<&Difference> for ReplayDifference {
     }
 }
 
-pub(super) async fn replay(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(task): Id<TaskId>,
-) -> Result<axum::Json<Replay>, Problem> {
+pub(super) async fn replay(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<Replay> {
     let turn = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
     let bug = |error: String| Problem::new(Code::Internal, format!("task {task} cannot be replayed: {error}"));
@@ -91,11 +86,7 @@ pub(super) async fn replay(
     Ok(axum::Json(repeated.map_err(|error| bug(error.to_string()))?))
 }
 
-pub(super) async fn record(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(task): Id<TaskId>,
-) -> Result<Response, Problem> {
+pub(super) async fn record(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> Result<Response, Problem> {
     let turn = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
     let bug =

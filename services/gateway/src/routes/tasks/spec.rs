@@ -1,13 +1,12 @@
 //! The agent of a task, as it was when the task was submitted.
 
-use axum::extract::State;
 use redial_proto::{AgentSpec, Language, TaskId};
 use redial_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::get::not_found;
-use crate::{extract::Id, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{extract::Id, gateway::Api, problem::JsonResult};
 
 /// By which settings a task is decided.
 #[derive(Serialize, JsonSchema)]
@@ -18,11 +17,7 @@ pub(super) struct TaskSpec {
     spec: AgentSpec,
 }
 
-pub(super) async fn spec(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Id(task): Id<TaskId>,
-) -> Result<axum::Json<TaskSpec>, Problem> {
+pub(super) async fn spec(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<TaskSpec> {
     let found = gateway.store.of(&who.tenant).task_spec(task).await?;
     let (language, spec) = found.ok_or_else(|| not_found(task))?;
     let language = language.parse().map_err(StoreError::BadData)?;

@@ -1,7 +1,6 @@
 //! Takes tasks.
 
 use axum::{
-    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -13,16 +12,14 @@ use redial_proto::{
 use super::get::{end_within, shown};
 use crate::{
     extract::{Json, text},
-    gateway::Shared,
+    gateway::Api,
     idempotency::{REPLAYED, key},
-    identity::Identity,
     prefer,
     problem::Problem,
 };
 
 pub(super) async fn submit(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     headers: HeaderMap,
     Json(mut submission): Json<TaskSubmission>,
 ) -> Result<Response, Problem> {
@@ -33,7 +30,7 @@ pub(super) async fn submit(
     let traceparent = text(&headers, TRACEPARENT);
     // Without a key a second request would be a second task.
     let result: TaskResult = if submission.key.is_some() {
-        gateway.ask_twice(&caller, Verb::TaskSubmit, &submission, traceparent).await?
+        gateway.ask_twice_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
     } else {
         gateway.ask_as(&caller, Verb::TaskSubmit, &submission, traceparent).await?
     };

@@ -1,6 +1,5 @@
 //! What a model saw in a turn, and what it answered.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_proto::{
     CallId, CallState, Code, Message, ReplyCall, TaskId, Trimmed, TurnReply, TurnRequest, limits::shorten, turn,
@@ -9,7 +8,11 @@ use redial_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{extract::Ids, gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    extract::Ids,
+    gateway::Api,
+    problem::{JsonResult, Problem},
+};
 
 /// Bytes of one text that are shown.
 const TEXT: usize = 64 * 1024;
@@ -45,11 +48,7 @@ pub(super) struct TurnView {
     reply: Option<TurnReply>,
 }
 
-pub(super) async fn turn(
-    State(gateway): State<Shared>,
-    who: Identity,
-    Ids(task, number): Ids<TaskId, u32>,
-) -> Result<axum::Json<TurnView>, Problem> {
+pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskId, u32>) -> JsonResult<TurnView> {
     let _turn = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
     let missing = || Problem::new(Code::NotFound, format!("task {task} has no turn {number} on record"));

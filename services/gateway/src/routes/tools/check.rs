@@ -1,6 +1,5 @@
 //! Checks arguments as a submission would, and changes nothing.
 
-use axum::extract::State;
 use redial_proto::{Code, ListTools, ToolList, UserRole, limits::shorten, subjects::Verb};
 use redial_views::{Checked, check_arguments};
 use schemars::JsonSchema;
@@ -9,9 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     extract::{Json, Name},
-    gateway::Shared,
-    identity::Identity,
-    problem::Problem,
+    gateway::Api,
+    problem::{JsonResult, Problem},
 };
 
 /// Who may list tools may check.
@@ -27,13 +25,12 @@ pub(super) struct CheckBody {
 }
 
 pub(super) async fn check(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(tool): Name,
     Json(body): Json<CheckBody>,
-) -> Result<axum::Json<Checked>, Problem> {
+) -> JsonResult<Checked> {
     let request = ListTools { tool: Some(tool.clone()), ..ListTools::default() };
-    let list: ToolList = gateway.ask_twice(&who.caller(Verb::ToolList)?, Verb::ToolList, &request, None).await?;
+    let list: ToolList = gateway.ask_twice(&who, Verb::ToolList, &request).await?;
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     let view = list.tools.into_iter().next().ok_or_else(missing)?;
     // A check may take about a second of a processor.

@@ -1,6 +1,5 @@
 //! The places in the arguments of a tool that are corrected most.
 
-use axum::extract::State;
 use chrono::{DateTime, Utc};
 use redial_store::stats::{PlaceLine, What};
 use schemars::JsonSchema;
@@ -9,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     bounds::since,
     extract::{Name, Query},
-    gateway::Shared,
-    identity::Identity,
-    problem::Problem,
+    gateway::Api,
+    problem::JsonResult,
 };
 
 /// Places of each kind in an answer.
@@ -56,11 +54,10 @@ struct PointerItem {
 }
 
 pub(super) async fn pointers(
-    State(gateway): State<Shared>,
-    who: Identity,
+    Api { gateway, who }: Api,
     Name(tool): Name,
     Query(query): Query<PointersQuery>,
-) -> Result<axum::Json<PointerList>, Problem> {
+) -> JsonResult<PointerList> {
     let since = since(query.since, query.until)?;
     let _turn = gateway.long_read(&who).await?;
     let found = gateway.store.of(&who.tenant).places(&tool, since, query.until).await?;

@@ -9,42 +9,34 @@ use serde::Serialize;
 
 use crate::{
     cli::ForgetArgs,
-    connect, output,
+    connect,
+    list::{self, Field, Form, List},
+    output,
     settings::Settings,
-    table::{Cell, Column, Paper, Table},
 };
 
 /// Erasures that are listed unless `--limit` says otherwise.
 const LIMIT: u32 = 1_000;
-const NARROW: [Column; 6] = [
-    Column::whole("erased"),
-    Column::shortened("tenant", 8),
-    Column::shortened("conversation", 8),
-    Column::shortened("by", 6),
-    Column::whole("tasks"),
-    Column::whole("calls"),
-];
-
-const WIDE: [Column; 19] = [
-    Column::whole("erasure"),
-    Column::whole("begun"),
-    Column::whole("erased"),
-    Column::whole("tenant"),
-    Column::whole("conversation"),
-    Column::whole("by"),
-    Column::whole("submitted from"),
-    Column::whole("submitted to"),
-    Column::whole("tasks"),
-    Column::whole("messages"),
-    Column::whole("steps"),
-    Column::whole("calls"),
-    Column::whole("model turns"),
-    Column::whole("attempts"),
-    Column::whole("late reports"),
-    Column::whole("dead letters"),
-    Column::whole("keys"),
-    Column::whole("statistics"),
-    Column::whole("tokens"),
+const FIELDS: &[Field<Tombstone>] = &[
+    Field::wide("erasure", |of, _| of.id.to_string().into()),
+    Field::wide("begun", |of, _| output::time(of.begun_at).into()),
+    Field::whole("erased", |of, _| of.erased_at.map_or_else(|| "under way".to_owned(), output::time).into()),
+    Field::shortened("tenant", 8, |of, _| of.scope.tenant.clone().into()),
+    Field::shortened("conversation", 8, |of, _| of.scope.conversation.as_deref().unwrap_or("(all)").into()),
+    Field::shortened("by", 6, |of, _| of.user.clone().into()),
+    Field::wide("submitted from", |of, _| of.submitted.map(|(from, _)| output::time(from)).unwrap_or_default().into()),
+    Field::wide("submitted to", |of, _| of.submitted.map(|(_, to)| output::time(to)).unwrap_or_default().into()),
+    Field::whole("tasks", |of, _| of.counts.tasks.to_string().into()),
+    Field::wide("messages", |of, _| of.counts.messages.to_string().into()),
+    Field::wide("steps", |of, _| of.counts.steps.to_string().into()),
+    Field::whole("calls", |of, _| of.counts.calls.to_string().into()),
+    Field::wide("model turns", |of, _| of.counts.model_turns.to_string().into()),
+    Field::wide("attempts", |of, _| of.counts.attempts.to_string().into()),
+    Field::wide("late reports", |of, _| of.counts.late_reports.to_string().into()),
+    Field::wide("dead letters", |of, _| of.counts.dead_letters.to_string().into()),
+    Field::wide("keys", |of, _| of.counts.keys.to_string().into()),
+    Field::wide("statistics", |of, _| of.counts.statistics.to_string().into()),
+    Field::wide("tokens", |of, _| of.counts.tokens.to_string().into()),
 ];
 
 /// A line of `--json`.
@@ -64,15 +56,13 @@ struct Line<'a> {
 pub(super) async fn run(settings: &Settings, args: &ForgetArgs) -> anyhow::Result<ExitCode> {
     let (tenant, limit, wide) = (settings.only_tenant()?, args.limit.unwrap_or(LIMIT), args.wide);
     let store = connect::store(settings).await?;
-    let mut erasures = store.tombstones(tenant.as_deref(), limit.saturating_add(1)).await?;
-    let more = erasures.len() > limit as usize;
-    erasures.truncate(limit as usize);
+    let (erasures, more) = list::first(store.tombstones(tenant.as_deref(), limit.saturating_add(1)).await?, limit);
     if erasures.is_empty() {
         output::note("nothing was erased");
     } else if settings.json() {
         erasures.iter().map(line).try_for_each(|line| output::json(&line))?;
     } else {
-        output::line(render(&erasures, wide, Paper::of_stdout(wide)))?;
+        output::line(List::of_stdout(FIELDS, Form::new(wide, store.now().await?)).part(&erasures))?;
     }
     if more {
         output::note("there are older ones: a larger --limit lists them, too");
@@ -92,57 +82,4 @@ fn line(of: &Tombstone) -> Line<'_> {
         submitted_to: of.submitted.map(|(_, to)| to),
         counts: &of.counts,
     }
-}
-
-fn render(erasures: &[Tombstone], wide: bool, paper: Paper) -> String {
-    let rows: Vec<_> = erasures.iter().map(if wide { wide_row } else { narrow_row }).collect();
-    Table::new(paper, if wide { &WIDE } else { &NARROW }).part(&rows)
-}
-
-fn narrow_row(of: &Tombstone) -> Vec<Cell> {
-    vec![
-        erased(of).into(),
-        of.scope.tenant.clone().into(),
-        conversation(of).into(),
-        of.user.clone().into(),
-        of.counts.tasks.to_string().into(),
-        of.counts.calls.to_string().into(),
-    ]
-}
-
-fn wide_row(of: &Tombstone) -> Vec<Cell> {
-    let (from, to) = of.submitted.map_or_else(Default::default, |(from, to)| (output::time(from), output::time(to)));
-    let counts = &of.counts;
-    let counted = [
-        counts.tasks,
-        counts.messages,
-        counts.steps,
-        counts.calls,
-        counts.model_turns,
-        counts.attempts,
-        counts.late_reports,
-        counts.dead_letters,
-        counts.keys,
-        counts.statistics,
-        counts.tokens,
-    ];
-    let texts = [
-        of.id.to_string(),
-        output::time(of.begun_at),
-        erased(of),
-        of.scope.tenant.clone(),
-        conversation(of),
-        of.user.clone(),
-        from,
-        to,
-    ];
-    texts.into_iter().chain(counted.map(|count| count.to_string())).map(Cell::from).collect()
-}
-
-fn erased(of: &Tombstone) -> String {
-    of.erased_at.map_or_else(|| "under way".to_owned(), output::time)
-}
-
-fn conversation(of: &Tombstone) -> String {
-    of.scope.conversation.clone().unwrap_or_else(|| "(all)".to_owned())
 }

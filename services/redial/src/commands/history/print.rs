@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
 use redial_proto::CallId;
 use redial_store::{
     Store,
@@ -13,8 +12,9 @@ use uuid::Uuid;
 use super::csv;
 use crate::{
     ids::Short,
+    list::{self, Field, List},
     output,
-    table::{self, Cell, Column, Paper, Table},
+    table::{self, Cell},
 };
 
 /// How calls are printed.
@@ -25,28 +25,20 @@ pub(super) enum Form {
     Csv,
 }
 
-const NARROW: [Column; 6] = [
-    Column::whole("call"),
-    Column::shortened("tool", 5),
-    Column::whole("state"),
-    Column::shortened("class", 5),
-    Column::whole("submitted"),
-    Column::whole("total"),
-];
-const WIDE: [Column; 13] = [
-    Column::whole("call"),
-    Column::whole("tool"),
-    Column::whole("state"),
-    Column::whole("class"),
-    Column::whole("attempts"),
-    Column::whole("submitted"),
-    Column::whole("total"),
-    Column::whole("retry due"),
-    Column::whole("last worker"),
-    Column::whole("conversation"),
-    Column::whole("key"),
-    Column::whole("redriven as"),
-    Column::whole("message"),
+const FIELDS: &[Field<CallLine>] = &[
+    Field::whole("call", |line, form| form.ids.text(line.call).into()),
+    Field::shortened("tool", 5, |line, _| output::one_line(&line.tool, TEXT).into()),
+    Field::whole("state", |line, _| table::state(&line.state)),
+    Field::shortened("class", 5, |line, _| text(line.class.as_deref())),
+    Field::wide("attempts", |line, _| line.attempts.to_string().into()),
+    Field::whole("submitted", |line, form| form.time(line.submitted_at).into()),
+    Field::whole("total", |line, _| line.total_ms.map(output::span).unwrap_or_default().into()),
+    Field::wide("retry due", |line, _| line.next_attempt_at.map(output::time).unwrap_or_default().into()),
+    Field::wide("last worker", |line, _| text(line.last_worker.as_deref())),
+    Field::wide("conversation", |line, _| text(line.conversation.as_deref())),
+    Field::wide("key", |line, _| text(line.key.as_deref())),
+    Field::wide("redriven as", |line, _| line.redriven_as.map(|id| id.to_string()).unwrap_or_default().into()),
+    Field::wide("message", |line, _| text(line.message.as_deref())),
 ];
 /// Characters of a text in a wide table.
 const TEXT: usize = 200;
@@ -54,9 +46,7 @@ const TEXT: usize = 200;
 pub(super) struct Printer<'a> {
     store: &'a Store,
     form: Form,
-    table: Table,
-    /// By the database's clock, as the times of calls are.
-    now: DateTime<Utc>,
+    list: List<CallLine>,
     printed: usize,
 }
 
@@ -66,8 +56,9 @@ impl<'a> Printer<'a> {
             output::line(csv::HEAD.join(","))?;
         }
         let wide = form == Form::Text { wide: true };
-        let table = Table::new(Paper::of_stdout(wide), if wide { &WIDE } else { &NARROW });
-        Ok(Self { store, form, table, now: store.now().await?, printed: 0 })
+        // By the database's clock, as the times of calls are.
+        let list = List::of_stdout(FIELDS, list::Form::new(wide, store.now().await?));
+        Ok(Self { store, form, list, printed: 0 })
     }
 
     /// Calls that were printed.
@@ -92,11 +83,11 @@ impl<'a> Printer<'a> {
 
     async fn text(&mut self, ids: &[CallId], wide: bool) -> anyhow::Result<()> {
         let lines = in_order(ids, self.store.call_lines(ids).await?, |line| line.call);
-        let raw: Vec<Uuid> = lines.iter().map(|line| line.call).collect();
-        let short = if wide { Short::whole() } else { Short::of(self.store, &raw).await? };
-        let row = |line: &CallLine| if wide { wide_row(line) } else { narrow_row(line, &short, self.now) };
-        let rows: Vec<_> = lines.iter().map(row).collect();
-        Ok(output::line(self.table.part(&rows))?)
+        if !wide {
+            let raw: Vec<Uuid> = lines.iter().map(|line| line.call).collect();
+            self.list.form.ids = Short::of(self.store, &raw).await?;
+        }
+        Ok(output::line(self.list.part(&lines))?)
     }
 
     /// Reads what is on record of them, a bounded amount at a time.
@@ -115,34 +106,8 @@ fn in_order<T>(ids: &[CallId], mut items: Vec<T>, id: impl Fn(&T) -> Uuid) -> Ve
     items
 }
 
-fn narrow_row(line: &CallLine, short: &Short, now: DateTime<Utc>) -> Vec<Cell> {
-    vec![
-        short.text(line.call).into(),
-        output::one_line(&line.tool, TEXT).into(),
-        table::state(&line.state),
-        line.class.clone().unwrap_or_default().into(),
-        output::ago(line.submitted_at, now).into(),
-        line.total_ms.map(output::span).unwrap_or_default().into(),
-    ]
-}
-
-fn wide_row(line: &CallLine) -> Vec<Cell> {
-    let text = |text: &Option<String>| output::one_line(text.as_deref().unwrap_or_default(), TEXT).into();
-    vec![
-        line.call.to_string().into(),
-        output::one_line(&line.tool, TEXT).into(),
-        table::state(&line.state),
-        text(&line.class),
-        line.attempts.to_string().into(),
-        output::time(line.submitted_at).into(),
-        line.total_ms.map(output::span).unwrap_or_default().into(),
-        line.next_attempt_at.map(output::time).unwrap_or_default().into(),
-        text(&line.last_worker),
-        text(&line.conversation),
-        text(&line.key),
-        line.redriven_as.map(|id| id.to_string()).unwrap_or_default().into(),
-        text(&line.message),
-    ]
+fn text(text: Option<&str>) -> Cell {
+    output::one_line(text.unwrap_or_default(), TEXT).into()
 }
 
 #[cfg(test)]
@@ -150,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::timeline::sample;
+    use crate::{table::Paper, timeline::sample};
 
     fn lines() -> Vec<CallLine> {
         let line = |call: &str, state: &str, rest: serde_json::Value| CallLine {
@@ -180,10 +145,9 @@ mod tests {
     #[test]
     fn one_line_for_each_call() {
         let (now, lines) = ("2026-11-20T08:03:00Z".parse().unwrap(), lines());
-        let narrow: Vec<_> = lines.iter().map(|line| narrow_row(line, &Short::whole(), now)).collect();
-        insta::assert_snapshot!("narrow", Table::new(Paper::test(Some(80)), &NARROW).part(&narrow));
-        let wide: Vec<_> = lines.iter().map(wide_row).collect();
-        insta::assert_snapshot!("wide", Table::new(Paper::test(None), &WIDE).part(&wide));
+        let shown = |wide, paper| List::new(FIELDS, list::Form::new(wide, now), paper).part(&lines);
+        insta::assert_snapshot!("narrow", shown(false, Paper::test(Some(80))));
+        insta::assert_snapshot!("wide", shown(true, Paper::test(None)));
     }
 
     #[test]
@@ -194,8 +158,7 @@ mod tests {
             line.class = Some("malformed_arguments".to_owned());
             line.total_ms = Some(9_999 * 3_600_000 - 60_000);
         }
-        let rows: Vec<_> = lines.iter().map(|line| narrow_row(line, &Short::whole(), now)).collect();
-        let text = Table::new(Paper::test(Some(80)), &NARROW).part(&rows);
+        let text = List::new(FIELDS, list::Form::new(false, now), Paper::test(Some(80))).part(&lines);
         let widest = text.lines().map(unicode_width::UnicodeWidthStr::width).max();
         // Whole ids are the worst case: calls of one millisecond have 28 characters.
         assert!(widest.is_some_and(|widest| widest <= 80 + 36 - 28), "{text}");

@@ -1,13 +1,9 @@
 //! Several nats-servers that are one cluster.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::ErrorKind, path::PathBuf};
 
+use redial_servers::{Member, Nats, NatsConfig, Server as _, any_free};
 use uuid::Uuid;
-
-use crate::{Member, Nats, NatsConfig, ServerError, port};
 
 /// The folder of the store in that of a server.
 const STORE: &str = "jetstream";
@@ -29,11 +25,9 @@ struct One {
 
 impl NatsCluster {
     /// Starts so many servers on folders below `folder`, and waits until they have elected a leader.
-    pub async fn start(folder: impl Into<PathBuf>, size: usize, accounts: Option<String>) -> Result<Self, ServerError> {
-        let folder = folder.into();
+    pub(crate) async fn start(folder: PathBuf, size: usize, accounts: Option<String>) -> Self {
         let password = Uuid::new_v4().simple().to_string();
-        let port = |_| port::any_free().ok_or(ServerError::NoPort { server: "NATS" });
-        let ports = (0..size).map(port).collect::<Result<Vec<_>, _>>()?;
+        let ports: Vec<u16> = (0..size).map(|_| any_free().expect("no port is free")).collect();
         let configs = ports.iter().enumerate().map(|(n, port)| {
             let name = format!("n{}", n + 1);
             let member = Member { name: name.clone(), port: *port, routes: ports.clone(), password: password.clone() };
@@ -45,15 +39,11 @@ impl NatsCluster {
             configs.map(|(name, config)| (name, config.clone(), tokio::spawn(Nats::start(config)))).collect();
         let mut members = Vec::new();
         for (name, config, start) in starting {
-            let nats = start.await.map_err(|error| ServerError::Io {
-                action: "wait for the start of a server in",
-                path: folder.clone(),
-                source: error.into(),
-            })??;
+            let nats = start.await.unwrap().unwrap_or_else(|error| panic!("{error}"));
             let config = NatsConfig { port: Some(nats.port()), ..config };
             members.push(One { name, config, url: nats.url(), running: Some(nats) });
         }
-        Ok(Self { members })
+        Self { members }
     }
 
     /// The URLs of all servers, with commas.
@@ -96,7 +86,7 @@ impl NatsCluster {
     }
 
     /// Starts every server that is down, at its address.
-    pub async fn start_again(&mut self) -> Result<(), ServerError> {
+    pub async fn start_again(&mut self) {
         let starting: Vec<_> = self
             .members
             .iter_mut()
@@ -107,25 +97,17 @@ impl NatsCluster {
             })
             .collect();
         for (one, start) in starting {
-            let started = start.await.map_err(|error| ServerError::Io {
-                action: "wait for the start of a server in",
-                path: one.config.folder.clone(),
-                source: error.into(),
-            })?;
-            one.running = Some(started?);
+            one.running = Some(start.await.unwrap().unwrap_or_else(|error| panic!("{error}")));
         }
-        Ok(())
     }
 
     /// Removes the stores of all servers, which are down.
-    pub fn wipe(&self) -> Result<(), ServerError> {
-        self.members.iter().try_for_each(|one| remove(&one.config.folder.join(STORE)))
-    }
-}
-
-fn remove(store: &Path) -> Result<(), ServerError> {
-    match fs::remove_dir_all(store) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(ServerError::io("remove", store)(error)),
-        _ => Ok(()),
+    pub fn wipe(&self) {
+        for one in &self.members {
+            match fs::remove_dir_all(one.config.folder.join(STORE)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => panic!("{error}"),
+                _ => {}
+            }
+        }
     }
 }
