@@ -1,7 +1,5 @@
 //! The demo itself, as `./dev demo` runs it. It needs `redial` beside it, as `cargo test --workspace` builds it.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
-
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::Path,

@@ -13,7 +13,7 @@ use serde_json::Value;
 const SCANNED: f64 = 1_000.0;
 
 /// What each command asks as soon as it is connected.
-const AT_START: [&str; 2] = ["Seq Scan on _sqlx_migrations", "Seq Scan on record_version"];
+const AT_START: [&str; 1] = ["Seq Scan on _sqlx_migrations"];
 
 /// The log, and how far it was read.
 pub(crate) struct Log {
