@@ -205,7 +205,7 @@ async fn write(transaction: &mut Transaction, messages: &[DeadLetter], errors: &
         &column(&kept, |(m, _, why)| why.unwrap_or(m.rejections.first().1)) as &[&str],
         &column(&kept, |(m, _, why)| if why.is_some() { &[] } else { m.payload.as_slice() }) as &[&[u8]],
         &column(&kept, |(m, ..)| int(m.rejections.count)),
-        &column(&kept, |(_, errors, why)| why.is_none().then_some(errors.as_str())) as &[Option<&str>],
+        &column(&kept, |(_, errors, why)| if why.is_none() { errors.as_str() } else { "[]" }) as &[&str],
         &column(&kept, |(m, ..)| m.tenant(&on_record)) as &[Option<&str>],
         &column(&kept, |(m, ..)| m.identity.as_deref()) as &[Option<&str>],
     )

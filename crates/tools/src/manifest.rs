@@ -22,7 +22,10 @@ use reqwest::Client;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
-use self::{file::Entry, name::{KIND, Name}};
+use self::{
+    file::Entry,
+    name::{KIND, Name},
+};
 use crate::{
     command::{Account, CommandUser},
     http,

@@ -1,6 +1,6 @@
 //! How tasks continue and end.
 
-use redial_proto::{Role, TaskCode, TaskState, TaskSubmission, ToolEffect};
+use redial_proto::{TaskState, ToolEffect};
 use redial_test_stack::{Stack, scripted_tool, until};
 use serde_json::json;
 
@@ -17,36 +17,6 @@ async fn long_descriptions_leave_room_for_the_conversation() {
     stack.play_models(vec![model.tool()]).await;
     let report = stack.task_ended(stack.task(&task("Hello", agent("small", &["wordy_*"]))).await).await;
     assert_eq!(report.task.answer.as_deref(), Some("I read them."));
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_task_that_cannot_be_read_ends_when_it_is_cancelled_and_leaves_the_conversation_valid() {
-    let mut stack = Stack::start().await;
-    let hold = "/nowhere/at/all";
-    let replies = vec![calls([("act", json!({"hold": hold})), ("act", json!({"n": 2, "fail": "auth"}))]), says("on")];
-    let model = Model::playing("small", replies);
-    let act = scripted_tool("act", ToolEffect::Idempotent, &stack.ledger);
-    stack.play_models(vec![model.tool()]).await;
-    stack.work(vec![act]).await;
-    let first = TaskSubmission { conversation: Some("c".into()), ..task("Do it.", agent("small", &["act"])) };
-    let id = stack.task(&first).await;
-    until("the second call has ended", async || {
-        let report = stack.task_report(id).await;
-        report.messages.iter().any(|stored| stored.message.role == Role::Tool).then_some(())
-    })
-    .await;
-    let broken = "UPDATE tasks SET progress = '{\"turns\": \"x\"}', wake_at = clock_timestamp() WHERE id = $1";
-    sqlx::query(broken).bind(id.0).execute(stack.db()).await.unwrap();
-    stack.cancel_task(id).await;
-    let report = stack.task_ended(id).await;
-    assert_eq!((report.task.state, report.task.code), (TaskState::Cancelled, Some(TaskCode::Cancelled)));
-    let answers = "SELECT seq, class FROM messages WHERE task_id = $1 AND role = 'tool' ORDER BY seq";
-    let answers: Vec<(i32, Option<String>)> = sqlx::query_as(answers).bind(id.0).fetch_all(stack.db()).await.unwrap();
-    assert_eq!(answers, [(3, Some("internal".to_owned())), (4, Some("auth".to_owned()))]);
-    let open = "SELECT id FROM calls WHERE task_id = $1 AND finished_at IS NULL";
-    let open = sqlx::query_scalar(open).bind(id.0).fetch_one(stack.db()).await.unwrap();
-    stack.cancel(redial_proto::CallId(open)).await;
     stack.finish().await;
 }
 

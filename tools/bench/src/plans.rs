@@ -16,7 +16,12 @@ use std::{
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use redial_store::{Purpose, Store, StoreConfig, stats::RolledUp};
 
-use crate::{cli::PlansArgs, fleet::Environment, output::{note, println}, servers::Servers};
+use crate::{
+    cli::PlansArgs,
+    fleet::Environment,
+    output::{note, println},
+    servers::Servers,
+};
 use fill::Filled;
 pub(crate) use fill::fill;
 use log::{Log, Statement};

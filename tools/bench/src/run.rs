@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::{
     before::Before,
     cli::RunArgs,
-    plan::Plan,
     output::println,
+    plan::Plan,
     report::{self, Figure},
     samples::Samples,
     servers::Servers,

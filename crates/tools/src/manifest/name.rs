@@ -5,7 +5,6 @@ use std::path::Path;
 use redial_files::FileError;
 use toml::{Spanned, de::DeTable};
 
-
 /// What an entry of a manifest is, in its errors.
 pub(super) const KIND: &str = "tool";
 
