@@ -74,7 +74,7 @@ run_again() {
     printf '\npassed only alone (the first output: %s)\n' "$results/first.txt"
     while read -r target name; do
         printf '  %-12s %s%s\n' "$target" "$name" \
-            "$(grep -qxF "$target $name" <<<"$before" && echo '   TWICE IN A ROW: mend or delete it')"
+            "$(grep -qxF -- "$target $name" <<<"$before" && echo '   TWICE IN A ROW: mend or delete it')"
         printf '               alone: %s\n' "$results/alone/${name//::/.}.txt"
     done <"$results/passed_only_alone"
     return "$result"
