@@ -283,10 +283,4 @@ mod tests {
         ];
         assert_eq!(shown(pieces), ["text It is sunny", "text Rain", "delta s", "text It rains", "- "]);
     }
-
-    #[test]
-    fn a_worker_of_an_earlier_version_shows_nothing() {
-        let old = Delta { turn: 1, text: "It".to_owned(), ..Delta::default() };
-        assert_eq!(shown([old.clone(), old]), ["- ", "- "]);
-    }
 }
