@@ -13,10 +13,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use clap::{Args, Parser, Subcommand};
 
-use crate::{
-    ids::IdText,
-    settings::{AccessFlags, DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
-};
+use crate::ids::IdText;
 
 pub(crate) use self::{
     forget::ForgetArgs,
@@ -44,8 +41,6 @@ pub(crate) use self::{
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    #[command(flatten)]
-    pub(crate) settings: Flags,
 }
 
 #[derive(Subcommand, Debug)]
@@ -53,11 +48,11 @@ pub(crate) enum Command {
     /// Run Postgres, NATS, a dispatcher, a worker and a gateway on this machine
     Dev(Box<DevArgs>),
     /// Run a dispatcher
-    Dispatcher(DispatcherArgs),
+    Dispatcher,
     /// Run a worker with the tools of a manifest
-    Worker(WorkerFlags),
+    Worker,
     /// Run a gateway, which serves the HTTP API
-    Gateway(GatewayArgs),
+    Gateway,
     /// Migrate the database to this version
     Migrate,
     /// Check that NATS, a dispatcher and Postgres answer; exit code 1 if not
@@ -214,30 +209,6 @@ pub(crate) struct DevArgs {
     /// Only check the settings and files; start nothing
     #[arg(long)]
     pub(crate) check: bool,
-    #[command(flatten)]
-    pub(crate) dispatcher: DispatcherFlags,
-    #[command(flatten)]
-    pub(crate) access: AccessFlags,
-    #[command(flatten)]
-    pub(crate) worker: WorkerFlags,
-    #[command(flatten)]
-    pub(crate) gateway: GatewayFlags,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct DispatcherArgs {
-    #[command(flatten)]
-    pub(crate) flags: DispatcherFlags,
-    #[command(flatten)]
-    pub(crate) access: AccessFlags,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct GatewayArgs {
-    #[command(flatten)]
-    pub(crate) flags: GatewayFlags,
-    #[command(flatten)]
-    pub(crate) access: AccessFlags,
 }
 
 #[derive(Args, Debug)]

@@ -44,9 +44,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         return Box::pin(dev::run(settings, args)).await;
     }
     let telemetry = match &command {
-        Command::Dispatcher(_) => settings.telemetry("redial-dispatcher", "info")?,
-        Command::Worker(_) => settings.telemetry("redial-worker", "info")?,
-        Command::Gateway(_) => settings.telemetry("redial-gateway", "info")?,
+        Command::Dispatcher => settings.telemetry("redial-dispatcher", "info")?,
+        Command::Worker => settings.telemetry("redial-worker", "info")?,
+        Command::Gateway => settings.telemetry("redial-gateway", "info")?,
         _ => {
             settings.check()?;
             settings.command_telemetry()?
@@ -54,9 +54,9 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
     };
     let done = match command {
         Command::Dev(_) => Ok(ExitCode::SUCCESS),
-        Command::Dispatcher(args) => roles::dispatcher(settings, &args).await,
-        Command::Worker(flags) => roles::worker(settings, &flags).await,
-        Command::Gateway(args) => roles::gateway(settings, &args).await,
+        Command::Dispatcher => roles::dispatcher(settings).await,
+        Command::Worker => roles::worker(settings).await,
+        Command::Gateway => roles::gateway(settings).await,
         Command::Migrate => migrate::run(settings).await,
         Command::Health { gateway } => health::run(settings, gateway.as_deref()).await,
         Command::Call(args) => call::run(settings, args).await,

@@ -1,10 +1,10 @@
 //! What the derived command line does not say by itself: examples, where the common settings are, and exit codes.
 
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory};
 
 use crate::{
     cli::{Cli, values},
-    settings::Flags,
+    settings::{common, with_flags},
 };
 
 /// The name of the command that explains the settings.
@@ -166,10 +166,7 @@ const EXAMPLES: [(&str, &[&str]); 29] = [
 
 /// The command line with everything that its help says.
 pub(crate) fn command() -> Command {
-    let hide = |command: Command, flag: Arg| {
-        command.mut_arg(flag.get_id().as_str(), |flag| flag.hide_short_help(true).hide_long_help(true))
-    };
-    let command = common().fold(Cli::command(), hide).after_help(EXIT_CODES);
+    let command = with_flags(Cli::command()).after_help(EXIT_CODES);
     let command = command.mut_subcommand("redrive", |redrive| redrive.mut_arg("state", redrivable));
     command.mut_subcommands(|command| {
         let after = if command.get_name() == SETTINGS { settings_text() } else { after(command.get_name()) };
@@ -191,12 +188,6 @@ fn after(name: &str) -> String {
         return MORE.to_owned();
     }
     format!("Examples:\n  {}\n\n{MORE}", examples.join("\n  "))
-}
-
-/// The flags that every command has.
-fn common() -> impl Iterator<Item = Arg> {
-    let flags = Flags::augment_args(Command::new("redial"));
-    flags.get_arguments().cloned().collect::<Vec<_>>().into_iter()
 }
 
 /// A setting, with each way to set it. Its value is not here: some are passwords.

@@ -12,7 +12,7 @@ use redial_worker::CommandUser;
 use crate::{
     cli::Command,
     environment,
-    settings::{Settings, WEBHOOK_KEY, WorkerFlags},
+    settings::{Settings, WEBHOOK_KEY},
 };
 
 /// Settings that hold passwords, if they have an `@`.
@@ -21,10 +21,10 @@ const URLS: [&str; 2] = ["nats_url", "database_url"];
 /// Protects a role before it starts any thread; does nothing for other commands. Returns at once if there are no secrets in
 /// the environment and the command line; otherwise the process starts again without them.
 pub(crate) fn protect(command: &Command, settings: impl Fn() -> Settings) -> anyhow::Result<()> {
-    let worker = match command {
-        Command::Worker(flags) => Some(flags),
-        Command::Dev(args) => (!args.no_worker && !args.only_servers).then_some(&args.worker),
-        Command::Dispatcher(_) | Command::Gateway(_) => None,
+    let is_worker = match command {
+        Command::Worker => true,
+        Command::Dev(args) => !args.no_worker && !args.only_servers,
+        Command::Dispatcher | Command::Gateway => false,
         _ => return Ok(()),
     };
     redial_worker::protect_process().context("this process cannot be protected from others (prctl PR_SET_DUMPABLE)")?;
@@ -32,7 +32,7 @@ pub(crate) fn protect(command: &Command, settings: impl Fn() -> Settings) -> any
         return environment::receive_secrets().context("the secrets on standard input cannot be read");
     }
     let (arguments, mut secrets) = without_urls(std::env::args_os().collect());
-    for name in names(&settings(), worker) {
+    for name in names(&settings(), is_worker) {
         if let Ok(value) = std::env::var(&name) {
             secrets.entry(name).or_insert(value);
         }
@@ -72,19 +72,19 @@ fn variable_of(setting: &str) -> String {
 
 /// The variables that hold secrets: URLs with passwords, the key of webhooks, and whatever the files of a worker name, except what
 /// the process itself needs there. Mistakes in the files are told later.
-fn names(settings: &Settings, worker: Option<&WorkerFlags>) -> BTreeSet<String> {
+fn names(settings: &Settings, is_worker: bool) -> BTreeSet<String> {
     let urls = URLS.map(variable_of).into_iter().filter(|name| std::env::var(name).is_ok_and(|url| url.contains('@')));
     let named = RefCell::new(BTreeSet::new());
     let variable = |name: &str| {
         named.borrow_mut().insert(name.to_owned());
         std::env::var(name).ok()
     };
-    if let Some(flags) = worker {
-        if let Some(file) = settings.manifest(flags) {
+    if is_worker {
+        if let Some(file) = settings.manifest() {
             // No program is started here.
             let _ = redial_tools::load_with(&file, &CommandUser::Root, &variable);
         }
-        if let Some(file) = settings.models(flags) {
+        if let Some(file) = settings.models() {
             let _ = redial_worker::check_models(&file, &variable);
         }
     }

@@ -14,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::{ApiError, Code, Door, Tenant, User, limits};
@@ -24,7 +23,7 @@ use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig
 
 use self::file::SettingsFile;
 pub(crate) use self::{
-    flags::{AccessFlags, DispatcherFlags, Flags, GatewayFlags, WorkerFlags},
+    flags::{Flags, common, with_flags},
     problems::Problems,
 };
 use crate::{
@@ -36,6 +35,7 @@ use crate::{
 pub(crate) const WEBHOOK_KEY: &str = "REDIAL_WEBHOOK_KEY";
 
 /// Settings and their sources.
+#[derive(Clone)]
 pub(crate) struct Settings {
     flags: Flags,
     file: SettingsFile,
@@ -54,7 +54,7 @@ impl Settings {
     /// Reads the file and looks for a `redial dev` in this folder. What is wrong in the file is told by [`Settings::check`].
     pub(crate) fn read(flags: &Flags) -> Self {
         let mut problems = Problems::default();
-        let file = settings_path(flags).map(|path| SettingsFile::read(&path, &names(), &mut problems));
+        let file = settings_path(flags).map(|path| SettingsFile::read(&path, &mut problems));
         let dev = dev_folder::state(Path::new(DEV_FOLDER));
         Self { flags: flags.clone(), file: file.unwrap_or_default(), problems, dev }
     }
@@ -73,8 +73,9 @@ impl Settings {
         self.flags.json
     }
 
-    fn find(&self, name: &str, flag: Option<&String>) -> Option<Found> {
-        if let Some(value) = flag {
+    fn find(&self, name: &str) -> Option<Found> {
+        debug_assert!(flags::names().any(|known| known == name), "{name} is no setting");
+        if let Some(value) = self.flags.given.get(name) {
             return Some(Found { value: value.clone(), source: format!("flag --{}", name.replace('_', "-")) });
         }
         let variable = format!("REDIAL_{}", name.to_uppercase());
@@ -86,27 +87,21 @@ impl Settings {
         Some(Found { value, source })
     }
 
-    fn text(&self, name: &str, flag: Option<&String>) -> Option<String> {
-        self.find(name, flag).map(|found| found.value)
+    fn text(&self, name: &str) -> Option<String> {
+        self.find(name).map(|found| found.value)
     }
 
-    fn parse<T>(
-        &self,
-        name: &str,
-        flag: Option<&String>,
-        allowed: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, ApiError> {
-        let Some(Found { value, source }) = self.find(name, flag) else { return Ok(None) };
+    fn parse<T>(&self, name: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
+        let Some(Found { value, source }) = self.find(name) else { return Ok(None) };
         match parse(&value) {
             Some(parsed) => Ok(Some(parsed)),
             None => Err(invalid(format!("{name} is {value:?} ({source}); allowed: {allowed}"))),
         }
     }
 
-    fn number(&self, name: &str, flag: Option<&String>, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
+    fn number(&self, name: &str, within: &RangeInclusive<u32>) -> Result<Option<u32>, ApiError> {
         let allowed = format!("{} to {}", within.start(), within.end());
-        self.parse(name, flag, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
+        self.parse(name, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
     }
 
     /// The `redial dev` that runs in this folder.
@@ -120,14 +115,14 @@ impl Settings {
     /// NATS, under this connection name.
     pub(crate) fn queue(&self, name: &str) -> Result<QueueConfig, ApiError> {
         let dev = self.dev().map(|dev| dev.nats_url.clone());
-        let Some(url) = self.text("nats_url", self.flags.nats_url.as_ref()).or(dev) else {
+        let Some(url) = self.text("nats_url").or(dev) else {
             return Err(self.unset("nats_url", "nats://user:password@host:port"));
         };
         Ok(QueueConfig {
             url,
             name: name.to_owned(),
-            credentials: self.text("nats_credentials", self.flags.nats_credentials.as_ref()).map(PathBuf::from),
-            inbox_prefix: self.text("nats_inbox_prefix", self.flags.nats_inbox_prefix.as_ref()),
+            credentials: self.text("nats_credentials").map(PathBuf::from),
+            inbox_prefix: self.text("nats_inbox_prefix"),
             tenant: self.tenant()?,
             user: self.user()?,
             door: Door::default(),
@@ -137,28 +132,28 @@ impl Settings {
 
     /// The tenant whose calls and tasks are submitted and changed.
     pub(crate) fn tenant(&self) -> Result<Tenant, ApiError> {
-        Ok(self.name("tenant", self.flags.tenant.as_ref())?.unwrap_or_default())
+        Ok(self.name("tenant")?.unwrap_or_default())
     }
 
     /// The user in whose name requests are sent.
     pub(crate) fn user(&self) -> Result<User, ApiError> {
-        Ok(self.name("user", self.flags.user.as_ref())?.unwrap_or_default())
+        Ok(self.name("user")?.unwrap_or_default())
     }
 
     /// The tenant to which lists are limited; all tenants if none is set.
     pub(crate) fn only_tenant(&self) -> Result<Option<String>, ApiError> {
-        let tenant: Option<Tenant> = self.name("tenant", self.flags.tenant.as_ref())?;
+        let tenant: Option<Tenant> = self.name("tenant")?;
         Ok(tenant.map(|tenant| tenant.to_string()))
     }
 
-    fn name<T: FromStr<Err = String>>(&self, name: &str, flag: Option<&String>) -> Result<Option<T>, ApiError> {
-        let Some(Found { value, source }) = self.find(name, flag) else { return Ok(None) };
+    fn name<T: FromStr<Err = String>>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let Some(Found { value, source }) = self.find(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|why| invalid(format!("{why} ({source})")))
     }
 
     /// The address of NATS, if it is set.
     pub(crate) fn nats_url_if_set(&self) -> Option<String> {
-        self.text("nats_url", self.flags.nats_url.as_ref())
+        self.text("nats_url")
     }
 
     /// The address of NATS of the `redial dev` that runs in this folder.
@@ -169,7 +164,7 @@ impl Settings {
     /// Postgres.
     pub(crate) fn database_url(&self) -> Result<String, ApiError> {
         let dev = self.dev().map(|dev| dev.database_url.clone());
-        let url = self.text("database_url", self.flags.database_url.as_ref()).or(dev);
+        let url = self.text("database_url").or(dev);
         url.ok_or_else(|| self.unset("database_url", "postgres://user:password@host:port/name"))
     }
 
@@ -178,41 +173,31 @@ impl Settings {
         self.database_url().ok()
     }
 
-    /// A dispatcher, but for its access file: [`Settings::access`].
-    pub(crate) fn dispatcher(
-        &self,
-        flags: &DispatcherFlags,
-        queue: QueueConfig,
-        database_url: String,
-    ) -> Result<DispatcherConfig, ApiError> {
+    /// A dispatcher.
+    pub(crate) fn dispatcher(&self, queue: QueueConfig, database_url: String) -> Result<DispatcherConfig, ApiError> {
         let mut config = DispatcherConfig::new(queue, database_url);
         let mut problems = Problems::default();
-        let connections = flags.database_connections.as_ref();
-        let connections = self.number("database_connections", connections, &DispatcherConfig::CONNECTIONS);
+        let connections = self.number("database_connections", &DispatcherConfig::CONNECTIONS);
         config.connections = problems.keep_or(connections, config.connections);
         let within = DispatcherConfig::LEASE;
         let allowed = format!("{} to {}", format_duration(*within.start()), format_duration(*within.end()));
-        let lease = self.parse("lease", flags.lease.as_ref(), &allowed, |text| {
-            duration(text).filter(|lease| within.contains(lease))
-        });
+        let lease = self.parse("lease", &allowed, |text| duration(text).filter(|lease| within.contains(lease)));
         config.lease = problems.keep_or(lease, config.lease);
-        config.agents = self.agents(flags);
-        let accept = self.parse("accept_tools", flags.accept_tools.as_ref(), "true or false", |text| text.parse().ok());
+        config.agents = self.agents();
+        config.access = self.access();
+        let accept = self.parse("accept_tools", "true or false", |text| text.parse().ok());
         config.accept_tools = problems.keep_or(accept, config.accept_tools);
-        let replicas = self.parse("nats_replicas", flags.nats_replicas.as_ref(), "1, 3 or 5", |text| {
+        let replicas = self.parse("nats_replicas", "1, 3 or 5", |text| {
             text.parse().ok().filter(|replicas| DispatcherConfig::NATS_REPLICAS.contains(replicas))
         });
         config.nats_replicas = problems.keep(replicas).flatten();
-        let most =
-            self.parse("max_payload", flags.max_payload.as_ref(), "64KiB to 16MiB, with the unit KiB or MiB", |text| {
-                bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
-            });
+        let most = self.parse("max_payload", "64KiB to 16MiB, with the unit KiB or MiB", |text| {
+            bytes(text).filter(|bytes| limits::PAYLOADS.contains(bytes))
+        });
         config.max_payload = problems.keep_or(most, config.max_payload);
         let within = DispatcherConfig::RETENTION;
         let allowed = format!("{} and more, such as 30days", format_duration(within.start));
-        let retention = self.parse("retention", flags.retention.as_ref(), &allowed, |text| {
-            duration(text).filter(|age| within.contains(age))
-        });
+        let retention = self.parse("retention", &allowed, |text| duration(text).filter(|age| within.contains(age)));
         config.retention = problems.keep(retention).flatten();
         config.webhook_key = problems.keep(Self::webhook_key()).flatten();
         problems.into_result().map(|()| config)
@@ -226,40 +211,40 @@ impl Settings {
     }
 
     /// Where webhooks may be delivered besides the public internet.
-    pub(crate) fn webhook_allow(&self, flags: &WorkerFlags) -> Result<Option<Allowed>, ApiError> {
-        let Some(Found { value, source }) = self.find("webhook_allow", flags.webhook_allow.as_ref()) else {
+    pub(crate) fn webhook_allow(&self) -> Result<Option<Allowed>, ApiError> {
+        let Some(Found { value, source }) = self.find("webhook_allow") else {
             return Ok(None);
         };
         let wrong = |why: AllowedError| invalid(format!("webhook_allow: {why} ({source})"));
         value.parse().map(Some).map_err(wrong)
     }
 
-    pub(crate) fn worker(&self, flags: &WorkerFlags, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
+    pub(crate) fn worker(&self, queue: QueueConfig) -> Result<WorkerConfig, ApiError> {
         // Not the host's name, which is another one in each container: a name is an identity.
-        let name = self.text("worker_name", flags.worker_name.as_ref()).unwrap_or_else(|| "worker".to_owned());
+        let name = self.text("worker_name").unwrap_or_else(|| "worker".to_owned());
         let host = Some(redial_proto::limits::shorten(&host_name(), redial_proto::limits::MAX_KEY));
         let mut config = WorkerConfig { nats: queue, host, ..WorkerConfig::new("", name) };
         let mut problems = Problems::default();
-        let slots = self.number("slots", flags.slots.as_ref(), &WorkerConfig::SLOTS);
+        let slots = self.number("slots", &WorkerConfig::SLOTS);
         config.slots = problems.keep_or(slots, config.slots);
-        let command_slots = self.number("command_slots", flags.command_slots.as_ref(), &WorkerConfig::SLOTS);
+        let command_slots = self.number("command_slots", &WorkerConfig::SLOTS);
         config.command_slots = problems.keep_or(command_slots, config.command_slots);
-        if let Some(Found { value, source }) = self.find("command_user", flags.command_user.as_ref()) {
+        if let Some(Found { value, source }) = self.find("command_user") {
             let user = CommandUser::parse(&value);
             let wrong = |why: String| invalid(format!("command_user is {value:?} ({source}); {why}"));
             config.command_user = problems.keep(user.map_err(wrong)).unwrap_or_default();
         }
-        let grace = self.parse("drain_grace", flags.drain_grace.as_ref(), "a duration such as 30s", duration);
+        let grace = self.parse("drain_grace", "a duration such as 30s", duration);
         config.drain_grace = problems.keep_or(grace, config.drain_grace);
-        config.pools = problems.keep(self.pools(flags)).unwrap_or_default();
+        config.pools = problems.keep(self.pools()).unwrap_or_default();
         problems.keep(Self::webhook_key());
-        problems.keep(self.webhook_allow(flags));
+        problems.keep(self.webhook_allow());
         problems.into_result().map(|()| config)
     }
 
     /// The pools of a worker's credentials.
-    fn pools(&self, flags: &WorkerFlags) -> Result<Vec<String>, ApiError> {
-        let Some(Found { value, source }) = self.find("worker_pools", flags.worker_pools.as_ref()) else {
+    fn pools(&self) -> Result<Vec<String>, ApiError> {
+        let Some(Found { value, source }) = self.find("worker_pools") else {
             return Ok(Vec::new());
         };
         let pools: Vec<String> = value.split(',').map(|pool| pool.trim().to_owned()).collect();
@@ -267,41 +252,42 @@ impl Settings {
         checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
     }
 
-    /// The flags of the worker of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless
-    /// one is set.
-    pub(crate) fn dev_worker(&self, flags: &WorkerFlags) -> (WorkerFlags, Option<String>) {
-        let is_set = self.find("command_user", flags.command_user.as_ref()).is_some();
+    /// The settings of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless one is
+    /// set.
+    pub(crate) fn of_dev(&self) -> (Self, Option<String>) {
+        let mut settings = self.clone();
         match CommandUser::unprivileged() {
-            Some(CommandUser::Other(account)) if !is_set && CommandUser::Own.is_missing() => {
-                (WorkerFlags { command_user: Some(account.name.clone()), ..flags.clone() }, Some(account.name))
+            Some(CommandUser::Other(account)) if !self.is_set("command_user") && CommandUser::Own.is_missing() => {
+                settings.flags.given.insert("command_user", account.name.clone());
+                (settings, Some(account.name))
             }
-            _ => (flags.clone(), None),
+            _ => (settings, None),
         }
     }
 
     /// The tool manifest, if there is one.
-    pub(crate) fn manifest(&self, flags: &WorkerFlags) -> Option<PathBuf> {
-        self.path("tools", flags.tools.as_ref())
+    pub(crate) fn manifest(&self) -> Option<PathBuf> {
+        self.path("tools")
     }
 
     /// The file of models, if there is one.
-    pub(crate) fn models(&self, flags: &WorkerFlags) -> Option<PathBuf> {
-        self.path("models", flags.models.as_ref())
+    pub(crate) fn models(&self) -> Option<PathBuf> {
+        self.path("models")
     }
 
     /// The file of agents, if there is one.
-    pub(crate) fn agents(&self, flags: &DispatcherFlags) -> Option<PathBuf> {
-        self.path("agents", flags.agents.as_ref())
+    pub(crate) fn agents(&self) -> Option<PathBuf> {
+        self.path("agents")
     }
 
     /// The access file, if one is set.
-    pub(crate) fn access(&self, flags: &AccessFlags) -> Option<PathBuf> {
-        self.text("access", flags.access.as_ref()).map(PathBuf::from)
+    pub(crate) fn access(&self) -> Option<PathBuf> {
+        self.text("access").map(PathBuf::from)
     }
 
     /// A file: as set, else `<name>.toml` if it exists.
-    fn path(&self, name: &str, flag: Option<&String>) -> Option<PathBuf> {
-        let set = self.text(name, flag).map(PathBuf::from);
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let set = self.text(name).map(PathBuf::from);
         set.or_else(|| Some(PathBuf::from(format!("{name}.toml"))).filter(|file| file.exists()))
     }
 
@@ -316,7 +302,7 @@ impl Settings {
         // Why a connection failed is told once, by the command.
         let mut config = self.telemetry_config("redial-cli", "warn,async_nats::connector=off")?;
         config.quiet = true;
-        if self.find("log_format", self.flags.log_format.as_ref()).is_none() {
+        if self.find("log_format").is_none() {
             config.format = LogFormat::Text;
         }
         start(&config)
@@ -325,7 +311,7 @@ impl Settings {
     /// The same for `redial dev`: its log goes to a file, and only warnings to the terminal, unless the user asks for more.
     pub(crate) fn dev_telemetry(&self, file: PathBuf) -> anyhow::Result<redial_telemetry::Telemetry> {
         let mut config = self.telemetry_config("redial-dev", "warn")?;
-        let asked = self.text("log", self.flags.log.as_ref());
+        let asked = self.text("log");
         config.quiet = asked.is_none();
         config.file = Some(LogFileConfig { path: file, filter: asked.unwrap_or_else(|| "info".to_owned()) });
         start(&config)
@@ -333,11 +319,10 @@ impl Settings {
 
     /// Checks the settings of logs.
     pub(crate) fn telemetry_config(&self, service: &'static str, filter: &str) -> Result<TelemetryConfig, ApiError> {
-        let format: Option<LogFormat> =
-            self.parse("log_format", self.flags.log_format.as_ref(), "auto, text, json", |text| text.parse().ok())?;
+        let format: Option<LogFormat> = self.parse("log_format", "auto, text, json", |text| text.parse().ok())?;
         let mut config = TelemetryConfig::new(service, format!("{}-{}", host_name(), std::process::id()));
         config.format = format.unwrap_or(config.format);
-        let set = self.parse("log", self.flags.log.as_ref(), redial_telemetry::ALLOWED_FILTERS, |text| {
+        let set = self.parse("log", redial_telemetry::ALLOWED_FILTERS, |text| {
             redial_telemetry::is_filter(text).then(|| text.to_owned())
         });
         config.filter = set?.unwrap_or_else(|| filter.to_owned());
@@ -369,16 +354,7 @@ fn start(config: &TelemetryConfig) -> anyhow::Result<redial_telemetry::Telemetry
 fn settings_path(flags: &Flags) -> Option<PathBuf> {
     let variable = std::env::var_os("REDIAL_CONFIG").map(PathBuf::from);
     let default = PathBuf::from("redial.toml");
-    flags.config.clone().or(variable).or_else(|| default.exists().then_some(default))
-}
-
-/// Settings that the file may have: all flags except those that are about one command.
-fn names() -> Vec<String> {
-    let flags = Flags::augment_args(clap::Command::new("redial"));
-    let flags = AccessFlags::augment_args(DispatcherFlags::augment_args(flags));
-    let flags = GatewayFlags::augment_args(WorkerFlags::augment_args(flags));
-    let names = flags.get_arguments().map(|flag| flag.get_id().to_string());
-    names.filter(|name| !["config", "json"].contains(&name.as_str())).collect()
+    flags.given.get("config").map(PathBuf::from).or(variable).or_else(|| default.exists().then_some(default))
 }
 
 /// A duration such as `500ms`, `15s` or `1h 30m`.
@@ -413,8 +389,8 @@ mod tests {
         let dispatcher = DispatcherConfig::new(QueueConfig::default(), "");
         let worker = WorkerConfig::default();
         let gateway = redial_gateway::GatewayConfig::new(QueueConfig::default(), "");
-        let flags = DispatcherFlags::augment_args(WorkerFlags::augment_args(clap::Command::new("redial")));
-        let flags = GatewayFlags::augment_args(flags);
+        let dev = with_flags(clap::Command::new("redial").subcommand(clap::Command::new("dev")));
+        let dev = dev.find_subcommand("dev").unwrap();
         for (name, default) in [
             ("listen", gateway.listen.to_string()),
             ("gateway_rate", gateway.rate.to_string()),
@@ -425,7 +401,7 @@ mod tests {
             ("slots", worker.slots.to_string()),
             ("drain_grace", format_duration(worker.drain_grace).to_string()),
         ] {
-            let flag = flags.get_arguments().find(|flag| flag.get_id() == name).unwrap();
+            let flag = dev.get_arguments().find(|flag| flag.get_id() == name).unwrap();
             let help = flag.get_help().unwrap().to_string();
             assert!(help.ends_with(&format!("[default: {default}]")), "{name}: {help}");
         }

@@ -39,10 +39,9 @@ const LOG: &str = "redial.log";
 
 pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let (worker, chosen) = settings.dev_worker(&args.worker);
-    let args = &DevArgs { worker, ..args.clone() };
+    let (settings, chosen) = &settings.of_dev();
     let found = check_files(settings, args)?;
-    if let Some(user) = chosen.filter(|_| found.has_commands) {
+    if let Some(user) = chosen.as_ref().filter(|_| found.has_commands) {
         output::note(format!(
             "redial dev runs as root, so command tools run as user {user}; --command-user sets another"
         ));
@@ -80,13 +79,13 @@ fn check_files(settings: &Settings, args: &DevArgs) -> Result<Found, ApiError> {
     let (mut problems, mut found) = (settings.problems(), Found::default());
     problems.keep(settings.telemetry_config("redial-dev", "info"));
     if !args.only_servers {
-        start_files::access(settings, &args.access, &mut problems);
-        start_files::dispatcher(settings, &args.dispatcher, &mut problems, &mut found);
+        start_files::access(settings, &mut problems);
+        start_files::dispatcher(settings, &mut problems, &mut found);
         if !args.no_worker {
-            start_files::worker(settings, &args.worker, &mut problems, &mut found);
+            start_files::worker(settings, &mut problems, &mut found);
         }
         if !args.no_gateway {
-            start_files::gateway(settings, &args.gateway, &mut problems);
+            start_files::gateway(settings, &mut problems);
         }
     }
     problems.into_result().map(|()| found)
@@ -218,7 +217,7 @@ impl Stack<'_> {
         }
         let mut config = self.gateway_config()?;
         let is_taken = std::net::TcpListener::bind(config.listen).is_err();
-        if is_taken && !self.settings.is_set("listen", self.args.gateway.listen.as_ref()) {
+        if is_taken && !self.settings.is_set("listen") {
             // Of another redial dev, most likely.
             config.listen.set_port(0);
         }
@@ -227,10 +226,8 @@ impl Stack<'_> {
 
     /// On loopback requests need no token, unless a setting says so.
     fn gateway_config(&self) -> anyhow::Result<redial_gateway::GatewayConfig> {
-        let flags = &self.args.gateway;
-        let mut config = self.settings.gateway(flags, self.queue(), self.postgres.url().to_owned())?;
-        config.access = self.settings.access(&self.args.access);
-        if config.listen.ip().is_loopback() && !self.settings.is_set("without_token", flags.without_token.as_ref()) {
+        let mut config = self.settings.gateway(self.queue(), self.postgres.url().to_owned())?;
+        if config.listen.ip().is_loopback() && !self.settings.is_set("without_token") {
             config.without_token = Some((self.settings.tenant()?, self.settings.user()?));
         }
         Ok(config)
@@ -243,16 +240,15 @@ impl Stack<'_> {
             return Ok(());
         }
         let database_url = self.postgres.url().to_owned();
-        let mut config = self.settings.dispatcher(&self.args.dispatcher, self.queue(), database_url)?;
-        config.access = self.settings.access(&self.args.access);
+        let mut config = self.settings.dispatcher(self.queue(), database_url)?;
         // Whoever develops tools changes them all the time; the dispatcher's log says what it accepted.
-        config.accept_tools |= !self.settings.is_set("accept_tools", self.args.dispatcher.accept_tools.as_ref());
+        config.accept_tools |= !self.settings.is_set("accept_tools");
         config.webhook_key = Some(self.webhook_key()?);
         Ok(redial_dispatcher::run(config, stop.clone(), ready).await?)
     }
 
     async fn worker(&self, stop: &CancellationToken, http: Option<SocketAddr>) -> anyhow::Result<()> {
-        let is_set = self.settings.is_set("listen", self.args.gateway.listen.as_ref());
+        let is_set = self.settings.is_set("listen");
         let taken = http
             .filter(|http| !is_set && *http != redial_gateway::GatewayConfig::LISTEN)
             .map(|_| redial_gateway::GatewayConfig::LISTEN);
@@ -274,12 +270,11 @@ impl Stack<'_> {
             stop.cancelled().await;
             return Ok(());
         }
-        let config = self.settings.worker(&self.args.worker, self.queue())?;
-        let allowed = self.settings.webhook_allow(&self.args.worker)?;
+        let config = self.settings.worker(self.queue())?;
+        let allowed = self.settings.webhook_allow()?;
         let allowed = allowed.map_or_else(|| LOOPBACK.parse(), Ok).context("the addresses of this machine")?;
         let built_in = roles::BuiltIn { webhooks: Some((self.webhook_key()?, allowed)) };
-        let flags = &self.args.worker;
-        roles::run_worker(self.settings, flags, (config, built_in), stop.clone(), || greeting.print()).await
+        roles::run_worker(self.settings, (config, built_in), stop.clone(), || greeting.print()).await
     }
 
     /// The key of webhooks: as set, else one that stays in the folder.

@@ -7,36 +7,31 @@ use redial_worker::{Allowed, WebhookKey, Worker, WorkerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cli::{DispatcherArgs, GatewayArgs},
     commands::start_files,
     connect::{STOPPING, STOPPING_GATEWAY, shutdown_at_once_if_repeated},
     environment,
-    settings::{Settings, WorkerFlags},
+    settings::Settings,
 };
 
-pub(crate) async fn dispatcher(settings: &Settings, args: &DispatcherArgs) -> anyhow::Result<ExitCode> {
-    let DispatcherArgs { flags, access } = args;
-    start_files::check_dispatcher(settings, flags, access)?;
-    let mut config = settings.dispatcher(flags, settings.queue("redial-dispatcher")?, settings.database_url()?)?;
-    config.access = settings.access(access);
+pub(crate) async fn dispatcher(settings: &Settings) -> anyhow::Result<ExitCode> {
+    start_files::check_dispatcher(settings)?;
+    let config = settings.dispatcher(settings.queue("redial-dispatcher")?, settings.database_url()?)?;
     redial_dispatcher::run(config, shutdown_at_once_if_repeated(STOPPING)?, || {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn worker(settings: &Settings, flags: &WorkerFlags) -> anyhow::Result<ExitCode> {
-    start_files::check_worker(settings, flags)?;
-    let config = settings.worker(flags, settings.queue("redial-worker")?)?;
-    let allowed = settings.webhook_allow(flags)?.unwrap_or_default();
+pub(crate) async fn worker(settings: &Settings) -> anyhow::Result<ExitCode> {
+    start_files::check_worker(settings)?;
+    let config = settings.worker(settings.queue("redial-worker")?)?;
+    let allowed = settings.webhook_allow()?.unwrap_or_default();
     let built_in = BuiltIn { webhooks: Settings::webhook_key()?.map(|key| (key, allowed)) };
-    run_worker(settings, flags, (config, built_in), shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
+    run_worker(settings, (config, built_in), shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) async fn gateway(settings: &Settings, args: &GatewayArgs) -> anyhow::Result<ExitCode> {
-    let GatewayArgs { flags, access } = args;
-    start_files::check_gateway(settings, flags, access)?;
-    let mut config = settings.gateway(flags, settings.queue("redial-gateway")?, settings.database_url()?)?;
-    config.access = settings.access(access);
+pub(crate) async fn gateway(settings: &Settings) -> anyhow::Result<ExitCode> {
+    start_files::check_gateway(settings)?;
+    let config = settings.gateway(settings.queue("redial-gateway")?, settings.database_url()?)?;
     redial_gateway::run(config, shutdown_at_once_if_repeated(STOPPING_GATEWAY)?, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +49,6 @@ pub(crate) struct BuiltIn {
 /// that a worker without other tools pulls no job that it cannot run. Credentials for other pools only are for neither.
 pub(crate) async fn run_worker(
     settings: &Settings,
-    flags: &WorkerFlags,
     (config, built_in): (WorkerConfig, BuiltIn),
     shutdown: CancellationToken,
     ready: impl FnOnce() + Send + 'static,
@@ -68,7 +62,7 @@ pub(crate) async fn run_worker(
     if let Some((key, allowed)) = built_in.webhooks.filter(|_| has_webhooks) {
         worker = worker.webhooks(key, allowed)?;
     }
-    let (manifest, models) = (settings.manifest(flags), settings.models(flags));
+    let (manifest, models) = (settings.manifest(), settings.models());
     if manifest.is_none() && models.is_none() {
         tracing::info!("Found no tools.toml and no models.toml; this worker has only built-in tools");
     }

@@ -15,7 +15,7 @@ use toml::de::{DeTable, ValueDeserializer};
 use crate::{
     commands::nats_config,
     environment, output,
-    settings::{AccessFlags, DispatcherFlags, GatewayFlags, Problems, Settings, WorkerFlags},
+    settings::{Problems, Settings},
 };
 
 /// What the files declare.
@@ -32,16 +32,16 @@ pub(crate) struct Found {
 }
 
 /// Checks the access file, if one is set.
-pub(crate) fn access(settings: &Settings, flags: &AccessFlags, problems: &mut Problems) {
-    if let Some(file) = settings.access(flags) {
+pub(crate) fn access(settings: &Settings, problems: &mut Problems) {
+    if let Some(file) = settings.access() {
         problems.keep(nats_config::read(&file));
     }
 }
 
 /// Checks the settings and files of a dispatcher but the access file.
-pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems: &mut Problems, found: &mut Found) {
-    let config = problems.keep(settings.dispatcher(flags, QueueConfig::default(), String::new()));
-    let Some(file) = config.map_or_else(|| settings.agents(flags), |config| config.agents) else { return };
+pub(crate) fn dispatcher(settings: &Settings, problems: &mut Problems, found: &mut Found) {
+    let config = problems.keep(settings.dispatcher(QueueConfig::default(), String::new()));
+    let Some(file) = config.map_or_else(|| settings.agents(), |config| config.agents) else { return };
     found.agents_file = file.display().to_string();
     match redial_dispatcher::check_agents_file(&file) {
         Ok(agents) => found.agents = Some(agents),
@@ -53,14 +53,14 @@ pub(crate) fn dispatcher(settings: &Settings, flags: &DispatcherFlags, problems:
 }
 
 /// Checks the settings of a gateway.
-pub(crate) fn gateway(settings: &Settings, flags: &GatewayFlags, problems: &mut Problems) {
-    problems.keep(settings.gateway(flags, QueueConfig::default(), String::new()));
+pub(crate) fn gateway(settings: &Settings, problems: &mut Problems) {
+    problems.keep(settings.gateway(QueueConfig::default(), String::new()));
 }
 
 /// Checks the settings and files of a worker.
-pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Problems, found: &mut Found) {
-    let config = problems.keep(settings.worker(flags, QueueConfig::default()));
-    if let Some(file) = settings.manifest(flags) {
+pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut Found) {
+    let config = problems.keep(settings.worker(QueueConfig::default()));
+    if let Some(file) = settings.manifest() {
         // A wrong user is told already.
         let user = config.map_or(CommandUser::Root, |config| config.command_user);
         let loaded = redial_tools::load_with(&file, &user, &environment::variable);
@@ -73,7 +73,7 @@ pub(crate) fn worker(settings: &Settings, flags: &WorkerFlags, problems: &mut Pr
             found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
         }
     }
-    if let Some(file) = settings.models(flags) {
+    if let Some(file) = settings.models() {
         match redial_worker::check_models(&file, &environment::variable) {
             Ok(models) => {
                 let (names, warnings): (Vec<_>, Vec<_>) = models.into_iter().unzip();
@@ -158,34 +158,26 @@ impl Found {
 }
 
 /// Checks the files of one role.
-pub(crate) fn check_dispatcher(
-    settings: &Settings,
-    flags: &DispatcherFlags,
-    access_flags: &AccessFlags,
-) -> Result<(), ApiError> {
+pub(crate) fn check_dispatcher(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
-    access(settings, access_flags, &mut problems);
-    dispatcher(settings, flags, &mut problems, &mut Found::default());
+    access(settings, &mut problems);
+    dispatcher(settings, &mut problems, &mut Found::default());
     problems.into_result()
 }
 
 /// Checks the files of one role.
-pub(crate) fn check_gateway(
-    settings: &Settings,
-    flags: &GatewayFlags,
-    access_flags: &AccessFlags,
-) -> Result<(), ApiError> {
+pub(crate) fn check_gateway(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
-    access(settings, access_flags, &mut problems);
-    gateway(settings, flags, &mut problems);
+    access(settings, &mut problems);
+    gateway(settings, &mut problems);
     problems.into_result()
 }
 
 /// Checks the files of one role.
-pub(crate) fn check_worker(settings: &Settings, flags: &WorkerFlags) -> Result<(), ApiError> {
+pub(crate) fn check_worker(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
     let mut found = Found::default();
-    worker(settings, flags, &mut problems, &mut found);
+    worker(settings, &mut problems, &mut found);
     problems.into_result()?;
     for warning in found.warnings() {
         output::note(format!("warning: {warning}"));

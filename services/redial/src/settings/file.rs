@@ -9,7 +9,7 @@ use toml::{
     de::{DeTable, Deserializer},
 };
 
-use super::problems::Problems;
+use super::{flags::names, problems::Problems};
 
 /// The settings of a file, each with its position.
 #[derive(Clone, Debug, Default)]
@@ -20,10 +20,10 @@ pub(super) struct SettingsFile {
 
 impl SettingsFile {
     /// Reads a file. What is wrong in it is added to the problems, and the rest is used.
-    pub(super) fn read(path: &Path, known: &[String], problems: &mut Problems) -> Self {
+    pub(super) fn read(path: &Path, problems: &mut Problems) -> Self {
         let name = path.display().to_string();
         match fs::read_to_string(path) {
-            Ok(text) => Self::parse(name, &text, known, problems),
+            Ok(text) => Self::parse(name, &text, problems),
             Err(error) => {
                 problems.add(invalid(format!("settings file {name}: {error}")));
                 Self::default()
@@ -31,7 +31,7 @@ impl SettingsFile {
         }
     }
 
-    fn parse(name: String, text: &str, known: &[String], problems: &mut Problems) -> Self {
+    fn parse(name: String, text: &str, problems: &mut Problems) -> Self {
         let (table, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let line = |mistake: TomlMistake| {
@@ -44,16 +44,18 @@ impl SettingsFile {
         let mut values = BTreeMap::new();
         for (key, value) in table.get_ref() {
             let setting = key.get_ref().as_ref();
-            if known.iter().any(|known| known == setting) {
+            if allowed().any(|known| known == setting) {
                 let text_of = value_text(setting, text);
                 values.insert(setting.to_owned(), (text_of, position_of(text, value.span().start)));
                 continue;
             }
-            let close = did_you_mean(setting, known.iter().map(String::as_str));
+            let close = did_you_mean(setting, allowed());
             let close = close.map(|close| format!(" did you mean {close:?}?")).unwrap_or_default();
             let position = position_of(text, key.span().start);
-            let message =
-                format!("{name}:{position}: unknown setting {setting:?};{close} allowed: {}", known.join(", "));
+            let message = format!(
+                "{name}:{position}: unknown setting {setting:?};{close} allowed: {}",
+                allowed().collect::<Vec<_>>().join(", ")
+            );
             problems.add(invalid(message));
         }
         Self { name, values }
@@ -64,6 +66,11 @@ impl SettingsFile {
         let (value, position) = self.values.get(setting)?;
         Some((value.clone(), format!("{}:{position}", self.name)))
     }
+}
+
+/// The settings that the file may have.
+fn allowed() -> impl Iterator<Item = &'static str> {
+    names().filter(|name| *name != "config")
 }
 
 /// A value as a user would write it for a flag.
@@ -85,9 +92,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> (SettingsFile, String) {
-        let known = ["lease", "slots", "nats_url"].map(str::to_owned);
         let mut problems = Problems::default();
-        let file = SettingsFile::parse("redial.toml".to_owned(), text, &known, &mut problems);
+        let file = SettingsFile::parse("redial.toml".to_owned(), text, &mut problems);
         (file, problems.into_result().err().map(|error| error.message).unwrap_or_default())
     }
 
