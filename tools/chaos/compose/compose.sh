@@ -165,7 +165,7 @@ program() {
         return
     fi
     mkdir -p "$state/program"
-    objcopy --strip-debug "$built/release/redial" "$state/program/redial"
+    deploy/strip.sh "$built/release/redial" "$state/program"
     tar --create --directory "$state/program" redial | docker import - $REDIAL_CHECK_PROGRAM >/dev/null
 }
 
