@@ -57,6 +57,34 @@ pub async fn serve_postgres() {
     postgres.stop().await;
 }
 
+/// A database with all tables, on the Postgres that all tests share. Dropping this drops the database.
+#[derive(Debug)]
+pub struct Database {
+    name: String,
+    url: String,
+    shared: &'static Shared,
+}
+
+impl Database {
+    /// Creates it.
+    pub async fn create() -> Self {
+        let (shared, name) = (Shared::get().await, home::unique("test"));
+        shared.create(&name).await;
+        Self { url: shared.url_of(&name), name, shared }
+    }
+
+    /// Its URL, as a superuser.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.shared.drop_soon(std::mem::take(&mut self.name));
+    }
+}
+
 impl Shared {
     pub(crate) async fn get() -> &'static Self {
         SHARED

@@ -37,5 +37,10 @@ pub(crate) fn folder() -> &'static Path {
 
 /// An unused path in that folder.
 pub fn unique_path(what: &str) -> PathBuf {
-    folder().join(format!("{what}_{}", Uuid::new_v4().simple()))
+    folder().join(unique(what))
+}
+
+/// A name that nothing else has.
+pub(crate) fn unique(what: &str) -> String {
+    format!("{what}_{}", Uuid::new_v4().simple())
 }

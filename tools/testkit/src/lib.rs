@@ -2,7 +2,7 @@
 //!
 //! | part | is |
 //! | --- | --- |
-//! | [`Servers`], [`PostgresPair`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
+//! | [`Servers`], [`Database`], [`PostgresPair`], [`Process`], [`Paused`], [`FaultProxy`] | Postgres, NATS and programs that can be killed, paused, cut off |
 //! | [`Evidence`], [`Claims`], [`check`] | the checker of the invariants that every test must leave intact |
 //! | [`scripted_tool`], [`Ledger`] | a tool that does what its arguments say, and the file that records what it did |
 //! | [`ScriptedHttp`], [`RawNats`] | a scripted HTTP server; a NATS client that sends any bytes |
@@ -31,7 +31,7 @@ pub use checker::{
     AttemptFacts, CallFacts, Claims, Disturbance, Ear, Evidence, Heard, Invariant, Subject, TaskFacts, Violation,
     canary, check,
 };
-pub use databases::serve_postgres;
+pub use databases::{Database, serve_postgres};
 pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Entry, Ledger, ToolEvent};

@@ -3,12 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Server as _};
-use uuid::Uuid;
 
 use crate::{
     PostgresPair,
     databases::{Shared, create_and_migrate, tuned},
-    home,
+    home::{self, unique},
     nats_cluster::NatsCluster,
 };
 
@@ -278,8 +277,4 @@ impl Drop for Servers {
             let _ = std::fs::remove_dir_all(folder);
         }
     }
-}
-
-fn unique(what: &str) -> String {
-    format!("{what}_{}", Uuid::new_v4().simple())
 }

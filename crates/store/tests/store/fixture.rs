@@ -10,7 +10,7 @@ use redial_records::{
     InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
 };
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, TenantStore};
-use redial_testkit::{Servers, until};
+use redial_testkit::{Database, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
 /// How long a job may stay unclaimed; no test waits for it.
@@ -21,15 +21,15 @@ pub(crate) struct Fixture {
     tenant: Tenant,
     /// Connections of the test itself.
     pub(crate) db: PgPool,
-    servers: Servers,
+    database: Database,
 }
 
 impl Fixture {
     pub(crate) async fn open() -> Self {
-        let servers = database().await;
-        let store = connect(&servers, Purpose::Dispatch).await;
-        let db = PgPoolOptions::new().max_connections(4).connect_lazy(servers.database_url()).unwrap();
-        Self { store, tenant: Tenant::default(), db, servers }
+        let database = Database::create().await;
+        let store = connect(&database, Purpose::Dispatch).await;
+        let db = PgPoolOptions::new().max_connections(4).connect_lazy(database.url()).unwrap();
+        Self { store, tenant: Tenant::default(), db, database }
     }
 
     /// What belongs to the tenant of the tests.
@@ -39,7 +39,7 @@ impl Fixture {
 
     /// Another dispatcher's connections.
     pub(crate) async fn another_store(&self) -> Store {
-        connect(&self.servers, Purpose::Dispatch).await
+        connect(&self.database, Purpose::Dispatch).await
     }
 
     pub(crate) async fn submit(&self, conversation: &str) -> TaskId {
@@ -109,15 +109,8 @@ impl Fixture {
     }
 }
 
-/// Servers with a database that has the tables.
-pub(crate) async fn database() -> Servers {
-    let servers = Servers::start().await;
-    servers.create_database().await;
-    servers
-}
-
-pub(crate) async fn connect(servers: &Servers, purpose: Purpose) -> Store {
-    let config = StoreConfig { url: servers.database_url().to_owned(), connections: 4, purpose };
+pub(crate) async fn connect(database: &Database, purpose: Purpose) -> Store {
+    let config = StoreConfig { url: database.url().to_owned(), connections: 4, purpose };
     Store::connect(&config).await.unwrap()
 }
 

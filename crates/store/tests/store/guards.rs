@@ -1,4 +1,4 @@
-//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows.
+//! The guarded statements for claims and heartbeats decide as the engine's predicates say, on random rows; and what else a guard decides.
 
 use std::collections::HashSet;
 
@@ -138,4 +138,33 @@ async fn only_ready_jobs_of_the_consumer_are_published_again() {
         assert_eq!(ready.contains(&back.job), expected, "{back:?} for {call:?}");
     }
     assert!(ready.len() > ROWS / 400, "{} of {ROWS} are ready", ready.len());
+}
+
+#[tokio::test]
+async fn one_dispatcher_deals_with_each_loss_of_the_job_stream() {
+    let fixture = Fixture::open().await;
+    let (one, two) = (fixture.another_store().await, fixture.another_store().await);
+    let adopt = async |created, lost_after| {
+        let both = tokio::join!(one.adopt_job_stream(created, lost_after), two.adopt_job_stream(created, lost_after));
+        (both.0.unwrap(), both.1.unwrap())
+    };
+    let by_one = |adopted| match adopted {
+        (Some(since), None) | (None, Some(since)) => since,
+        both => panic!("{both:?}"),
+    };
+    let later = async || {
+        let change = "UPDATE job_stream SET requeued_at = requeued_at - interval '16 s'";
+        sqlx::query(change).execute(&fixture.db).await.unwrap();
+    };
+    let created = fixture.store.now().await.unwrap();
+    by_one(adopt(created, None).await);
+    let created = created + chrono::TimeDelta::seconds(1);
+    by_one(adopt(created, None).await);
+    assert_eq!(adopt(created, None).await, (None, None), "it is dealt with");
+    by_one(adopt(created, Some(fixture.store.now().await.unwrap())).await);
+    later().await;
+    let since = by_one(adopt(created, None).await);
+    fixture.store.job_stream_adopted(since).await.unwrap();
+    later().await;
+    assert_eq!(adopt(created, None).await, (None, None), "whoever began has finished");
 }

@@ -27,7 +27,6 @@ mod tasks {
 
 /// Statistics: what is rolled up equals what the calls say, whatever happens meanwhile.
 mod stats {
-    mod expected;
     mod fixture;
     mod made;
     mod models;

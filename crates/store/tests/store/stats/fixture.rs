@@ -1,59 +1,50 @@
-//! A database with random ended calls, and what every test asks of it.
+//! A database with ended calls, and what every test asks of it.
+
+use std::ops::Deref;
 
 use chrono::{DurationRound, TimeDelta, Utc};
-use rand::{SeedableRng, rngs::StdRng};
 use redial_store::{
-    Purpose, Store, Time,
-    stats::{By, RolledUp, Stats, StatsQuestion},
+    Time,
+    stats::{By, GroupSums, RolledUp, Stats, StatsQuestion},
 };
-use redial_testkit::Servers;
-use sqlx::PgPool;
 
-use super::{
-    expected::{assert_same, count},
-    made::Made,
-};
-use crate::fixture::{connect, database};
-
-pub(super) const BYS: [By; 5] = [By::Tool, By::Class, By::Model, By::Worker, By::Hour];
+use super::made::Made;
+use crate::fixture::Fixture as Database;
 
 pub(super) struct Fixture {
-    pub(super) db: PgPool,
+    database: Database,
     /// The start of an hour some hours ago.
     pub(super) begin: Time,
-    pub(super) calls: Vec<Made>,
-    servers: Servers,
+}
+
+impl Deref for Fixture {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        &self.database
+    }
 }
 
 impl Fixture {
     pub(super) async fn empty() -> Self {
-        let servers = database().await;
-        let db = PgPool::connect(servers.database_url()).await.unwrap();
         let begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(5);
-        Self { db, begin, calls: Vec::new(), servers }
+        Self { database: Database::open().await, begin }
     }
 
-    /// With this many calls that ended in three hours.
-    pub(super) async fn filled(seed: u64, calls: usize) -> Self {
-        let mut fixture = Self::empty().await;
-        let mut random = StdRng::seed_from_u64(seed);
+    /// With this many calls that ended in three hours, two at a time, as the calls of a batch do.
+    pub(super) async fn filled(calls: i32) -> Self {
+        let fixture = Self::empty().await;
         let mut transaction = fixture.db.begin().await.unwrap();
-        for _ in 0..calls {
-            let made = Made::random(&mut random, fixture.begin);
-            made.write(&mut transaction).await;
-            fixture.calls.push(made);
+        for n in 0..calls {
+            let at = fixture.begin + TimeDelta::hours(3) / calls * (n / 2 * 2);
+            Made::new("book", at).write(&mut transaction).await;
         }
         transaction.commit().await.unwrap();
         fixture
     }
 
-    pub(super) async fn add(&mut self, made: Made) {
-        made.insert(&self.db).await;
-        self.calls.push(made);
-    }
-
-    pub(super) async fn store(&self, purpose: Purpose) -> Store {
-        connect(&self.servers, purpose).await
+    pub(super) async fn add(&self, made: Made) {
+        made.write(&mut self.db.acquire().await.unwrap()).await;
     }
 
     /// The end of the hours that hold calls.
@@ -66,54 +57,29 @@ impl Fixture {
     }
 
     pub(super) async fn ask(&self, question: &StatsQuestion) -> Stats {
-        let store = self.store(Purpose::Audit).await;
-        let stats = store.stats(question).await.unwrap();
-        store.close().await;
-        stats
+        self.store.stats(question).await.unwrap()
     }
 
-    /// Fails unless every question has the answer that the calls give.
-    pub(super) async fn assert_answers(&self, when: &str) {
-        for by in BYS {
-            let question = self.question(by);
-            let only = |tool: &str, tenant: &str| StatsQuestion {
-                tool: (!tool.is_empty()).then(|| tool.to_owned()),
-                tenant: (!tenant.is_empty()).then(|| tenant.to_owned()),
-                ..question.clone()
-            };
-            let second = StatsQuestion {
-                since: self.begin + TimeDelta::hours(1),
-                until: Some(self.begin + TimeDelta::hours(2)),
-                ..question.clone()
-            };
-            for question in [question.clone(), only("book", ""), only("model-small", "acme"), second] {
-                let stats = self.ask(&question).await;
-                assert!(stats.is_complete);
-                assert_same(&stats.groups, count(&self.calls, &question), &format!("{when}: {question:?}"));
+    /// Fails unless each of these calls counts once, and so do their attempts.
+    pub(super) async fn assert_counted(&self, calls: u64) {
+        let sum = async |by, of: fn(&GroupSums) -> u64| {
+            let stats = self.ask(&self.question(by)).await;
+            assert!(stats.is_complete);
+            stats.groups.iter().map(|(_, sums)| of(sums)).sum::<u64>()
+        };
+        assert_eq!(sum(By::Hour, |sums| sums.calls.calls).await, calls);
+        assert_eq!(sum(By::Worker, |sums| sums.attempts.attempts).await, calls, "attempts");
+    }
+
+    /// Rolls up everything that ended before a time; how many calls that were.
+    pub(super) async fn roll_up(&self, bound: Time, limit: u32) -> usize {
+        let mut all = 0;
+        loop {
+            match self.store.roll_up(bound, limit).await.unwrap() {
+                RolledUp::Added { calls } => all += calls,
+                RolledUp::Done => return all,
+                RolledUp::Busy => tokio::task::yield_now().await,
             }
-        }
-    }
-
-    /// Everything in the tables of statistics, as text.
-    pub(super) async fn tables(&self) -> Vec<String> {
-        let rows = "SELECT c::text FROM call_stats c UNION ALL SELECT a::text FROM attempt_stats a ORDER BY 1";
-        sqlx::query_scalar(rows).fetch_all(&self.db).await.unwrap()
-    }
-
-    /// Rows in the table of calls are deleted, as retention does it.
-    pub(super) async fn delete_calls(&self) {
-        sqlx::raw_sql("DELETE FROM attempts; DELETE FROM calls").execute(&self.db).await.unwrap();
-    }
-}
-
-/// Rolls up everything that ended before a time; how many calls that were.
-pub(super) async fn roll_up(store: &Store, bound: Time, limit: u32) -> usize {
-    let mut all = 0;
-    loop {
-        match store.roll_up(bound, limit).await.unwrap() {
-            RolledUp::Added { calls } => all += calls,
-            RolledUp::Done => return all,
-            RolledUp::Busy => tokio::task::yield_now().await,
         }
     }
 }

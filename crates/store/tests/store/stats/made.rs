@@ -1,10 +1,8 @@
-//! Random ended calls with their attempts, as values and as rows.
+//! Ended calls with their attempts, as values and as rows.
 
 use chrono::TimeDelta;
-use rand::{Rng, rngs::StdRng};
 use redial_proto::{CallId, ErrorClass};
 use redial_store::Time;
-use sqlx::PgPool;
 use uuid::Uuid;
 
 /// An ended call.
@@ -84,46 +82,9 @@ impl Made {
         Self { repairs: Some(repair), ..self }
     }
 
-    /// Any call that ended within three hours after `begin`.
-    pub(super) fn random(random: &mut StdRng, begin: Time) -> Self {
-        let tool = ["book", "search", "订票", "model-small", "model-dear"][random.random_range(0..5)];
-        // Some end at the same time, as the calls of a batch do.
-        let ms = random.random_range(0..3 * 3600) * if random.random_bool(0.5) { 1_000 } else { 1 };
-        let mut made = Self::new(tool, begin + TimeDelta::milliseconds(ms));
-        ["default", "acme"][random.random_range(0..2)].clone_into(&mut made.tenant);
-        made.total_ms = 1 << random.random_range(0..25);
-        let worker = |random: &mut StdRng| format!("w-{}", random.random_range(0..3));
-        let attempt = |random: &mut StdRng, class| Attempt {
-            worker: worker(random),
-            class,
-            duration_ms: random.random_bool(0.9).then(|| random.random_range(0..5_000)),
-        };
-        let retried = random.random_range(0..10) / 7;
-        made.attempts = (0..retried).map(|_| attempt(random, Some(ErrorClass::Unavailable))).collect();
-        let (state, class) = [
-            ("succeeded", None),
-            ("failed", Some(ErrorClass::BusinessRule)),
-            ("unknown", Some(ErrorClass::Lost)),
-            ("cancelled", Some(ErrorClass::Cancelled)),
-            ("refused", Some(ErrorClass::InvalidArguments)),
-            ("refused", Some(ErrorClass::UnknownTool)),
-        ][random.random_range(0..12).min(5)];
-        (made.state, made.class) = (state, class);
-        match state {
-            "refused" => made.attempts.clear(),
-            "cancelled" => {}
-            _ => made.attempts.push(attempt(random, class)),
-        }
-        if state == "succeeded" && tool.starts_with("model-") {
-            made.reply = Some(reply(random));
-        }
-        made
-    }
-
-    pub(super) async fn insert(&self, db: &PgPool) {
-        let mut transaction = db.begin().await.unwrap();
-        self.write(&mut transaction).await;
-        transaction.commit().await.unwrap();
+    /// The same of another tenant.
+    pub(super) fn of_acme(self) -> Self {
+        Self { tenant: "acme".to_owned(), ..self }
     }
 
     pub(super) async fn write(&self, db: &mut sqlx::PgConnection) {
@@ -175,17 +136,4 @@ impl Made {
             .unwrap();
         }
     }
-}
-
-/// An answer: all of its usage is known, or a part, or nothing; or it is not what this version can read.
-fn reply(random: &mut StdRng) -> String {
-    match random.random_range(0..6) {
-        0 => r#"{"text": "\u0000\ud800 hi", "usage": {"input_tokens": 10, "output_tokens": 3, "cost_micros": 250}}"#,
-        1 => r#"{"text": "\"usage\":{\"cost_micros\":9}", "usage": {"input_tokens": 5}}"#,
-        2 => r#"{"text": "hi", "usage": {}}"#,
-        3 => r#"{"text": "hi"}"#,
-        4 => r#"{"usage": {"cost_micros": "dear"}}"#,
-        _ => r#"["not an answer"]"#,
-    }
-    .to_owned()
 }

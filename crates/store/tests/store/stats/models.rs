@@ -3,30 +3,23 @@
 use chrono::{DurationRound as _, TimeDelta};
 use redial_proto::ErrorClass;
 use redial_store::{
-    Purpose, Store, Time,
+    Time,
     stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Places, What},
 };
 use uuid::Uuid;
 
-use super::{
-    fixture::{Fixture, roll_up},
-    made::Made,
-};
+use super::{fixture::Fixture, made::Made};
 
 fn question(by: ModelsBy, since: Time) -> ModelsQuestion {
     ModelsQuestion { by, since, until: None, model: None, tool: None, agent: None }
 }
 
-fn tenant() -> redial_proto::Tenant {
-    redial_proto::Tenant::default()
+async fn models(fixture: &Fixture, question: &ModelsQuestion) -> ModelStats {
+    fixture.own().model_stats(question).await.unwrap()
 }
 
-async fn models(store: &Store, question: &ModelsQuestion) -> ModelStats {
-    store.of(&tenant()).model_stats(question).await.unwrap()
-}
-
-async fn places(store: &Store, tool: &str, since: Time) -> Places {
-    store.of(&tenant()).places(tool, since, None).await.unwrap()
+async fn places(fixture: &Fixture, tool: &str, since: Time) -> Places {
+    fixture.own().places(tool, since, None).await.unwrap()
 }
 
 /// Calls, right at once, repaired, wrong, corrected in one, two and three or more turns.
@@ -35,48 +28,13 @@ const fn figures(sums: &ModelSums) -> [u64; 7] {
     [sums.calls, sums.right_at_once, sums.repaired, sums.wrong, one, two, three]
 }
 
-/// Asks live and after the roll-up, which must make no difference.
-async fn by_tool(fixture: &Fixture) -> Vec<(String, [u64; 7])> {
-    let store = fixture.store(Purpose::Dispatch).await;
-    let asked = question(ModelsBy::Tool, fixture.begin);
-    let live = models(&store, &asked).await;
-    roll_up(&store, fixture.end(), 3).await;
-    let rolled = models(&store, &asked).await;
-    assert_eq!(live.groups, rolled.groups);
-    store.close().await;
-    let figures_of =
-        |(group, sums): (redial_store::stats::ModelGroup, ModelSums)| (group.tool.unwrap(), figures(&sums));
-    rolled.groups.into_iter().map(figures_of).collect()
-}
-
 fn wrong(tool: &str, at: Time) -> Made {
     Made::new(tool, at).failed("refused", ErrorClass::InvalidArguments)
 }
 
 #[tokio::test]
-async fn calls_of_a_turn_correct_those_of_the_turn_before_one_each() {
-    let mut fixture = Fixture::empty().await;
-    let (at, task) = (fixture.begin, Uuid::now_v7());
-    for made in [
-        Made::new("model-m", at).in_task(task, 1, 0),
-        wrong("book", at).in_task(task, 1, 1),
-        wrong("book", at).in_task(task, 1, 2),
-        Made::new("model-m", at).in_task(task, 2, 0),
-        Made::new("book", at).in_task(task, 2, 1),
-        Made::new("book", at).in_task(task, 2, 2),
-        // Nothing is left that it could correct.
-        Made::new("book", at).in_task(task, 2, 3),
-        Made::new("model-m", at).in_task(task, 3, 0),
-        Made::new("book", at).in_task(task, 3, 1),
-    ] {
-        fixture.add(made).await;
-    }
-    assert_eq!(by_tool(&fixture).await, [("book".to_owned(), [6, 2, 0, 2, 2, 0, 0])]);
-}
-
-#[tokio::test]
 async fn a_correction_counts_once_it_succeeds_under_the_turns_that_it_took() {
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let at = fixture.begin;
     let call = |tool: &str, task, turn| Made::new(tool, at).in_task(task, turn, 1);
     let wrong = |tool: &str, task, turn| wrong(tool, at).in_task(task, turn, 1);
@@ -98,6 +56,12 @@ async fn a_correction_counts_once_it_succeeds_under_the_turns_that_it_took() {
     let down = Made::new("find", at).failed("failed", ErrorClass::Unavailable);
     fixture.add(down.in_task(Uuid::now_v7(), 1, 1)).await;
     fixture.add(repaired()).await;
+    // Calls of a turn correct those of the turn before, one each: then nothing is left that another one could correct.
+    let task = Uuid::now_v7();
+    for (turn, index) in [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1)] {
+        let made = if turn == 1 { wrong("rent", task, turn) } else { call("rent", task, turn) };
+        fixture.add(made.in_task(task, turn, index)).await;
+    }
     // A name that does not exist is corrected under the name that comes next.
     let task = Uuid::now_v7();
     let unknown = Made::new("no_such", at).failed("refused", ErrorClass::UnknownTool);
@@ -108,13 +72,20 @@ async fn a_correction_counts_once_it_succeeds_under_the_turns_that_it_took() {
         ("book", [18, 1, 0, 5, 1, 1, 2]),
         ("find", [2, 0, 1, 0, 0, 0, 0]),
         ("pay", [1, 0, 0, 0, 1, 0, 0]),
+        ("rent", [6, 2, 0, 2, 2, 0, 0]),
     ];
-    assert_eq!(by_tool(&fixture).await, expected.map(|(tool, figures)| (tool.to_owned(), figures)));
+    let asked = question(ModelsBy::Tool, at);
+    let live = models(&fixture, &asked).await.groups;
+    fixture.roll_up(fixture.end(), 3).await;
+    let rolled = models(&fixture, &asked).await.groups;
+    assert_eq!(live, rolled);
+    let found = rolled.iter().map(|(group, sums)| (group.tool.as_deref().unwrap(), figures(sums)));
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
 async fn figures_belong_to_the_model_and_the_agent_of_the_turn_and_to_its_tenant() {
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let (at, task) = (fixture.begin, Uuid::now_v7());
     let usage = r#"{"usage": {"input_tokens": 10, "output_tokens": 2, "cost_micros": 7}}"#;
     let turn = |tool: &str, turn| Made { reply: Some(usage.to_owned()), ..Made::new(tool, at) }.in_task(task, turn, 0);
@@ -125,23 +96,21 @@ async fn figures_belong_to_the_model_and_the_agent_of_the_turn_and_to_its_tenant
     let elsewhere = Made { tenant: "acme".to_owned(), ..Made::new("book", at) };
     fixture.add(elsewhere.in_task(Uuid::now_v7(), 1, 1)).await;
 
-    let store = fixture.store(Purpose::Dispatch).await;
-    roll_up(&store, fixture.end(), 100).await;
-    let by_model = models(&store, &question(ModelsBy::Model, fixture.begin)).await.groups;
+    fixture.roll_up(fixture.end(), 100).await;
+    let by_model = models(&fixture, &question(ModelsBy::Model, fixture.begin)).await.groups;
     let line = |(group, sums): &(redial_store::stats::ModelGroup, ModelSums)| {
         (group.model.clone().unwrap(), sums.right_at_once, sums.wrong, sums.usage.answers, sums.usage.cost_micros)
     };
     let seen: Vec<_> = by_model.iter().map(line).collect();
     assert_eq!(seen, [("large".to_owned(), 0, 1, 1, 7), ("small".to_owned(), 1, 0, 1, 7)]);
     let only = ModelsQuestion { model: Some("large".to_owned()), ..question(ModelsBy::Hour, fixture.begin) };
-    let hours = models(&store, &only).await.groups;
+    let hours = models(&fixture, &only).await.groups;
     assert_eq!(hours.iter().map(|(_, sums)| sums.wrong).collect::<Vec<_>>(), [0, 1]);
-    store.close().await;
 }
 
 #[tokio::test]
 async fn a_place_counts_once_for_each_call_with_any_index() {
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let at = fixture.begin;
     let broken = |pointers: &[&str]| wrong("book", at).broken_at(pointers, "type");
     fixture.add(broken(&["/guests/0/name", "/guests/12/name", "/date"])).await;
@@ -153,10 +122,9 @@ async fn a_place_counts_once_for_each_call_with_any_index() {
     fixture.add(broken(&[&"/x".repeat(9_000)])).await;
     fixture.add(Made { details: Some("{}".to_owned()), ..wrong("book", at) }).await;
 
-    let store = fixture.store(Purpose::Dispatch).await;
-    let live = places(&store, "book", fixture.begin).await.places;
-    roll_up(&store, fixture.end(), 2).await;
-    let rolled = places(&store, "book", fixture.begin).await.places;
+    let live = places(&fixture, "book", fixture.begin).await.places;
+    fixture.roll_up(fixture.end(), 2).await;
+    let rolled = places(&fixture, "book", fixture.begin).await.places;
     assert_eq!(live, rolled);
     let lines: Vec<_> =
         rolled.iter().map(|line| (line.what, line.pointer.as_str(), line.rule.as_str(), line.calls)).collect();
@@ -168,14 +136,12 @@ async fn a_place_counts_once_for_each_call_with_any_index() {
             (What::Repair, "/date", "key_name", 1)
         ]
     );
-    store.close().await;
 }
 
 /// Whole days are read of sums by day, and the hours at both ends of a question by hour: no answer may tell.
 #[tokio::test]
 async fn days_that_were_added_up_change_no_answer() {
-    let mut fixture = Fixture::empty().await;
-    let store = fixture.store(Purpose::Dispatch).await;
+    let fixture = Fixture::empty().await;
     let midnight = fixture.begin.duration_trunc(TimeDelta::days(1)).unwrap();
     let first = midnight - TimeDelta::days(40);
     // The first day begins at noon; most of these days are empty.
@@ -183,7 +149,6 @@ async fn days_that_were_added_up_change_no_answer() {
         let tool = ["book", "search"][index % 2];
         fixture.add(wrong(tool, first + TimeDelta::hours(hours)).in_task(Uuid::now_v7(), 1, 1)).await;
     }
-    fixture.begin = first;
     let questions = || {
         let times = [(0, 0), (6, 40 * 24), (24, 30 * 24), (29, 40), (36, 26 * 24), (26 * 24, 0)];
         let bys = [ModelsBy::Tool, ModelsBy::Day, ModelsBy::Hour, ModelsBy::Agent];
@@ -197,7 +162,7 @@ async fn days_that_were_added_up_change_no_answer() {
     let answers = async || {
         let mut answers = Vec::new();
         for question in questions() {
-            answers.push(models(&store, &question).await.groups);
+            answers.push(models(&fixture, &question).await.groups);
         }
         answers
     };
@@ -206,36 +171,35 @@ async fn days_that_were_added_up_change_no_answer() {
         [live[0].iter().map(|(_, sums)| sums.wrong).sum(), live[2].len() as u64, live[6].len() as u64];
     assert_eq!(whole, [9, 2, 5], "nine calls of two tools on five days");
     // In the middle of a day: the day is not over.
-    roll_up(&store, first + TimeDelta::hours(36), 2).await;
+    fixture.roll_up(first + TimeDelta::hours(36), 2).await;
     assert_eq!(answers().await, live);
-    roll_up(&store, midnight, 2).await;
+    fixture.roll_up(midnight, 2).await;
     // Once more: what is done in a step begins where the one before ended.
     for _ in 0..9 {
         assert_eq!(answers().await, live);
-        roll_up(&store, midnight, 2).await;
+        fixture.roll_up(midnight, 2).await;
     }
     let reached = "SELECT days_until FROM stats_progress";
     let reached: Option<Time> = sqlx::query_scalar(reached).fetch_one(&fixture.db).await.unwrap();
     assert_eq!(reached, Some(midnight));
-    let days: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
+    let days = fixture.count("SELECT count(*) FROM model_day_stats").await;
     // The statistics are set back, and a call of that time is counted late.
     let back = first + TimeDelta::days(26);
     for undo in ["DELETE FROM model_stats WHERE hour >= $1", "UPDATE stats_progress SET rolled_until = $1"] {
         sqlx::query(undo).bind(back).execute(&fixture.db).await.unwrap();
     }
     assert_eq!(answers().await, live);
-    wrong("book", first + TimeDelta::hours(26 * 24 + 1)).in_task(Uuid::now_v7(), 1, 1).insert(&fixture.db).await;
+    fixture.add(wrong("book", first + TimeDelta::hours(26 * 24 + 1)).in_task(Uuid::now_v7(), 1, 1)).await;
     let live = answers().await;
     assert_eq!(live[6].len(), 6);
     for _ in 0..3 {
-        roll_up(&store, midnight, 2).await;
+        fixture.roll_up(midnight, 2).await;
         assert_eq!(answers().await, live);
     }
     // They are read: an hour that is changed behind their back shows only where hours are asked for.
     sqlx::raw_sql("UPDATE model_stats SET wrong = 1000").execute(&fixture.db).await.unwrap();
-    assert_eq!(models(&store, &question(ModelsBy::Day, first)).await.groups, live[6]);
-    while store.delete_old_stats(midnight + TimeDelta::days(400 - 15), 1).await.unwrap() > 0 {}
-    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM model_day_stats").fetch_one(&fixture.db).await.unwrap();
+    assert_eq!(models(&fixture, &question(ModelsBy::Day, first)).await.groups, live[6]);
+    while fixture.store.delete_old_stats(midnight + TimeDelta::days(400 - 15), 1).await.unwrap() > 0 {}
+    let left = fixture.count("SELECT count(*) FROM model_day_stats").await;
     assert_eq!((days, left), (8, 4), "they are kept as long as the hours");
-    store.close().await;
 }

@@ -3,16 +3,10 @@
 use chrono::TimeDelta;
 use redial_engine::route::{Route, route};
 use redial_proto::ErrorClass;
-use redial_store::{
-    Purpose,
-    stats::{By, Group, GroupSums},
-};
+use redial_store::stats::{By, Group, GroupSums};
 use uuid::Uuid;
 
-use super::{
-    fixture::{Fixture, roll_up},
-    made::Made,
-};
+use super::{fixture::Fixture, made::Made};
 
 fn of<'a>(groups: &'a [(Group, GroupSums)], name: &str) -> &'a GroupSums {
     let wanted = Group::Name(name.to_owned());
@@ -22,7 +16,7 @@ fn of<'a>(groups: &'a [(Group, GroupSums)], name: &str) -> &'a GroupSums {
 #[tokio::test]
 async fn a_call_after_feedback_is_a_correction_once_for_each_turn_and_tool() {
     use ErrorClass::{BusinessRule, InvalidArguments, Unavailable, UnknownTool};
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let (task, other) = (Uuid::now_v7(), Uuid::now_v7());
     let at = fixture.begin;
     let call = |tool: &str, turn, call_index| Made::new(tool, at).in_task(task, turn, call_index);
@@ -54,12 +48,10 @@ async fn a_call_after_feedback_is_a_correction_once_for_each_turn_and_tool() {
     ] {
         fixture.add(made).await;
     }
-    let store = fixture.store(Purpose::Dispatch).await;
-    roll_up(&store, fixture.end(), 100).await;
+    fixture.roll_up(fixture.end(), 100).await;
     let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
     let corrections = |tool| of(&groups, tool).calls.corrections;
     assert_eq!(["book", "find", "pay", "model-m", "(unknown tool)"].map(corrections), [1, 2, 0, 0, 0]);
-    store.close().await;
 }
 
 #[test]
@@ -72,7 +64,7 @@ fn the_classes_that_models_can_correct_are_those_of_the_engine() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_to_be_read_has_an_unknown_price() {
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     let usage = r#""usage": {"input_tokens": 1, "output_tokens": 2, "cost_micros": 3}"#;
     let (long, huge) = ("x".repeat(200_000), "y".repeat(300_000));
     for text in ["short", &long, &huge] {
@@ -86,19 +78,18 @@ async fn an_answer_that_is_too_long_to_be_read_has_an_unknown_price() {
 
 #[tokio::test]
 async fn invented_names_do_not_fill_the_tables() {
-    let mut fixture = Fixture::empty().await;
+    let fixture = Fixture::empty().await;
     for n in 0..1_200 {
         let at = fixture.begin + TimeDelta::milliseconds(n);
         let unknown = Made::new(&format!("invented_{n}"), at).failed("refused", ErrorClass::UnknownTool);
         fixture.add(unknown).await;
         fixture.add(Made { tenant: format!("tenant {n}"), ..Made::new("book", at) }).await;
     }
-    let store = fixture.store(Purpose::Dispatch).await;
-    assert_eq!(roll_up(&store, fixture.end(), 500).await, 2_400);
-    let rows = fixture.tables().await.len();
+    assert_eq!(fixture.roll_up(fixture.end(), 500).await, 2_400);
+    let rows = "SELECT (SELECT count(*) FROM call_stats) + (SELECT count(*) FROM attempt_stats)";
+    let rows = fixture.count(rows).await;
     assert!((2_000..=2_010).contains(&rows), "{rows} rows");
     let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
     let calls = ["(unknown tool)", "book", "(other)"].map(|name| of(&groups, name).calls.calls);
     assert_eq!((calls[0], calls[1] + calls[2]), (1_200, 1_200));
-    store.close().await;
 }

@@ -1,7 +1,5 @@
 //! What one transaction over tasks reads and writes.
 
-use std::collections::HashMap;
-
 use redial_proto::{Language, Message, MessageCall, Role, TaskCode, TaskId, TaskState};
 use redial_records::{InboxItem, TaskOutcome, TaskStatus, TaskTransition};
 use redial_store::StoreError;
@@ -162,32 +160,6 @@ async fn a_locked_task_is_left_to_the_transaction_that_locked_it() {
     assert_eq!(advanced.tasks(), [free]);
     holder.rollback().await.unwrap();
     fixture.start(locked).await;
-}
-
-#[tokio::test]
-async fn results_are_found_by_the_ids_of_their_calls() {
-    let fixture = Fixture::open().await;
-    let (one, two) = (fixture.submit("a").await, fixture.submit("b").await);
-    let answer = |content: &str| Message {
-        call_id: Some("c1_1".to_owned()),
-        tool: Some("t".to_owned()),
-        ..Message::text(Role::Tool, content)
-    };
-    let plan = |task: Locked| {
-        let content = if task.id == one { "of one" } else { "of two" };
-        Some(stepped(&task, vec![(1, answer(content))]))
-    };
-    fixture.advance([one, two], plan).await.unwrap();
-    fixture.own().cancel_task(one).await.unwrap();
-    fixture.own().cancel_task(two).await.unwrap();
-    let mut locked = fixture.store.lock_tasks(&[one, two], true).await.unwrap();
-    let calls = [(two, vec!["c1_1".to_owned()]), (one, vec!["c9_9".to_owned(), "c1_1".to_owned()])];
-    let found = locked.results(&fixture.store, &calls).await.unwrap();
-    let of = |content: &str| HashMap::from([("c1_1".to_owned(), content.to_owned())]);
-    assert_eq!(found, HashMap::from([(one, of("of one")), (two, of("of two"))]));
-    drop(locked);
-    assert_eq!(fixture.inbox().await, 2, "dropped without a commit");
-    fixture.end(one).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use redial_records::{
 };
 use redial_store::Granted;
 
-use crate::fixture::{Fixture, Locked, bare_call, new_call, no_plan, started, stepped};
+use crate::fixture::{Fixture, Locked, new_call, no_plan, started, stepped};
 
 async fn claim(fixture: &Fixture, call: CallId, attempt: u32) -> Granted {
     let worker: WorkerId = "worker-1".parse().unwrap();
@@ -65,29 +65,6 @@ fn the_end(items: &[InboxItem]) -> EndedCall {
 }
 
 #[tokio::test]
-async fn the_end_of_a_call_is_put_into_the_inbox_of_its_task() {
-    let fixture = Fixture::open().await;
-    let task = fixture.submit("c").await;
-    let (turn, tool) = (new_call(task, 1, 0), new_call(task, 1, 1));
-    let advanced = fixture.start_with(task, &[turn.clone(), tool.clone()]).await;
-    assert_eq!(advanced.transitions[0].calls.len(), 2);
-    let granted = claim(&fixture, turn.id, 1).await;
-    assert_eq!(granted.task, Some(task));
-    let output = Ok(r#"{"text": "hi"}"#.to_owned());
-    let applied = apply(&fixture, ended(turn.id, CallState::Succeeded, output)).await;
-    assert_eq!(applied.task, Some(task));
-    assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [task]);
-    let ended = the_end(&received(&fixture, task).await);
-    assert_eq!((ended.call, ended.turn, ended.call_index, ended.state), (turn.id, 1, 0, CallState::Succeeded));
-    assert_eq!(ended.output.as_deref(), Some(r#"{"text": "hi"}"#));
-    assert_eq!(ended.arguments.as_deref(), Some(r#"{"city": "Paris"}"#), "what the model was asked");
-    assert_eq!(ended.failure, None);
-    succeed(&fixture, tool.id, "1").await;
-    let ended = the_end(&received(&fixture, task).await);
-    assert_eq!((ended.call_index, ended.output.as_deref(), ended.arguments), (1, Some("1"), None));
-}
-
-#[tokio::test]
 async fn a_failure_is_reported_with_its_details_and_only_an_unknown_outcome_leaves_an_effect_possible() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
@@ -128,16 +105,6 @@ async fn a_retry_is_reported_with_its_time() {
     let change = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: retry_at };
     let ready = Transition { call: call.id, guard, change };
     assert_eq!(apply(&fixture, ready).await.task, None, "nothing to tell");
-    assert_eq!(fixture.inbox().await, 0);
-}
-
-#[tokio::test]
-async fn bare_calls_put_nothing_into_inboxes() {
-    let fixture = Fixture::open().await;
-    let call = bare_call();
-    fixture.store.submit(std::slice::from_ref(&call), 10_000).await.unwrap();
-    assert_eq!(claim(&fixture, call.id, 1).await.task, None);
-    assert_eq!(apply(&fixture, ended(call.id, CallState::Succeeded, Ok("1".to_owned()))).await.task, None);
     assert_eq!(fixture.inbox().await, 0);
 }
 

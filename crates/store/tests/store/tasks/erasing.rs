@@ -3,7 +3,7 @@
 use chrono::{TimeDelta, Utc};
 use redial_proto::CallId;
 use redial_records::{NewCall, Redrive, Time};
-use redial_store::{Scope, Submitted};
+use redial_store::{Phase, Scope, Submitted};
 use uuid::Uuid;
 
 use crate::fixture::{Fixture, bare_call};
@@ -64,6 +64,19 @@ async fn an_erasure_takes_what_comes_of_work_from_before_its_time() {
         assert_eq!(found(until).await, go);
         assert_eq!(found(until + TimeDelta::hours(2)).await, go + stay);
     }
+
+    // It is erased in steps of two dispatchers, each of which counts once.
+    let (id, another) = (Uuid::now_v7(), fixture.another_store().await);
+    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, phase)
+                 VALUES ($1, 'default', 'c', 'ann', false, $2, 'calls')";
+    sqlx::query(begun).bind(id).bind(until).execute(&fixture.db).await.unwrap();
+    let erased = loop {
+        let (one, two) = tokio::join!(fixture.store.erase_step(id, 2), another.erase_step(id, 2));
+        if let Some(done) = [one, two].into_iter().filter_map(Result::unwrap).find(|one| one.phase == Phase::Done) {
+            break done.counts.calls;
+        }
+    };
+    assert_eq!((erased, fixture.count("SELECT count(*) FROM calls").await), (go, 3));
 }
 
 /// One entry of a batch must not speak for the others: they are written.

@@ -1,8 +1,7 @@
 //! Calls that the client of a task serves.
 
 use redial_proto::{CallId, CallState, ErrorClass, Failure, Tenant, function};
-use redial_records::{Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, Transition};
-use redial_store::FunctionCall;
+use redial_records::{Change, EndedAttempt, Guard, InboxItem, NewCall, Transition};
 
 use crate::fixture::{Fixture, new_call, stepped};
 
@@ -15,23 +14,13 @@ fn answered(call: CallId, result: Result<&str, Failure>) -> Transition {
 }
 
 #[tokio::test]
-async fn a_function_waits_without_a_job_and_is_answered_once() {
+async fn a_function_is_answered_once_and_found_by_its_tenant() {
     let fixture = Fixture::open().await;
     let task = fixture.submit("c").await;
     let of_client = |index| NewCall { pool: function::POOL.to_owned(), consumer: None, ..new_call(task, 1, index) };
     let refused = NewCall { refusal: Some(Failure::new(ErrorClass::InvalidArguments, "no")), ..of_client(3) };
     let calls = [of_client(1), of_client(2), refused];
     fixture.start_with(task, &calls).await;
-    let record = fixture.store.load(&[calls[0].id]).await.unwrap().remove(0);
-    assert_eq!((record.state, record.attempt, record.backlog, record.publish_no), (CallState::ClientWait, 0, None, 0));
-    let claim = Claim {
-        job: redial_proto::JobRef { call: calls[0].id, attempt: 1 },
-        claim: redial_proto::ClaimId::generate(),
-        worker: "worker-1".parse().unwrap(),
-        tool: "get_weather".to_owned(),
-    };
-    assert!(fixture.store.claim(&[claim], 60_000).await.unwrap().is_empty(), "no worker gets it");
-
     let facts = fixture.store.apply(&[answered(calls[0].id, Ok("[1]"))]).await.unwrap();
     assert_eq!((facts[0].attempt, facts[0].task, &facts[0].worker), (1, Some(task), &None));
     assert!(fixture.store.apply(&[answered(calls[0].id, Ok("[2]"))]).await.unwrap().is_empty(), "once");
@@ -52,16 +41,11 @@ async fn a_function_waits_without_a_job_and_is_answered_once() {
     let ends: Vec<_> = ends.iter().map(ended).collect();
     assert_eq!(ends, [(1, Some("[1]".to_owned()), None), (2, None, Some(ErrorClass::Rejected))]);
 
-    let audit = fixture.store.record(calls[0].id).await.unwrap().unwrap();
-    let attempt = &audit.attempts_made[0];
-    assert_eq!((attempt.attempt, attempt.worker.as_str()), (1, "client alice"));
-    assert_eq!(attempt.started_at, audit.line.submitted_at, "the client had it from the beginning");
-    let tenant = Tenant::default();
-    let functions = fixture.store.of(&tenant).functions_of(task).await.unwrap();
-    let states: Vec<CallState> = functions.iter().map(|one: &FunctionCall| one.state).collect();
+    let functions = fixture.own().functions_of(task).await.unwrap();
+    let states: Vec<CallState> = functions.iter().map(|one| one.state).collect();
     assert_eq!(states, [CallState::Succeeded, CallState::Failed, CallState::Refused]);
-    assert_eq!(fixture.store.of(&tenant).task_of_function(calls[1].id).await.unwrap(), Some(task));
-    assert_eq!(fixture.store.of(&tenant).newest_task("c").await.unwrap(), Some(task));
+    assert_eq!(fixture.own().task_of_function(calls[1].id).await.unwrap(), Some(task));
+    assert_eq!(fixture.own().newest_task("c").await.unwrap(), Some(task));
     let other: Tenant = "other".parse().unwrap();
     let theirs = fixture.store.of(&other);
     assert!(theirs.functions_of(task).await.unwrap().is_empty());

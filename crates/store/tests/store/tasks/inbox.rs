@@ -130,18 +130,3 @@ async fn a_start_of_an_ended_task_moves_to_the_next() {
     assert_eq!(fixture.store.due_tasks(10, &[]).await.unwrap(), [second]);
     fixture.start(second).await;
 }
-
-#[tokio::test]
-async fn an_item_that_cannot_be_read_holds_up_its_own_task_only() {
-    let fixture = Fixture::open().await;
-    let (task, other) = (fixture.submit("a").await, fixture.submit("b").await);
-    fixture.start(task).await;
-    // A call that is not on record.
-    let item = "INSERT INTO task_inbox (task_id, kind, call_id) VALUES ($1, 'ended', gen_random_uuid())";
-    sqlx::query(item).bind(task.0).execute(&fixture.db).await.unwrap();
-    fixture.store.of(&redial_proto::Tenant::default()).cancel_task(task).await.unwrap();
-    let start = |task| Some(crate::fixture::started(&task));
-    assert!(fixture.advance([task, other], start).await.unwrap_err().is_unreadable());
-    assert_eq!(fixture.advance([other], start).await.unwrap().tasks(), [other]);
-    assert_eq!(fixture.inbox().await, 2, "what follows the unreadable item stays, too");
-}

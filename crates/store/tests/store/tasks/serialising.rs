@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use redial_proto::{TaskId, TaskState};
 use redial_records::{NewTask, TaskStatus, TaskTransition};
-use redial_store::StoreError;
 use redial_testkit::until;
 
-use crate::fixture::{Fixture, Locked, advance, answered, new_task, no_plan, started};
+use crate::fixture::{Fixture, Locked, advance, answered, new_task, started};
 
 const TASKS: usize = 12;
 
@@ -117,17 +116,6 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
     assert_eq!(decided, 1, "planned once without effect, and then it had to wait");
     assert_eq!((fixture.state(second).await, fixture.inbox().await), (TaskState::Waiting, 0));
     assert_eq!(fixture.count("SELECT count(*) FROM messages").await, 0);
-}
-
-#[tokio::test]
-async fn a_lost_race_is_planned_again_without_a_failure() {
-    let fixture = Fixture::open().await;
-    let (first, second) = (fixture.submit("c").await, fixture.submit("c").await);
-    fixture.start(first).await;
-    let start = "UPDATE tasks SET state = 'running' WHERE id = $1";
-    let refused = sqlx::query(start).bind(second.0).execute(&fixture.db).await.unwrap_err();
-    assert!(StoreError::from(refused).is_transient());
-    assert!(fixture.advance([second], no_plan).await.unwrap().is_empty());
 }
 
 /// The id of a task that a dispatcher makes whose clock is so many minutes ahead.
