@@ -3,11 +3,12 @@
 use std::ops::Deref;
 
 use redial_proto::{
-    CallId, Language, Message, Role, StoredMessage, TaskCode, TaskDecision, TaskId, TaskInput, TaskState, TaskStep,
-    Tenant, ToolEffect, Usage,
+    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Language, Message, Role, StoredMessage, TaskCode,
+    TaskDecision, TaskId, TaskInput, TaskState, TaskStep, Tenant, ToolEffect, Usage,
 };
 use redial_records::{
-    InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome, TaskRecord, TaskStatus, TaskTransition, Time,
+    CallFacts, Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome,
+    TaskRecord, TaskStatus, TaskTransition, Time, Transition,
 };
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, TenantStore};
 use redial_testkit::{Database, until};
@@ -15,6 +16,10 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 /// How long a job may stay unclaimed; no test waits for it.
 const CHECK_AFTER_MS: u64 = 10_000;
+
+/// A first attempt that runs, whoever has it.
+pub(crate) const RUNNING: Guard =
+    Guard { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None };
 
 pub(crate) struct Fixture {
     pub(crate) store: Store,
@@ -78,6 +83,44 @@ impl Fixture {
         let advanced = self.advance([task], plan).await.unwrap();
         assert_eq!(advanced.tasks(), [task], "it had not ended");
         advanced
+    }
+
+    /// The inbox of a task, which continues.
+    pub(crate) async fn received(&self, task: TaskId) -> Vec<InboxItem> {
+        let mut seen = Vec::new();
+        let advanced = self.advance([task], |task| {
+            seen.extend(task.inbox.iter().cloned());
+            Some(stepped(&task, Vec::new()))
+        });
+        advanced.await.unwrap();
+        seen
+    }
+
+    /// Claims the first attempt of a call of the tool of [`bare_call`].
+    pub(crate) async fn claim(&self, call: CallId) {
+        let (worker, job) = ("worker-1".parse().unwrap(), JobRef { call, attempt: 1 });
+        let claim = Claim { job, claim: ClaimId::generate(), worker, tool: bare_call().tool };
+        assert_eq!(self.store.claim(&[claim], 60_000).await.unwrap().len(), 1, "it is ready");
+    }
+
+    pub(crate) async fn apply(&self, transition: Transition) -> CallFacts {
+        self.store.apply(&[transition]).await.unwrap().pop().expect("the guard holds")
+    }
+
+    /// Claims the first attempt of a call, which ends like this.
+    pub(crate) async fn run(&self, call: CallId, state: CallState, result: Result<String, Failure>) {
+        self.claim(call).await;
+        let failure = result.as_ref().err().cloned();
+        let attempt = Some(EndedAttempt { duration_ms: None, result });
+        self.apply(Transition { call, guard: RUNNING, change: Change::End { state, failure, attempt } }).await;
+    }
+
+    /// Cancels a call that is ready.
+    pub(crate) async fn cancel(&self, call: CallId) {
+        let guard = Guard { state: CallState::Ready, attempt: 0, ..RUNNING };
+        let failure = Some(Failure::new(ErrorClass::Cancelled, "cancelled"));
+        let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
+        self.apply(Transition { call, guard, change }).await;
     }
 
     pub(crate) async fn state(&self, task: TaskId) -> TaskState {

@@ -1,43 +1,9 @@
 //! Calls of tasks: written with the transition, and their ends put into the inbox of the task.
 
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, TaskId, WorkerId};
-use redial_records::{
-    Backlog, CallFacts, Change, Claim, EndedAttempt, EndedCall, Guard, InboxItem, NewCall, TaskTransition, Time,
-    Transition,
-};
-use redial_store::Granted;
+use redial_proto::{CallState, ErrorClass, Failure};
+use redial_records::{Backlog, Change, EndedAttempt, EndedCall, Guard, InboxItem, NewCall, TaskTransition, Transition};
 
-use crate::fixture::{Fixture, Locked, new_call, no_plan, started, stepped};
-
-async fn claim(fixture: &Fixture, call: CallId, attempt: u32) -> Granted {
-    let worker: WorkerId = "worker-1".parse().unwrap();
-    let claim =
-        Claim { job: JobRef { call, attempt }, claim: ClaimId::generate(), worker, tool: "get_weather".to_owned() };
-    fixture.store.claim(&[claim], 60_000).await.unwrap().pop().expect("it is ready")
-}
-
-const RUNNING: Guard =
-    Guard { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None };
-
-fn ended(call: CallId, state: CallState, result: Result<String, Failure>) -> Transition {
-    let failure = result.as_ref().err().cloned();
-    let attempt = Some(EndedAttempt { duration_ms: None, result });
-    Transition { call, guard: RUNNING, change: Change::End { state, failure, attempt } }
-}
-
-fn retried(call: CallId, failure: Failure, due_at: Time) -> Transition {
-    let attempt = EndedAttempt { duration_ms: None, result: Err(failure) };
-    Transition { call, guard: RUNNING, change: Change::Retry { attempt, due_at } }
-}
-
-async fn apply(fixture: &Fixture, transition: Transition) -> CallFacts {
-    fixture.store.apply(&[transition]).await.unwrap().pop().expect("it is running")
-}
-
-async fn succeed(fixture: &Fixture, call: CallId, output: &str) -> CallFacts {
-    claim(fixture, call, 1).await;
-    apply(fixture, ended(call, CallState::Succeeded, Ok(output.to_owned()))).await
-}
+use crate::fixture::{Fixture, Locked, RUNNING, new_call, no_plan, started};
 
 fn failure(class: ErrorClass) -> Failure {
     let details = serde_json::from_str(DETAILS).unwrap();
@@ -45,17 +11,6 @@ fn failure(class: ErrorClass) -> Failure {
 }
 
 const DETAILS: &str = r#"[{"path":"/city","rule":"type","sent":3,"allowed":"string"}]"#;
-
-/// The inbox of a task, which continues.
-async fn received(fixture: &Fixture, task: TaskId) -> Vec<InboxItem> {
-    let mut seen = Vec::new();
-    let advanced = fixture.advance([task], |task| {
-        seen.extend(task.inbox.iter().cloned());
-        Some(stepped(&task, Vec::new()))
-    });
-    advanced.await.unwrap();
-    seen
-}
 
 fn the_end(items: &[InboxItem]) -> EndedCall {
     match items {
@@ -70,16 +25,14 @@ async fn a_failure_is_reported_with_its_details_and_only_an_unknown_outcome_leav
     let task = fixture.submit("c").await;
     let (call, lost) = (new_call(task, 1, 2), new_call(task, 1, 3));
     fixture.start_with(task, &[call.clone(), lost.clone()]).await;
-    claim(&fixture, call.id, 1).await;
-    apply(&fixture, ended(call.id, CallState::Failed, Err(failure(ErrorClass::BusinessRule)))).await;
-    let failed = the_end(&received(&fixture, task).await);
+    fixture.run(call.id, CallState::Failed, Err(failure(ErrorClass::BusinessRule))).await;
+    let failed = the_end(&fixture.received(task).await);
     assert_eq!((failed.state, failed.output), (CallState::Failed, None));
     let told = failed.failure.unwrap();
     assert_eq!((told.class, told.message.as_str()), (ErrorClass::BusinessRule, "no\u{fffd}"));
     assert_eq!((told.details, told.effect_possible), (failure(ErrorClass::BusinessRule).details, false));
-    claim(&fixture, lost.id, 1).await;
-    apply(&fixture, ended(lost.id, CallState::Unknown, Err(failure(ErrorClass::Lost)))).await;
-    let ended = the_end(&received(&fixture, task).await);
+    fixture.run(lost.id, CallState::Unknown, Err(failure(ErrorClass::Lost))).await;
+    let ended = the_end(&fixture.received(task).await);
     assert_eq!((ended.state, ended.failure.map(|failure| failure.effect_possible)), (CallState::Unknown, Some(true)));
 }
 
@@ -89,11 +42,13 @@ async fn a_retry_is_reported_with_its_time() {
     let task = fixture.submit("c").await;
     let call = new_call(task, 3, 1);
     fixture.start_with(task, std::slice::from_ref(&call)).await;
-    claim(&fixture, call.id, 1).await;
+    fixture.claim(call.id).await;
     let retry_at = fixture.store.now().await.unwrap() + chrono::TimeDelta::minutes(1);
-    let applied = apply(&fixture, retried(call.id, failure(ErrorClass::Unavailable), retry_at)).await;
+    let attempt = EndedAttempt { duration_ms: None, result: Err(failure(ErrorClass::Unavailable)) };
+    let change = Change::Retry { attempt, due_at: retry_at };
+    let applied = fixture.apply(Transition { call: call.id, guard: RUNNING, change }).await;
     assert_eq!(applied.task, Some(task));
-    let items = received(&fixture, task).await;
+    let items = fixture.received(task).await;
     let [InboxItem::Retrying { call: retried, turn, call_index, tool, attempt, class, message, next_at }] =
         items.as_slice()
     else {
@@ -104,7 +59,7 @@ async fn a_retry_is_reported_with_its_time() {
     let guard = Guard { state: CallState::RetryWait, ..RUNNING };
     let change = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: retry_at };
     let ready = Transition { call: call.id, guard, change };
-    assert_eq!(apply(&fixture, ready).await.task, None, "nothing to tell");
+    assert_eq!(fixture.apply(ready).await.task, None, "nothing to tell");
     assert_eq!(fixture.inbox().await, 0);
 }
 
@@ -115,8 +70,8 @@ async fn output_that_jsonb_refuses_reaches_the_task_unchanged() {
     let nasty = r#"{"a": "\ud800", "b": "\u0000", "n": 1e400000, "a": 2}"#;
     let call = NewCall { arguments: nasty.to_owned(), ..new_call(task, 1, 0) };
     fixture.start_with(task, std::slice::from_ref(&call)).await;
-    succeed(&fixture, call.id, nasty).await;
-    let ended = the_end(&received(&fixture, task).await);
+    fixture.run(call.id, CallState::Succeeded, Ok(nasty.to_owned())).await;
+    let ended = the_end(&fixture.received(task).await);
     assert_eq!((ended.arguments.as_deref(), ended.output.as_deref()), (Some(nasty), Some(nasty)));
     let calls = fixture.store.task_calls(task).await.unwrap();
     assert_eq!(calls[0].arguments.get(), nasty);

@@ -3,7 +3,7 @@
 use redial_proto::{CallId, CallState, ErrorClass, Failure, Tenant, function};
 use redial_records::{Change, EndedAttempt, Guard, InboxItem, NewCall, Transition};
 
-use crate::fixture::{Fixture, new_call, stepped};
+use crate::fixture::{Fixture, new_call};
 
 const WAITING: Guard =
     Guard { state: CallState::ClientWait, attempt: 0, worker: None, claim: None, cancel_requested: Some(false) };
@@ -26,19 +26,13 @@ async fn a_function_is_answered_once_and_found_by_its_tenant() {
     assert!(fixture.store.apply(&[answered(calls[0].id, Ok("[2]"))]).await.unwrap().is_empty(), "once");
     let failure = Failure::new(ErrorClass::Rejected, "not now").without_effect();
     fixture.store.apply(&[answered(calls[1].id, Err(failure))]).await.unwrap();
-    let mut ends = Vec::new();
-    let advanced = fixture.advance([task], |task| {
-        ends.extend(task.inbox.iter().cloned());
-        Some(stepped(&task, Vec::new()))
-    });
-    advanced.await.unwrap();
     let ended = |item: &InboxItem| match item {
         InboxItem::Ended(ended) => {
             (ended.call_index, ended.output.clone(), ended.failure.as_ref().map(|one| one.class))
         }
         other => panic!("{other:?}"),
     };
-    let ends: Vec<_> = ends.iter().map(ended).collect();
+    let ends: Vec<_> = fixture.received(task).await.iter().map(ended).collect();
     assert_eq!(ends, [(1, Some("[1]".to_owned()), None), (2, None, Some(ErrorClass::Rejected))]);
 
     let functions = fixture.own().functions_of(task).await.unwrap();

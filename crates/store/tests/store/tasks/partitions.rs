@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallId, CallState, ErrorClass, Failure, JobRef, Tenant, WorkerId};
-use redial_records::{Change, Claim, Guard, NewCall, Redrive, TaskCall, Transition};
+use redial_proto::CallId;
+use redial_records::{NewCall, Redrive, TaskCall};
 use redial_store::{Dropped, Partition, StoreError, Submitted};
 use uuid::Uuid;
 
@@ -59,13 +59,6 @@ async fn submit(fixture: &Fixture, call: &NewCall) -> Submitted {
     fixture.store.submit(std::slice::from_ref(call), 10_000).await.unwrap().remove(0)
 }
 
-async fn cancel(fixture: &Fixture, call: &NewCall) {
-    let guard = Guard { state: CallState::Ready, attempt: 0, worker: None, claim: None, cancel_requested: None };
-    let failure = Some(Failure::new(ErrorClass::Cancelled, "cancelled"));
-    let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
-    assert_eq!(fixture.store.apply(&[Transition { call: call.id, guard, change }]).await.unwrap().len(), 1);
-}
-
 async fn tables_of(fixture: &Fixture) -> Vec<(String, Uuid)> {
     sqlx::query_as("SELECT tableoid::regclass::text, id FROM calls ORDER BY id").fetch_all(&fixture.db).await.unwrap()
 }
@@ -80,7 +73,7 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     for call in [&gone, &open, &late] {
         assert!(matches!(submit(&fixture, call).await, Submitted::Written));
     }
-    cancel(&fixture, &of_task).await;
+    fixture.cancel(of_task.id).await;
     let again =
         |call: &NewCall| NewCall { redrive_of: Some(Redrive { call: call.id, origin: call.id }), ..old_call(old) };
     let (redrive, of_living) = (again(&gone), again(&of_task));
@@ -88,10 +81,10 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
         assert!(matches!(submit(&fixture, call).await, Submitted::Written));
     }
     for call in [&gone, &redrive, &of_living] {
-        cancel(&fixture, call).await;
+        fixture.cancel(call.id).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
-    cancel(&fixture, &late).await;
+    fixture.cancel(late.id).await;
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
 
     fixture.store.free_keys(old, cutoff).await.unwrap();
@@ -116,16 +109,10 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
         matches!(submit(&fixture, &keyed("late", bare_call())).await, Submitted::Existing { id, .. } if id == late.id)
     );
     assert!(matches!(submit(&fixture, &keyed("gone", bare_call())).await, Submitted::Written));
-    let turn = fixture.store.of(&Tenant::default()).newest_turn(task).await.unwrap();
+    let turn = fixture.own().newest_turn(task).await.unwrap();
     assert_eq!(turn, Some((1, false)));
     // What is open goes on, and what has ended stays as it is.
-    let claim = Claim {
-        job: JobRef { call: open.id, attempt: 1 },
-        claim: redial_proto::ClaimId::generate(),
-        worker: "w-1".parse::<WorkerId>().unwrap(),
-        tool: open.tool.clone(),
-    };
-    assert_eq!(fixture.store.claim(&[claim], 1_000).await.unwrap().len(), 1);
+    fixture.claim(open.id).await;
     let change = sqlx::query("UPDATE calls SET class = NULL WHERE id = $1").bind(late.id.0).execute(&fixture.db).await;
     assert!(change.unwrap_err().to_string().contains("ended calls never change"));
 }

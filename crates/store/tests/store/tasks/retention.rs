@@ -1,7 +1,7 @@
 //! Old conversations are deleted completely, or not at all.
 
-use redial_proto::{CallState, ErrorClass, Failure, TaskId};
-use redial_records::{Change, Guard, NewCall, Redrive, Time, Transition};
+use redial_proto::TaskId;
+use redial_records::{NewCall, Redrive, Time};
 use redial_store::{Pruned, Submitted};
 use uuid::Uuid;
 
@@ -12,17 +12,9 @@ async fn past_task(fixture: &Fixture, conversation: &str) -> TaskId {
     let task = fixture.submit(conversation).await;
     let call = new_call(task, 1, 0);
     fixture.start_with(task, std::slice::from_ref(&call)).await;
-    cancel(fixture, &call).await;
+    fixture.cancel(call.id).await;
     fixture.end(task).await;
     task
-}
-
-async fn cancel(fixture: &Fixture, call: &NewCall) {
-    let guard = Guard { state: CallState::Ready, attempt: 0, worker: None, claim: None, cancel_requested: None };
-    let failure = Some(Failure::new(ErrorClass::Cancelled, "cancelled"));
-    let change = Change::End { state: CallState::Cancelled, failure, attempt: None };
-    let transition = Transition { call: call.id, guard, change };
-    assert_eq!(fixture.store.apply(&[transition]).await.unwrap().len(), 1);
 }
 
 /// One pass over tasks and one over calls; the number of both that were deleted.
@@ -57,7 +49,7 @@ async fn an_old_conversation_is_deleted_with_all_its_rows() {
     let (first, second) = (past_task(&fixture, "old").await, past_task(&fixture, "old").await);
     let bare = bare_call();
     fixture.store.submit(std::slice::from_ref(&bare), 10_000).await.unwrap();
-    cancel(&fixture, &bare).await;
+    fixture.cancel(bare.id).await;
     assert_eq!(left(&fixture, first).await, [1, 2, 2, 1]);
     let cutoff = fixture.store.now().await.unwrap();
     let young = past_task(&fixture, "young").await;
@@ -89,7 +81,7 @@ async fn a_conversation_that_continues_keeps_everything() {
         assert_eq!(left(&fixture, task).await, [1, 2, 2, 1]);
     }
     // Of one conversation only a call was left.
-    cancel(&fixture, &call).await;
+    fixture.cancel(call.id).await;
     assert_eq!(prune(&fixture, cutoff).await, 1);
     assert_eq!(left(&fixture, task).await, [0; 4]);
 }
@@ -123,7 +115,7 @@ async fn a_pass_over_calls_continues_behind_the_last_one_too() {
     let calls: Vec<NewCall> = (0..5).map(|_| bare_call()).collect();
     fixture.store.submit(&calls, 10_000).await.unwrap();
     for call in &calls[3..] {
-        cancel(&fixture, call).await;
+        fixture.cancel(call.id).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
     let first = fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 3).await.unwrap();
@@ -139,7 +131,7 @@ async fn a_redrive_stays_as_long_as_the_call_of_a_task_that_it_runs_again() {
     let task = fixture.submit("living").await;
     let call = new_call(task, 1, 0);
     fixture.start_with(task, std::slice::from_ref(&call)).await;
-    cancel(&fixture, &call).await;
+    fixture.cancel(call.id).await;
     fixture.end(task).await;
     let again = |of: &NewCall| NewCall { redrive_of: Some(Redrive { call: of.id, origin: call.id }), ..bare_call() };
     let first = again(&call);
@@ -149,7 +141,7 @@ async fn a_redrive_stays_as_long_as_the_call_of_a_task_that_it_runs_again() {
             fixture.store.submit(std::slice::from_ref(redrive), 10_000).await.unwrap()[..],
             [Submitted::Written]
         ));
-        cancel(&fixture, redrive).await;
+        fixture.cancel(redrive.id).await;
     }
     let cutoff = fixture.store.now().await.unwrap();
     let other = fixture.submit("living").await;

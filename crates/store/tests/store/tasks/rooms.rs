@@ -5,7 +5,7 @@ use redial_proto::{
     WorkerId, turn,
 };
 use redial_records::{
-    Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, ReadConversation, TaskTransition, Transition, TurnOnRecord,
+    Claim, InboxItem, NewCall, ReadConversation, TaskTransition, TurnOnRecord,
     turn::{Expanded, Missing},
 };
 use redial_store::{AskedTurn, Store, TurnRoom, Unexpanded};
@@ -25,14 +25,7 @@ async fn begin(fixture: &Fixture, conversation: &str, count: u32) -> (TaskId, Ve
 
 /// A call succeeds with a result of so many bytes.
 async fn succeed(fixture: &Fixture, call: &NewCall, bytes: usize) {
-    let (worker, job) = ("worker-1".parse().unwrap(), JobRef { call: call.id, attempt: 1 });
-    let claim = Claim { job, claim: ClaimId::generate(), worker, tool: call.tool.clone() };
-    assert_eq!(fixture.store.claim(&[claim], 60_000).await.unwrap().len(), 1);
-    let output = format!("\"{}\"", "x".repeat(bytes - 2));
-    let attempt = Some(EndedAttempt { duration_ms: None, result: Ok(output) });
-    let guard = Guard { state: CallState::Running, attempt: 1, worker: None, claim: None, cancel_requested: None };
-    let change = Change::End { state: CallState::Succeeded, failure: None, attempt };
-    assert_eq!(fixture.store.apply(&[Transition { call: call.id, guard, change }]).await.unwrap().len(), 1);
+    fixture.run(call.id, CallState::Succeeded, Ok(format!("\"{}\"", "x".repeat(bytes - 2)))).await;
 }
 
 /// A task whose calls ended with results of so many bytes each.
