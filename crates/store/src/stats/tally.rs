@@ -337,14 +337,4 @@ mod tests {
         let other = PlaceKey { rule: OTHER.to_owned(), ..key("noisy", OTHER.to_owned()) };
         assert_eq!(hour.places[&other], 950);
     }
-
-    #[test]
-    fn what_a_provider_does_not_tell_is_unknown_and_not_zero() {
-        let unknown = UsageSums::of(None);
-        assert_eq!((unknown.tokens_unknown, unknown.cost_unknown, unknown.cost_micros), (1, 1, 0));
-        let part =
-            TurnUsage { input_tokens: Some(5), output_tokens: None, cost_micros: Some(0), ..TurnUsage::default() };
-        let sums = UsageSums::of(Some(part));
-        assert_eq!((sums.input_tokens, sums.tokens_unknown, sums.cost_unknown), (5, 1, 0));
-    }
 }
