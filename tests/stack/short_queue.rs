@@ -1,5 +1,5 @@
-//! The short queue: a tool that nobody has, a pool without workers, a long outage and a wiped store cost the others
-//! nothing, and every call still ends.
+//! The short queue: a tool that nobody has, a pool without workers and a long outage cost the others nothing, and every call
+//! still ends.
 
 mod ends;
 mod fixture;

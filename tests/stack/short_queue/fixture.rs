@@ -11,14 +11,13 @@ pub(crate) const LONG: Duration = Duration::from_mins(3);
 
 /// One dispatcher, whose workers keep what they hold even if the machine stops for some seconds.
 pub(crate) async fn steady() -> Stack {
-    let mut stack = steady_on(Servers::start().await).await;
+    let mut stack = without_dispatcher().await;
     stack.dispatch().await;
     stack
 }
 
-/// The same without a dispatcher.
-pub(crate) async fn steady_on(servers: Servers) -> Stack {
-    let mut stack = Stack::on(servers).await;
+async fn without_dispatcher() -> Stack {
+    let mut stack = Stack::on(Servers::start().await).await;
     stack.lease = Duration::from_secs(20);
     stack
 }
@@ -26,7 +25,7 @@ pub(crate) async fn steady_on(servers: Servers) -> Stack {
 /// Like [`steady`], where the database notes the calls whose jobs NATS did not acknowledge in time, or may have lost in an outage, as
 /// a machine in full use has them: they are published again.
 pub(crate) async fn steady_with_notes() -> Stack {
-    let mut stack = steady_on(Servers::start().await).await;
+    let mut stack = without_dispatcher().await;
     let notes = "CREATE TABLE perhaps_lost (call uuid NOT NULL);
                  CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                      IF current_query() LIKE '-- Puts calls whose jobs could not be published%'
@@ -54,20 +53,11 @@ pub(crate) fn tool(stack: &Stack, name: &str) -> Tool {
     scripted_tool(name, ToolEffect::Read, &stack.ledger)
 }
 
-/// A tool in another pool.
-pub(crate) fn tool_in(stack: &Stack, pool: &str, name: &str) -> Tool {
-    tool(stack, name).pool(pool)
-}
-
-/// Calls of a tool.
-pub(crate) fn calls(tool: &str, count: u64) -> Vec<Submission> {
-    (0..count).map(|n| Submission::new(tool, arguments(json!({"n": n})))).collect()
-}
-
 /// Submits many calls of a tool, in as many messages as they need.
 pub(crate) async fn submit(stack: &Stack, tool: &str, count: u64) -> Vec<CallId> {
     let mut submitted = Vec::new();
-    for batch in calls(tool, count).chunks(1_000) {
+    let calls: Vec<_> = (0..count).map(|n| Submission::new(tool, arguments(json!({"n": n})))).collect();
+    for batch in calls.chunks(1_000) {
         submitted.extend(stack.call_all(batch).await);
     }
     submitted
@@ -117,17 +107,8 @@ pub(crate) async fn submit_down(stack: &Stack, down: &Path, count: u64, deadline
 
 /// Starts a worker whose slots are all taken until the file exists.
 pub(crate) async fn busy(stack: &mut Stack, pool: &str, name: &str, release: &Path) {
-    stack.work(vec![tool_in(stack, pool, name)]).await;
+    stack.work(vec![tool(stack, name).pool(pool)]).await;
     let held = |_| Submission::new(name, arguments(json!({"hold": release})));
     stack.call_all(&(0..64).map(held).collect::<Vec<_>>()).await;
     count(stack, name, "running", 64).await;
-}
-
-/// Registers a tool, and leaves it without a worker; the dispatcher knows that.
-pub(crate) async fn without_workers(stack: &mut Stack, tool: impl Fn(&Stack) -> Tool) {
-    let tool = tool(stack);
-    stack.work(vec![tool]).await;
-    stack.stop_workers().await;
-    stack.stop_dispatchers().await;
-    stack.dispatch().await;
 }

@@ -5,38 +5,15 @@ use redial_test_stack::{arguments, until_within};
 use serde_json::json;
 
 use super::fixture::{
-    LONG, count, jobs, published_again, states, steady, steady_with_notes, submit, tool, waiting, without_workers,
+    LONG, busy, count, jobs, published_again, states, steady, steady_with_notes, submit, tool, waiting,
 };
 
 #[tokio::test]
-async fn jobs_of_a_tool_that_nobody_has_are_in_nobodys_way() {
-    let mut stack = steady().await;
-    without_workers(&mut stack, |stack| tool(stack, "removed")).await;
-    let removed = submit(&stack, "removed", 300).await;
-    stack.work(vec![tool(&stack, "good")]).await;
-    submit(&stack, "good", 2_000).await;
-    count(&stack, "good", "succeeded", 2_000).await;
-    assert_eq!((jobs(&stack, "removed").await, waiting(&stack, "removed").await), (0, 300));
-    // They start as soon as a worker registers the tool.
-    stack.work(vec![tool(&stack, "removed")]).await;
-    for call in &removed {
-        stack.wait_for_end(*call).await;
-    }
-    assert_eq!(states(&stack, "removed", "succeeded").await, 300);
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
+async fn jobs_of_a_tool_that_nobody_has_any_more_are_in_nobodys_way() {
     let mut stack = steady().await;
     let release = redial_test_stack::unique_path("release");
-    let slow = tool(&stack, "slow");
-    stack.work(vec![slow]).await;
     // The worker's slots are taken, so the others wait on the stream for it.
-    let orders = json!({"hold": release});
-    let held: Vec<_> = (0..64).map(|_| Submission::new("slow", arguments(orders.clone()))).collect();
-    stack.call_all(&held).await;
-    count(&stack, "slow", "running", 64).await;
+    busy(&mut stack, "default", "slow", &release).await;
     submit(&stack, "slow", 100).await;
     until_within(LONG, "the jobs are on the stream", async || (jobs(&stack, "slow").await == 100).then_some(())).await;
     std::fs::write(&release, "").unwrap();
@@ -46,13 +23,15 @@ async fn jobs_that_were_published_before_the_tool_was_removed_move_away() {
         (waiting(&stack, "slow").await == ready).then_some(())
     })
     .await;
-    // They are in the way of no other tool of the pool, and no worker without the tool gets them.
+    // They and those that come now are in the way of no other tool of the pool, and no worker without the tool gets them.
+    submit(&stack, "slow", 300).await;
     stack.work(vec![tool(&stack, "good")]).await;
     let left = states(&stack, "slow", "ready").await;
-    assert!(left > 0);
-    submit(&stack, "good", 100).await;
-    count(&stack, "good", "succeeded", 100).await;
+    assert!(left > 300);
+    submit(&stack, "good", 2_000).await;
+    count(&stack, "good", "succeeded", 2_000).await;
     assert_eq!((states(&stack, "slow", "ready").await, waiting(&stack, "slow").await), (left, left));
+    // They start as soon as a worker registers the tool.
     stack.work(vec![tool(&stack, "slow")]).await;
     stack.drained(LONG).await;
     stack.leaves_jobs();
@@ -82,7 +61,11 @@ async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy(
 #[tokio::test]
 async fn a_call_without_a_worker_ends_at_its_deadline_and_says_why() {
     let mut stack = steady().await;
-    without_workers(&mut stack, |stack| tool(stack, "removed")).await;
+    stack.work(vec![tool(&stack, "removed")]).await;
+    stack.stop_workers().await;
+    // A dispatcher that starts knows that nobody has it.
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
     let retry = Some(RetryOverride { deadline_ms: Some(1_000), ..RetryOverride::default() });
     let call = stack.accepted(&Submission { retry, ..Submission::new("removed", arguments(json!({}))) }).await;
     let view = stack.ended(call).await;
