@@ -47,6 +47,11 @@ async fn the_checker_catches_every_mutation() {
     assert!(missed.is_empty(), "not caught by the invariant that they violate: {missed:#?}");
 }
 
+/// What the mutations violate.
+pub(crate) fn violated() -> impl Iterator<Item = Invariant> {
+    MUTATIONS.iter().map(|mutation| mutation.caught_by)
+}
+
 fn table(caught: &[(&Mutation, BTreeSet<Invariant>)]) -> String {
     let width = caught.iter().map(|(mutation, _)| mutation.name.len()).max().unwrap_or_default();
     let mut table = format!("{:<width$}  caught by", "mutation");
