@@ -27,7 +27,6 @@ mod retries;
 mod returned;
 mod schemas;
 mod sets_of_tools;
-mod statistics;
 mod submitting;
 mod tenants;
 mod tokens;

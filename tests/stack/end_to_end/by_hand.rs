@@ -8,16 +8,17 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    ANY_POOL, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant, GrantRef,
-    Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
+    ANY_POOL, ApiError, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant,
+    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
     ReportBatch, ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
-use redial_queue::{Delivery, Queue, QueueError, Subscription};
+use redial_queue::{Queue, Subscription};
 use redial_test_stack::Stack;
 use serde_json::value::RawValue;
 
-const ANSWER: Duration = Duration::from_secs(25);
+use super::fixture::{ANSWER, api};
+
 /// Between two heartbeats: within the lease of a stack.
 const BEAT: Duration = Duration::from_millis(500);
 
@@ -60,16 +61,20 @@ impl Hand {
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
     pub(crate) async fn register(&mut self, tools: Vec<ToolSpec>) -> BTreeMap<String, Vec<String>> {
-        let subject = self.subject(ControlVerb::Register);
-        let mut registered = self.ask_to_register(&subject, tools).await.unwrap();
+        let mut registered = self.try_register(tools).await.unwrap();
         if let Some(consumer) = registered.consumers.remove("default") {
             self.consumer = consumer;
         }
         registered.waiting
     }
 
-    /// Sends a registration on this subject.
-    pub(crate) async fn ask_to_register(&self, subject: &str, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
+    /// Registers itself; the answer, or the error that the dispatcher answered with.
+    pub(crate) async fn try_register(&self, tools: Vec<ToolSpec>) -> Result<Registered, ApiError> {
+        self.try_register_on(&self.subject(ControlVerb::Register), tools).await
+    }
+
+    /// The same on this subject.
+    pub(crate) async fn try_register_on(&self, subject: &str, tools: Vec<ToolSpec>) -> Result<Registered, ApiError> {
         let registration = Registration {
             worker: self.id.clone(),
             started_at: Utc::now(),
@@ -80,7 +85,7 @@ impl Hand {
             tools,
             other_tools: BTreeMap::new(),
         };
-        self.queue.request(subject, &registration, ANSWER).await
+        api(self.queue.request(subject, &registration, ANSWER).await)
     }
 
     /// Takes the next job of its consumer from the stream. While it waits, it shows that it lives, or no job of its
@@ -92,7 +97,8 @@ impl Hand {
                 self.beat().await;
                 let deliveries = jobs.pull(1, BEAT).await.unwrap();
                 if let Some(delivery) = deliveries.first() {
-                    return taken(delivery).await;
+                    delivery.ack().await;
+                    return serde_json::from_slice(&delivery.payload).unwrap();
                 }
             }
         };
@@ -124,11 +130,7 @@ impl Hand {
 
     /// Claims one attempt under this claim id.
     pub(crate) async fn claim_as(&self, claim: ClaimId, call: CallId, attempt: u32) -> Vec<Grant> {
-        self.claim_jobs(claim, &[JobRef { call, attempt }]).await
-    }
-
-    async fn claim_jobs(&self, claim: ClaimId, jobs: &[JobRef]) -> Vec<Grant> {
-        self.ask_for(claim, jobs, Vec::new()).await
+        self.ask_for(claim, &[JobRef { call, attempt }], Vec::new()).await
     }
 
     /// Claims the first attempts of these calls, and gives jobs back.
@@ -140,7 +142,9 @@ impl Hand {
     async fn ask_for(&self, claim: ClaimId, jobs: &[JobRef], returned: Vec<ReturnedPack>) -> Vec<Grant> {
         let mut asked = Vec::with_capacity(jobs.len());
         for &JobRef { call, attempt } in jobs {
-            asked.push(ClaimJob { call, attempt, tool: self.tool_of(call).await });
+            // The tool that its job names; a claim that names another one is not granted.
+            let tool = sqlx::query_scalar("SELECT tool FROM calls WHERE id = $1").bind(call.0).fetch_optional(&self.db);
+            asked.push(ClaimJob { call, attempt, tool: tool.await.unwrap().unwrap_or_default() });
         }
         let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, returned };
         let subject = self.subject(ControlVerb::Claim);
@@ -148,12 +152,6 @@ impl Hand {
         let mut claims = self.claims.lock().unwrap();
         claims.extend(grants.iter().map(|grant| (grant.job_ref(), claim)));
         grants
-    }
-
-    /// The tool that the job of a call names; a claim that names another one is not granted.
-    async fn tool_of(&self, call: CallId) -> String {
-        let tool = sqlx::query_scalar("SELECT tool FROM calls WHERE id = $1").bind(call.0).fetch_optional(&self.db);
-        tool.await.unwrap().unwrap_or_default()
     }
 
     /// The claim under which an attempt was granted to it.
@@ -178,11 +176,8 @@ impl Hand {
     /// Releases the attempts that this claim was granted; returns how many.
     pub(crate) async fn release(&self, claim: ClaimId, call: CallId, attempt: u32) -> u32 {
         let request = ReleaseRequest { worker: self.id.clone(), jobs: vec![GrantRef { call, attempt, claim }] };
-        self.queue
-            .request::<_, ReleaseReply>(&self.subject(ControlVerb::Release), &request, ANSWER)
-            .await
-            .unwrap()
-            .released
+        let reply = self.queue.request::<_, ReleaseReply>(&self.subject(ControlVerb::Release), &request, ANSWER).await;
+        reply.unwrap().released
     }
 
     /// Takes the next job and claims its attempt.
@@ -202,9 +197,14 @@ impl Hand {
         let claim = known.unwrap_or_else(ClaimId::generate);
         let report = Report { call, attempt, claim, duration_ms: 1, output, error };
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
-        let subject = subjects::results(&self.id.identity());
-        let beside = subjects::control(&self.id.identity(), ANY_POOL, ControlVerb::Piece);
-        self.queue.put_large(&subject, &beside, &ReportBatch { worker: self.id.clone(), reports }).await.unwrap();
+        self.queue
+            .put_large(
+                &self.results(),
+                &self.subject(ControlVerb::Piece),
+                &ReportBatch { worker: self.id.clone(), reports },
+            )
+            .await
+            .unwrap();
         self.ingested(JobRef { call, attempt }).await;
     }
 
@@ -217,9 +217,4 @@ impl Hand {
             }
         }
     }
-}
-
-async fn taken(delivery: &Delivery) -> Job {
-    delivery.ack().await;
-    serde_json::from_slice(&delivery.payload).unwrap()
 }

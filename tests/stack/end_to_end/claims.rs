@@ -7,46 +7,11 @@ use redial_proto::{
 };
 use redial_test_stack::{Stack, until};
 use serde_json::json;
-use uuid::Uuid;
 
-use super::by_hand::Hand;
-
-#[tokio::test]
-async fn a_running_call_is_not_granted_to_a_second_worker() {
-    let stack = Stack::start().await;
-    let mut first = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let second = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let call = stack.call("read", json!({})).await;
-    assert!(first.claim(call, 2).await.is_empty(), "an attempt that is not the next one");
-    let grant = first.granted().await;
-    assert_eq!((grant.call, grant.attempt), (call, 1));
-    for attempt in [1, 2] {
-        assert!(second.claim(call, attempt).await.is_empty(), "attempt {attempt}");
-        assert!(first.claim(call, attempt).await.is_empty(), "attempt {attempt} under another claim id");
-    }
-    first.report(call, 1, Ok("{}")).await;
-    assert!(second.claim(call, 1).await.is_empty() && second.claim(call, 2).await.is_empty(), "it has ended");
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn the_same_claim_sent_again_gets_the_same_grant() {
-    let stack = Stack::start().await;
-    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let stranger = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let call = stack.call("read", json!({"a": 1})).await;
-    let job = worker.job().await;
-    let claim = ClaimId::generate();
-    let first = worker.claim_as(claim, job.call, job.attempt).await;
-    let again = worker.claim_as(claim, job.call, job.attempt).await;
-    assert_eq!(serde_json::to_string(&first).unwrap(), serde_json::to_string(&again).unwrap());
-    assert_eq!((again.len(), again[0].arguments.get()), (1, r#"{"a":1}"#));
-    assert!(stranger.claim_as(claim, job.call, job.attempt).await.is_empty(), "another worker with a stolen claim id");
-    worker.report(call, 1, Ok("1")).await;
-    assert!(worker.claim_as(claim, job.call, job.attempt).await.is_empty(), "the attempt is over");
-    let evidence = stack.finish().await;
-    assert_eq!(evidence.calls[&call].attempt, 1);
-}
+use super::{
+    by_hand::Hand,
+    fixture::{ANSWER, count},
+};
 
 /// A worker without an answer sends its claim again, so the copies are answered together once the database is available.
 #[tokio::test]
@@ -141,21 +106,6 @@ async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
     stack.finish().await;
 }
 
-/// A worker without an answer abandons its claim. If a copy of it arrives later, no worker would use the grant.
-#[tokio::test]
-async fn an_abandoned_claim_is_not_granted() {
-    let stack = Stack::start().await;
-    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let call = stack.call("read", json!({})).await;
-    worker.job().await;
-    let given_up = ClaimId::generate();
-    assert_eq!(worker.release(given_up, call, 1).await, 0, "nothing was granted yet");
-    assert!(worker.claim_as(given_up, call, 1).await.is_empty());
-    assert_eq!(worker.claim(call, 1).await.len(), 1, "another claim is");
-    worker.report(call, 1, Ok("1")).await;
-    stack.finish().await;
-}
-
 #[tokio::test]
 async fn a_released_attempt_is_not_used_up() {
     let stack = Stack::start().await;
@@ -191,19 +141,16 @@ async fn a_release_changes_no_call_of_a_tool_that_its_worker_does_not_serve() {
     let stranger = Hand::new(&stack, vec![ToolSpec::named("other")]).await;
     let call = stack.call("read", json!({})).await;
     let claim = ClaimId::generate();
-    let claimed = async || {
-        let found = sqlx::query_scalar::<_, Option<Uuid>>("SELECT claim_id FROM calls WHERE id = $1").bind(call.0);
-        found.fetch_one(stack.db()).await.unwrap()
-    };
+    let claimed = format!("calls WHERE claim_id = '{claim}'");
     assert_eq!(stranger.release(claim, call, 1).await, 0);
-    assert_eq!(claimed().await, None);
+    assert_eq!(count(&stack, &claimed).await, 0);
     assert_eq!(worker.release(claim, call, 1).await, 0);
-    assert_eq!(claimed().await, Some(claim.0), "its own claim may still be under way");
+    assert_eq!(count(&stack, &claimed).await, 1, "its own claim may still be under way");
     assert!(worker.claim_as(claim, call, 1).await.is_empty());
     let many = vec![GrantRef { call, attempt: 1, claim }; 257];
     let request = ReleaseRequest { worker: stranger.id.clone(), jobs: many };
     let subject = stranger.subject(ControlVerb::Release);
-    let refused = stack.queue().request::<_, ReleaseReply>(&subject, &request, std::time::Duration::from_secs(25));
+    let refused = stack.queue().request::<_, ReleaseReply>(&subject, &request, ANSWER);
     let error = refused.await.unwrap_err().to_string();
     assert!(error.contains("jobs holds 257 attempts; allowed: 256"), "{error}");
     worker.granted().await;

@@ -3,22 +3,21 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallState, ClaimId, ClaimReply, Code, HeartbeatReply, JobRef, ReleaseReply, ToolEffect, ToolSpec,
+    ApiError, CallState, ClaimId, Code, JobRef, ToolEffect, ToolSpec,
     subjects::{self, ControlVerb},
 };
-use redial_queue::QueueError;
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use serde_json::{Value, json};
 
-use super::by_hand::Hand;
+use super::{
+    by_hand::Hand,
+    fixture::{ANSWER, api, count, dead_letters},
+};
 
-const ANSWER: Duration = Duration::from_secs(25);
-
-fn forbidden<T: std::fmt::Debug>(refused: Result<T, QueueError>) -> String {
-    match refused {
-        Err(QueueError::Api(error)) if error.code == Code::Forbidden => error.message,
-        other => panic!("{other:?}"),
-    }
+fn forbidden<T: std::fmt::Debug>(refused: Result<T, ApiError>) -> String {
+    let error = refused.unwrap_err();
+    assert_eq!(error.code, Code::Forbidden, "{error}");
+    error.message
 }
 
 #[tokio::test]
@@ -27,16 +26,15 @@ async fn a_worker_registers_tools_only_in_the_pools_of_its_subject() {
     let worker = Hand::of_identity(&stack, "one").await;
     let subject = subjects::control(&worker.id.identity(), "default+fast", ControlVerb::Register);
     let tool = |pool: &str| vec![ToolSpec { pool: pool.to_owned(), ..ToolSpec::named("tool") }];
-    let message = forbidden(worker.ask_to_register(&subject, tool("slow")).await);
+    let message = forbidden(worker.try_register_on(&subject, tool("slow")).await);
     assert!(message.contains("\"slow\"") && message.contains("default+fast"), "{message}");
     let other = json!({
         "worker": worker.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
         "tools": [], "other_tools": {"tool": "slow"},
     });
-    forbidden(stack.queue().request::<_, Value>(&subject, &other, ANSWER).await);
-    let tools: i64 = sqlx::query_scalar("SELECT count(*) FROM tools").fetch_one(stack.db()).await.unwrap();
-    assert_eq!(tools, 0);
-    worker.ask_to_register(&subject, tool("fast")).await.unwrap();
+    forbidden(api(stack.queue().request::<_, Value>(&subject, &other, ANSWER).await));
+    assert_eq!(count(&stack, "tools").await, 0);
+    worker.try_register_on(&subject, tool("fast")).await.unwrap();
     stack.finish().await;
 }
 
@@ -50,23 +48,22 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
     let rogue = Hand::of_identity(&stack, "rogue").await;
     let (id, nats) = (&worker.id, stack.queue());
     let next = stack.call("tool", json!({})).await;
-    let subject = |verb| rogue.subject(verb);
     let jobs = json!([{"call": next, "attempt": 1, "tool": "tool"}]);
-    let asked = json!({"claim": ClaimId::generate(), "worker": id, "jobs": jobs});
-    forbidden(nats.request::<_, ClaimReply>(&subject(ControlVerb::Claim), &asked, ANSWER).await);
-    let asked = json!({"worker": id, "running": [], "slots": 0, "draining": true});
-    forbidden(nats.request::<_, HeartbeatReply>(&subject(ControlVerb::Heartbeat), &asked, ANSWER).await);
-    let asked = json!({"worker": id, "jobs": [{"call": call, "attempt": 1, "claim": claim}]});
-    forbidden(nats.request::<_, ReleaseReply>(&subject(ControlVerb::Release), &asked, ANSWER).await);
-    let asked = json!({"worker": id, "started_at": chrono::Utc::now(), "slots": 1, "version": "", "tools": []});
-    forbidden(nats.request::<_, Value>(&subject(ControlVerb::Register), &asked, ANSWER).await);
+    let granted = json!([{"call": call, "attempt": 1, "claim": claim}]);
+    for (verb, asked) in [
+        (ControlVerb::Claim, json!({"claim": ClaimId::generate(), "worker": id, "jobs": jobs})),
+        (ControlVerb::Heartbeat, json!({"worker": id, "running": [], "slots": 0, "draining": true})),
+        (ControlVerb::Release, json!({"worker": id, "jobs": granted})),
+        (
+            ControlVerb::Register,
+            json!({"worker": id, "started_at": chrono::Utc::now(), "slots": 1, "version": "", "tools": []}),
+        ),
+    ] {
+        forbidden(api(nats.request::<_, Value>(&rogue.subject(verb), &asked, ANSWER).await));
+    }
     let report = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "output": "forged"});
     nats.put(&rogue.results(), &json!({"worker": id, "reports": [report]})).await.unwrap();
-    until("the report is a dead letter", async || {
-        let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters WHERE source = 'results'");
-        (count.fetch_one(stack.db()).await.unwrap() == 1).then_some(())
-    })
-    .await;
+    dead_letters(&stack, "results", 1).await;
     assert_eq!(stack.get(call).await.state, CallState::Running);
     let workers: Vec<(String, bool)> =
         sqlx::query_as("SELECT id, draining FROM workers").fetch_all(stack.db()).await.unwrap();
@@ -77,14 +74,14 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
     stack.finish().await;
 }
 
-/// In one message, before and after it; and in the same batch from another identity.
+/// In one message, before and after it; and in the same batch from another identity. What is sent twice counts once.
 #[tokio::test]
 async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
+    let stack = Stack::start_leasing(Duration::from_secs(30)).await;
+    let spec = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("tool") };
+    let mut worker = Hand::new(&stack, vec![spec]).await;
+    let rogue = Hand::of_identity(&stack, "rogue").await;
     for wrong_first in [true, false] {
-        let stack = Stack::start_leasing(Duration::from_secs(30)).await;
-        let spec = ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("tool") };
-        let mut worker = Hand::new(&stack, vec![spec]).await;
-        let rogue = Hand::of_identity(&stack, "rogue").await;
         for kind in ["success", "failure"] {
             let call = stack.call("tool", json!({})).await;
             worker.granted().await;
@@ -104,6 +101,7 @@ async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
             if !wrong_first {
                 reports.reverse();
             }
+            reports.push(report(worker.claim_of(call, 1), "sent once more"));
             stack.queue().put(&worker.results(), &json!({"worker": worker.id, "reports": reports})).await.unwrap();
             worker.ingested(JobRef { call, attempt: 1 }).await;
             let view = stack.ended(call).await;
@@ -112,6 +110,6 @@ async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
                 _ => assert!(view.message.unwrap().contains("true")),
             }
         }
-        stack.finish().await;
     }
+    stack.finish().await;
 }

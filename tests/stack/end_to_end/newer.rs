@@ -8,12 +8,15 @@ use redial_proto::{
     ToolEffect, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb, Verb},
 };
-use redial_queue::QueueError;
 use redial_store::{Purpose, audit::TaskFilter};
 use redial_test_stack::{Stack, arguments, scripted_tool, until};
+use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
-use super::{by_hand::Hand, fixture::dead_letters};
+use super::{
+    by_hand::Hand,
+    fixture::{ANSWER, api, ask, dead_letters},
+};
 
 fn registration(worker: &WorkerId, contract: u32) -> Value {
     let tool = json!({"name": "tool", "effect": "read", "priority": 3, "retry": {"max_attempts": 2, "jitter": "none"}});
@@ -57,15 +60,12 @@ async fn two_versions_work_together_and_the_newer_one_takes_what_the_older_one_c
     assert_eq!(error(nats.request(&subject, quantum.as_bytes()).await), Code::InvalidMessage);
 
     // Fields that a version does not know are ignored; a neighbour is registered, and nobody beyond.
-    let ask = async |contract: u32| {
+    let register = async |contract: u32| {
         let registration = registration(&WorkerId::generate(&WorkerIdentity::of_name("manual")), contract);
-        stack.queue().request::<_, Registered>(&subject, &registration, Duration::from_secs(25)).await
+        api(stack.queue().request::<_, Registered>(&subject, &registration, ANSWER).await)
     };
-    ask(CONTRACT + 1).await.unwrap();
-    match ask(CONTRACT + 2).await {
-        Err(QueueError::Api(error)) => assert_eq!(error.code, Code::IncompatibleVersion),
-        other => panic!("{other:?}"),
-    }
+    register(CONTRACT + 1).await.unwrap();
+    assert_eq!(register(CONTRACT + 2).await.unwrap_err().code, Code::IncompatibleVersion);
 
     // Both versions run now. A job of the next one is none to a worker of this one, which leaves it, too.
     stack.work(vec![scripted_tool("mine", ToolEffect::Read, &stack.ledger)]).await;
@@ -90,16 +90,6 @@ async fn two_versions_work_together_and_the_newer_one_takes_what_the_older_one_c
     stack.finish().await;
 }
 
-/// What is written from now on has this in it, as if a newer dispatcher wrote it.
-async fn writes_more(stack: &Stack, table: &str, column: &str, more: &Value, which: &str) {
-    let statement = format!(
-        "CREATE FUNCTION more_{column}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-             NEW.{column} := (NEW.{column}::jsonb || '{more}')::json; RETURN NEW; END $$;
-         CREATE TRIGGER more_{column} BEFORE INSERT ON {table} FOR EACH ROW WHEN ({which}) EXECUTE FUNCTION more_{column}()"
-    );
-    run(stack, &statement).await;
-}
-
 /// A dispatcher may lock the same tables in another order, so a statement may be chosen to end a deadlock.
 async fn run(stack: &Stack, statement: &str) {
     let again = || sqlx::raw_sql(sqlx::AssertSqlSafe(statement.to_owned()));
@@ -111,21 +101,13 @@ async fn run(stack: &Stack, statement: &str) {
     .await;
 }
 
-fn task(input: &str) -> TaskSubmission {
-    TaskSubmission::new(input, AgentRef::Inline(Box::new(AgentSpec::new("small"))))
-}
-
-/// A model that always says the same.
-fn model() -> redial_worker::Tool {
-    redial_worker::Tool::new("small", |_: Value| async {
-        Ok::<_, redial_worker::ToolError>(json!({"text": "Done.", "mood": "calm", "finish": "bored"}))
-    })
-}
-
 #[tokio::test]
 async fn what_cannot_be_read_is_shown_as_unknown_and_fails_no_page() {
     let mut stack = Stack::start().await;
-    stack.play_models(vec![model()]).await;
+    let answer = json!({"text": "Done.", "mood": "calm", "finish": "bored"});
+    let model = Tool::new("small", move |_: Value| std::future::ready(Ok::<_, ToolError>(answer.clone())));
+    stack.play_models(vec![model]).await;
+    let task = |input: &str| TaskSubmission::new(input, AgentRef::Inline(Box::new(AgentSpec::new("small"))));
     let (odd, good) = (stack.task(&task("odd")).await, stack.task(&task("good")).await);
     for task in [odd, good] {
         stack.task_ended(task).await;
@@ -167,10 +149,14 @@ async fn a_redrive_with_an_unknown_condition_runs_nothing_and_waits() {
     stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let failed = stack.call("tool", json!({"fail": "auth"})).await;
     stack.ended(failed).await;
-    writes_more(&stack, "redrives", "filter", &json!({"planet": "Mars"}), "true").await;
+    // As if a newer dispatcher wrote it.
+    let newer = r#"CREATE FUNCTION newer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                       NEW.filter := (NEW.filter::jsonb || '{"planet": "Mars"}')::json; RETURN NEW; END $$;
+                   CREATE TRIGGER newer BEFORE INSERT ON redrives FOR EACH ROW EXECUTE FUNCTION newer()"#;
+    run(&stack, newer).await;
     let filter = RedriveFilter { tool: Some("tool".to_owned()), ..RedriveFilter::default() };
     let create = CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: false, rate: None, at_most: None };
-    let _: RedriveView = stack.queue().ask(Verb::RedriveCreate, &create, Duration::from_secs(25)).await.unwrap();
+    ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &create).await.unwrap();
     until("a dispatcher looked at it", async || {
         let taken: Option<uuid::Uuid> =
             sqlx::query_scalar("SELECT taken_by FROM redrives").fetch_one(stack.db()).await.unwrap();

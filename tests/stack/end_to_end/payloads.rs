@@ -1,20 +1,18 @@
 //! Arguments and results that do not fit into one message.
 
-use std::time::Duration;
-
 use redial_proto::{
     ANY_POOL, CONTRACT, CallState, CallView, Code, GetRequest, Language, Payload, PieceReply, PieceRequest, Submission,
     SubmitResult, WorkerIdentity, limits,
     subjects::{self, ControlVerb, Verb},
 };
-use redial_queue::{Queue, QueueError};
+use redial_queue::Queue;
 use redial_store::Purpose;
 use redial_test_stack::{Stack, arguments, until};
 use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
 
-const ANSWER: Duration = Duration::from_secs(25);
+use super::fixture::{ANSWER, api, ask, count};
 
 /// Where the requests of a user go; pieces travel beside it.
 fn subject(user: &Queue) -> String {
@@ -22,52 +20,11 @@ fn subject(user: &Queue) -> String {
 }
 
 async fn piece(user: &Queue, request: &PieceRequest) -> Result<PieceReply, Code> {
-    match user.piece(&subject(user), request, Instant::now() + ANSWER).await {
-        Ok(reply) => Ok(reply),
-        Err(QueueError::Api(error)) => Err(error.code),
-        Err(error) => panic!("{error}"),
-    }
+    api(user.piece(&subject(user), request, Instant::now() + ANSWER).await).map_err(|error| error.code)
 }
 
 fn put(payload: Payload, piece: u32, text: &str) -> PieceRequest {
     PieceRequest::Put { payload, piece, text: text.to_owned() }
-}
-
-async fn kept(stack: &Stack) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM payloads").fetch_one(stack.db()).await.unwrap()
-}
-
-#[tokio::test]
-async fn many_large_calls_at_once_pass_beside_small_ones() {
-    const LARGE: u32 = 6;
-    let mut stack = Stack::start_leasing(Duration::from_secs(30)).await;
-    stack.work(vec![Tool::echo()]).await;
-    let text = "好\"\\ x".repeat(400_000);
-    let one = |n: u32| Submission::new("echo", arguments(json!({"n": n, "text": text})));
-    let mut calls = Vec::new();
-    for n in 0..LARGE {
-        calls.push(stack.accepted(&one(n)).await);
-    }
-    // Small ones do not wait for them.
-    let small = stack.call("echo", json!({"small": true})).await;
-    assert_eq!(stack.output(small).await, r#"{"small":true}"#);
-    for (n, call) in (0..).zip(calls) {
-        assert_eq!(stack.output(call).await, one(n).arguments.get());
-    }
-    bodies_are_dropped(&stack, LARGE).await;
-    stack.finish().await;
-}
-
-/// Waits until every owner has fewer bodies left than there are large calls. One is left until it expires if an answer about it came so
-/// late that somebody sent it again, or asked for it again; whoever forgot to drop what it has read would leave one of each call.
-async fn bodies_are_dropped(stack: &Stack, calls: u32) {
-    let most = "SELECT coalesce(max(bodies), 0)
-                FROM (SELECT count(DISTINCT payload) AS bodies FROM payloads GROUP BY owner) of_owners";
-    until("the bodies of calls that have ended are dropped", async || {
-        let most: i64 = sqlx::query_scalar(most).fetch_one(stack.db()).await.unwrap();
-        (most < i64::from(calls)).then_some(())
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -121,7 +78,7 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     // The dispatcher does that once a minute, perhaps just now.
     let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
     assert!(deleted <= 1, "{deleted}");
-    assert_eq!(kept(&stack).await, 0);
+    assert_eq!(count(&stack, "payloads").await, 0);
     stack.finish().await;
 }
 
@@ -134,7 +91,7 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
     let payload = Payload::of(1);
     let asked = serde_json::to_vec(&put(payload, 0, "not of this version")).unwrap();
     nats.request(&subjects::control(&identity, ANY_POOL, ControlVerb::Piece), &asked).await;
-    assert_eq!(kept(&stack).await, 1);
+    assert_eq!(count(&stack, "payloads").await, 1);
     let headers = format!("{payload}\r\n{}: {}", subjects::CONTRACT, CONTRACT + 1);
     for _ in 0..50 {
         nats.publish_with(&subjects::results(&identity), ("redial-payload", &headers), b"").await;
@@ -144,7 +101,7 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
         (info["state"]["messages"] == 0 && info["state"]["last_seq"].as_u64() >= Some(50)).then_some(())
     })
     .await;
-    assert_eq!(kept(&stack).await, 0);
+    assert_eq!(count(&stack, "payloads").await, 0);
     let call = stack.call("echo", json!({"other": true})).await;
     assert_eq!(stack.output(call).await, r#"{"other":true}"#);
     stack.finish().await;
@@ -162,29 +119,31 @@ async fn a_user_has_so_many_pieces() {
         sqlx::query(insert).bind(Payload::of(1).payload).bind(pieces).execute(stack.db()).await.unwrap();
     };
     let large = Submission::new("echo", arguments(json!({"text": "x".repeat(1_200_000)})));
-    let call = alice.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
-    stack.wait_for_end(call).await;
+    let submit = async |user| {
+        let call = ask::<SubmitResult>(user, Verb::CallSubmit, &large).await.unwrap().call.unwrap();
+        stack.wait_for_end(call).await;
+        call
+    };
+    let call = submit(&alice).await;
+    submit(&alice).await;
+    // One may be left until it expires, if an answer about it came so late that somebody sent it again.
+    let many = "(SELECT FROM payloads GROUP BY owner HAVING count(DISTINCT payload) > 1) many";
+    until("the bodies of calls that have ended are dropped", async || (count(&stack, many).await == 0).then_some(()))
+        .await;
     fill(4_998).await;
     let (begun, next) = (Payload { pieces: 3, ..Payload::of(1) }, Payload { pieces: 3, ..Payload::of(1) });
     piece(&alice, &put(begun, 1, "x")).await.unwrap();
     piece(&alice, &put(begun, 2, "x")).await.unwrap();
     assert_eq!(piece(&alice, &put(next, 1, "x")).await, Err(Code::Unavailable));
-    let view =
-        alice.ask::<_, CallView>(Verb::CallGet, &GetRequest { call, language: Language::default() }, ANSWER).await;
-    assert!(
-        matches!(view, Err(QueueError::Api(error)) if error.code == Code::Unavailable),
-        "an answer has pieces, too"
-    );
+    let view = ask::<CallView>(&alice, Verb::CallGet, &GetRequest { call, language: Language::default() }).await;
+    assert_eq!(view.unwrap_err().code, Code::Unavailable, "an answer has pieces, too");
     // What was begun may be completed, up to an end.
     piece(&alice, &put(begun, 0, "x")).await.unwrap();
     fill(5_000).await;
     assert_eq!(piece(&alice, &put(begun, 0, "x")).await, Err(Code::Unavailable));
-    let of_alice = "SELECT count(*) FROM payloads WHERE owner = 'user acme.alice'";
-    assert_eq!(sqlx::query_scalar::<_, i64>(of_alice).fetch_one(stack.db()).await.unwrap(), 10_001);
+    assert_eq!(count(&stack, "payloads WHERE owner = 'user acme.alice'").await, 10_001);
     // Nobody else waits for that.
-    let bob = stack.user("acme", "bob").await;
-    let call = bob.ask::<_, SubmitResult>(Verb::CallSubmit, &large, ANSWER).await.unwrap().call.unwrap();
-    stack.wait_for_end(call).await;
+    submit(&stack.user("acme", "bob").await).await;
     stack.finish().await;
 }
 

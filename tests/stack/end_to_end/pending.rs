@@ -1,12 +1,13 @@
 //! What waits for an operator is bounded, and what the operator saw is what is accepted.
 
-use redial_proto::{Code, ToolSpec, subjects::ControlVerb};
+use redial_proto::{Code, ToolSpec};
 use redial_store::Purpose;
 use redial_test_stack::Stack;
 
 use super::{
     by_hand::Hand,
-    pinning::{accept_seen, code, count, laxer, on_record, owner, pay},
+    fixture::count,
+    pinning::{accept_seen, laxer, on_record, owner, pay},
 };
 
 /// Between the operator's look and the command, the identity registers something else; or the owner does.
@@ -21,52 +22,39 @@ async fn what_the_operator_saw_is_what_is_accepted() {
     night.register(vec![pay()]).await;
     assert_eq!(seen().await, first, "the same change");
     night.register(vec![laxer()]).await;
-    let (code_found, message) = code(accept_seen(&stack, None, &first).await);
-    assert!(code_found == Code::WrongState && message.contains("nothing was accepted"), "{message}");
+    let error = accept_seen(&stack, None, &first).await.unwrap_err();
+    assert!(error.code == Code::WrongState && error.message.contains("nothing was accepted"), "{error}");
     assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (pay(), 1));
     let second = seen().await;
     let described = ToolSpec { description: "Pays.".to_owned(), ..pay() };
     assert!(owner.register(vec![described.clone()]).await.is_empty());
-    let (code_found, message) = code(accept_seen(&stack, Some("night"), &second).await);
-    assert!(code_found == Code::WrongState && message.contains("nothing was accepted"), "{message}");
+    let error = accept_seen(&stack, Some("night"), &second).await.unwrap_err();
+    assert!(error.code == Code::WrongState && error.message.contains("nothing was accepted"), "{error}");
     assert_eq!(on_record(&stack).await, described);
     accept_seen(&stack, Some("night"), &seen().await).await.unwrap();
     assert_eq!(on_record(&stack).await, laxer());
     stack.finish().await;
 }
 
-/// What an identity has registered so far, as rows.
-async fn has(stack: &Stack, rows: &'static str) {
-    sqlx::raw_sql(rows).execute(stack.db()).await.unwrap();
-}
-
-async fn refused_registration(worker: &Hand, tool: ToolSpec) -> String {
-    let subject = worker.subject(ControlVerb::Register);
-    worker.ask_to_register(&subject, vec![tool]).await.unwrap_err().to_string()
-}
-
 #[tokio::test]
 async fn an_identity_registers_only_so_many_tools() {
     let stack = Stack::start_pinned().await;
     let _owner = owner(&stack).await;
-    has(
-        &stack,
-        "INSERT INTO tools (name, spec, registered_by)
+    let has = "INSERT INTO tools (name, spec, registered_by)
          SELECT 'tool_' || n, json_build_object('name', 'tool_' || n), 'rogue-1' FROM generate_series(1, 9999) AS n;
          INSERT INTO tool_identities (tool, identity) SELECT name, 'rogue' FROM tools WHERE name <> 'pay';
          INSERT INTO pending_tools (tool, identity, spec, reasons, worker)
-         SELECT 'tool_' || n, 'rogue2', '{}', '{x}', 'rogue2-1' FROM generate_series(1, 1000) AS n",
-    )
-    .await;
+         SELECT 'tool_' || n, 'rogue2', '{}', '{x}', 'rogue2-1' FROM generate_series(1, 1000) AS n";
+    sqlx::raw_sql(has).execute(stack.db()).await.unwrap();
     let mut rogue = Hand::of_identity(&stack, "rogue").await;
     assert!(rogue.register(vec![ToolSpec::named("last")]).await.is_empty());
-    let refused = refused_registration(&rogue, ToolSpec::named("one_more")).await;
-    assert!(refused.contains("may have at most 10000 tools") && refused.contains("[forbidden]"), "{refused}");
+    let error = rogue.try_register(vec![ToolSpec::named("one_more")]).await.unwrap_err();
+    assert!(error.code == Code::Forbidden && error.message.contains("may have at most 10000 tools"), "{error}");
     assert_eq!(count(&stack, "tools WHERE name = 'one_more'").await, 0);
     assert!(rogue.register(vec![ToolSpec::named("last")]).await.is_empty(), "what it has stays");
     let waiting = Hand::of_identity(&stack, "rogue2").await;
-    let refused = refused_registration(&waiting, laxer()).await;
-    assert!(refused.contains("at most 1000 tools that wait") && refused.contains("[forbidden]"), "{refused}");
+    let error = waiting.try_register(vec![laxer()]).await.unwrap_err();
+    assert!(error.code == Code::Forbidden && error.message.contains("at most 1000 tools that wait"), "{error}");
     assert_eq!(count(&stack, "pending_tools WHERE tool = 'pay'").await, 0);
     let mut other = Hand::of_identity(&stack, "other").await;
     assert_eq!(other.register(vec![laxer()]).await.len(), 1, "others are not kept from it");

@@ -20,31 +20,6 @@ async fn redrive_of(stack: &Stack, call: CallId) -> Option<uuid::Uuid> {
 }
 
 #[tokio::test]
-async fn a_failed_call_runs_again_as_a_new_call() {
-    let stack = with_tool(ToolEffect::Read).await;
-    let old = stack.call("tool", json!({"fail": "business_rule", "times": 1})).await;
-    let before = stack.ended(old).await;
-    assert_eq!(before.state, CallState::Failed);
-    let first = stack.redrive(old).await;
-    let new = first.call.unwrap();
-    assert_eq!((first.status, redrive_of(&stack, new).await), (SubmitStatus::Accepted, Some(old.0)));
-    assert_ne!(new, old);
-    let second = stack.redrive(old).await;
-    assert_eq!(
-        (second.status, second.call),
-        (SubmitStatus::Existing, Some(new)),
-        "a second redrive returns the same call"
-    );
-    assert_eq!(stack.ended(new).await.state, CallState::Failed, "its first attempt fails as ordered");
-    let third = stack.redrive(new).await;
-    assert_eq!(third.status, SubmitStatus::Accepted, "the new one can be redriven in turn");
-    stack.ended(third.call.unwrap()).await;
-    let after = stack.get(old).await;
-    assert_eq!((after.state, after.finished_at), (before.state, before.finished_at));
-    stack.finish().await;
-}
-
-#[tokio::test]
 async fn attempts_and_redrives_share_one_idempotency_key() {
     let stack = with_tool(ToolEffect::Keyed).await;
     let first = stack.call("tool", json!({"fail": "unavailable", "times": 1})).await;

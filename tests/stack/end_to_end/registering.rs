@@ -10,23 +10,7 @@ use redial_proto::{
 use redial_test_stack::{Stack, arguments, scripted_tool};
 use serde_json::json;
 
-use super::by_hand::Hand;
-
-/// NATS takes 1 MiB in one message.
-#[tokio::test]
-async fn tools_that_do_not_fit_into_one_message_are_all_registered() {
-    let mut stack = Stack::start().await;
-    let large = |n| scripted_tool(&format!("tool-{n}"), ToolEffect::Read, &stack.ledger).describe("x".repeat(200_000));
-    let tools = (0..8).map(large).collect();
-    stack.work(tools).await;
-    let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools").fetch_one(stack.db()).await.unwrap();
-    assert_eq!(known, 8);
-    for tool in ["tool-0", "tool-7"] {
-        let call = stack.call(tool, json!({})).await;
-        assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
-    }
-    stack.finish().await;
-}
+use super::{by_hand::Hand, fixture::count};
 
 /// The consumer of a worker that is not seen for long is given to others. If it lives after all, it must not keep it: it would
 /// be handed jobs that it cannot run, and nobody would be handed those of its own tools.
@@ -64,10 +48,10 @@ async fn a_worker_whose_consumer_was_given_away_registers_again() {
 async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
     let stack = Stack::start_leasing(Duration::from_secs(2)).await;
     let idle = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
-    let long = "SELECT live_until > last_seen_at + interval '14 s' FROM workers";
-    assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after its registration");
+    let long = "workers WHERE live_until > last_seen_at + interval '14 s'";
+    assert_eq!(count(&stack, long).await, 1, "after its registration");
     idle.beat().await;
-    assert!(sqlx::query_scalar::<_, bool>(long).fetch_one(stack.db()).await.unwrap(), "after a heartbeat");
+    assert_eq!(count(&stack, long).await, 1, "after a heartbeat");
     stack.finish().await;
 }
 
@@ -76,18 +60,15 @@ async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
 async fn a_worker_that_has_ended_does_not_come_back() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
-    let ended = async || {
-        let ended = "SELECT draining AND slots = 0 AND running = 0 AND live_until <= clock_timestamp() FROM workers";
-        sqlx::query_scalar::<_, bool>(ended).fetch_one(stack.db()).await.unwrap()
-    };
+    let ended = "workers WHERE draining AND slots = 0 AND running = 0 AND live_until <= clock_timestamp()";
     worker.beat().await;
-    assert!(!ended().await);
+    assert_eq!(count(&stack, ended).await, 0);
     worker.say_goodbye().await;
-    assert!(ended().await);
+    assert_eq!(count(&stack, ended).await, 1);
     worker.beat_with(vec![JobRef { call: CallId::generate(), attempt: 1 }], None).await;
-    assert!(ended().await, "a heartbeat");
+    assert_eq!(count(&stack, ended).await, 1, "a heartbeat");
     worker.register(vec![ToolSpec::named("tool")]).await;
-    assert!(ended().await, "a registration");
+    assert_eq!(count(&stack, ended).await, 1, "a registration");
     stack.finish().await;
 }
 
@@ -148,10 +129,10 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
         asked.await.ok().map(|reply: ForgetToolReply| reply.waiting)
     });
     assert_eq!(forgotten.await, 0);
-    let health = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM retry_budgets WHERE failing_since IS NOT NULL");
-    assert_eq!(health.fetch_one(stack.db()).await.unwrap(), 0, "another tool of the name starts without a history");
+    let failing = count(&stack, "retry_budgets WHERE failing_since IS NOT NULL").await;
+    assert_eq!(failing, 0, "another tool of the name starts without a history");
     assert!(silent.beat().await.register, "it is unknown now");
-    let other = "SELECT last_served_at IS NOT NULL FROM tools WHERE name = 'other'";
-    assert!(sqlx::query_scalar::<_, bool>(other).fetch_one(stack.db()).await.unwrap(), "its other tool is remembered");
+    let served = count(&stack, "tools WHERE name = 'other' AND last_served_at IS NOT NULL").await;
+    assert_eq!(served, 1, "its other tool is remembered");
     stack.finish().await;
 }

@@ -1,13 +1,10 @@
-//! What nobody reads any more is deleted, and nothing else.
+//! What nobody reads any more is deleted, and nothing else; and what was not counted yet is kept.
 
 use std::time::Duration;
 
-use redial_dispatcher::DispatcherConfig;
 use redial_proto::CallId;
-use redial_queue::QueueConfig;
-use redial_test_stack::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack, until, until_within};
 use sqlx::AssertSqlSafe;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 async fn execute(stack: &Stack, statement: String) {
@@ -64,21 +61,9 @@ async fn without_a_retention_only_leftovers_are_deleted() {
     stack.finish().await;
 }
 
-/// Runs a dispatcher with a retention of a minute until something is so.
-async fn prune_until(stack: &Stack, what: &str, is_so: impl AsyncFn() -> bool) {
-    let queue = QueueConfig { url: stack.servers.nats_url().to_owned(), ..QueueConfig::default() };
-    let retention = Some(Duration::from_mins(1));
-    let config = DispatcherConfig { retention, ..DispatcherConfig::new(queue, stack.servers.database_url()) };
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(redial_dispatcher::run(config, shutdown.clone(), || ()));
-    until(what, async || is_so().await.then_some(())).await;
-    shutdown.cancel();
-    running.await.unwrap().unwrap();
-}
-
 #[tokio::test]
 async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
-    let stack = Stack::on(Servers::start().await).await;
+    let mut stack = Stack::on(Servers::start().await).await;
     // Its id says that it was submitted long ago.
     let old = Uuid::from_u128(7 << 76 | 1);
     let rows = format!(
@@ -91,9 +76,49 @@ async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
          CREATE TRIGGER kept BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
     execute(&stack, rows).await;
-    let is_deleted = async || texts(&stack, "SELECT id::text FROM calls").await.is_empty();
-    prune_until(&stack, "the call is deleted", is_deleted).await;
+    stack.retention = Some(Duration::from_mins(1));
+    stack.dispatch().await;
+    until("the call is deleted", async || texts(&stack, "SELECT id::text FROM calls").await.is_empty().then_some(()))
+        .await;
+    stack.stop_dispatchers().await;
     assert_eq!(texts(&stack, "SELECT id::text FROM tasks").await, [old.to_string()]);
     execute(&stack, "DROP TRIGGER kept ON tasks; DELETE FROM tasks".to_owned()).await;
+    stack.finish().await;
+}
+
+/// A call of a tool of this name that ended this long ago.
+async fn ended(stack: &Stack, tool: &str, ago: &str) {
+    let age = Duration::from_hours(1).as_millis();
+    // Ids begin with the time of submission: an hour ago.
+    let id = Uuid::from_u128(CallId::generate().0.as_u128() - (age << 80));
+    let call = format!(
+        "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                            finished_at, state, class)
+         VALUES ('{id}', now() - interval '1 h', now(), 1, false, '{tool}', 'default', 'read', 'default', '{{}}',
+                 now() - interval '{ago}', 'cancelled', 'cancelled')"
+    );
+    execute(stack, call).await;
+}
+
+#[tokio::test]
+async fn retention_keeps_calls_until_they_are_counted() {
+    let mut stack = Stack::on(Servers::start().await).await;
+    ended(&stack, "counted", "30 min").await;
+    ended(&stack, "not_counted", "10 min").await;
+    execute(&stack, "UPDATE stats_progress SET rolled_until = now() - interval '20 min'".to_owned()).await;
+    // Nothing is counted before the call is deleted: a dispatcher does both at once, and passes over what is locked.
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT rolled_until FROM stats_progress FOR UPDATE").execute(&mut *lock).await.unwrap();
+    stack.retention = Some(Duration::from_mins(1));
+    stack.dispatch().await;
+    let kept = "SELECT tool FROM calls";
+    until("a call is deleted", async || (texts(&stack, kept).await.len() < 2).then_some(())).await;
+    assert_eq!(texts(&stack, kept).await, ["not_counted"]);
+    lock.rollback().await.unwrap();
+    // The statistics are looked at every 15 s.
+    until_within(Duration::from_mins(2), "the other one is counted", async || {
+        (texts(&stack, "SELECT tool FROM call_stats").await == ["not_counted"]).then_some(())
+    })
+    .await;
     stack.finish().await;
 }

@@ -1,21 +1,10 @@
 //! Schemas that would keep a dispatcher busy for hours.
 
-use std::time::Duration;
-
-use futures_util::future::join_all;
-use redial_proto::{
-    ANY_POOL, CONTRACT, Code, Registered, Registration, ToolEffect, ToolSpec, WorkerId, WorkerIdentity,
-    subjects::{self, ControlVerb},
-};
-use redial_queue::QueueError;
+use redial_proto::{Code, ToolSpec};
 use redial_test_stack::Stack;
 use serde_json::{Value, json};
 
-use super::{by_hand::Hand, fixture::with_tool};
-
-fn tool(name: &str, parameters: Value) -> ToolSpec {
-    ToolSpec { parameters, effect: ToolEffect::Read, ..ToolSpec::named(name) }
-}
+use super::{by_hand::Hand, fixture::count};
 
 /// Each level refers to the next one twice: 2^34 schemas apply to one value.
 fn bomb() -> Value {
@@ -26,50 +15,20 @@ fn bomb() -> Value {
     json!({"$ref": "#/$defs/d0", "$defs": definitions})
 }
 
-async fn register(stack: &Stack, tools: Vec<ToolSpec>) -> Result<Registered, QueueError> {
-    let identity = WorkerIdentity::of_name("rogue");
-    let registration = Registration {
-        contract: CONTRACT,
-        host: None,
-        worker: WorkerId::generate(&identity),
-        started_at: chrono::Utc::now(),
-        slots: 1,
-        version: "1".to_owned(),
-        tools,
-        other_tools: std::collections::BTreeMap::new(),
-    };
-    let subject = subjects::control(&identity, ANY_POOL, ControlVerb::Register);
-    stack.queue().request(&subject, &registration, Duration::from_secs(25)).await
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_schema_that_multiplies_is_refused_at_registration_and_others_go_on() {
-    let stack = with_tool(ToolEffect::Read).await;
-    let hand = Hand::new(&stack, Vec::new()).await;
-    let attack = (0..10).map(|n| register(&stack, vec![tool(&format!("bomb-{n}"), bomb())]));
-    let others = async {
-        for n in 0..10 {
-            hand.beat().await;
-            let call = stack.call("tool", json!({"n": n})).await;
-            assert_eq!(stack.output(call).await, r#"{"attempt":1}"#);
-        }
-    };
-    let (refused, ()) = tokio::join!(join_all(attack), others);
-    for error in refused {
-        let Err(QueueError::Api(error)) = error else { panic!("{error:?}") };
+#[tokio::test]
+async fn a_schema_that_multiplies_is_refused_at_registration() {
+    let stack = Stack::start().await;
+    let rogue = Hand::of_identity(&stack, "rogue").await;
+    for (parameters, says) in [
+        (bomb(), "at most 32 are allowed"),
+        (json!({"description": "x".repeat(300_000)}), "at most 262144 are allowed"),
+    ] {
+        let bad = ToolSpec { parameters, ..ToolSpec::named("bad") };
+        let error = rogue.try_register(vec![ToolSpec::named("good"), bad]).await.unwrap_err();
         assert_eq!(error.code, Code::InvalidManifest);
-        assert!(error.message.contains("bomb-") && error.message.contains("/$defs/d"), "{error}");
-        assert!(error.message.contains("at most 32 are allowed"), "{error}");
+        assert!(error.message.contains("bad") && error.message.contains(says), "{error}");
     }
-    let Err(QueueError::Api(error)) =
-        register(&stack, vec![tool("good", json!({})), tool("huge", json!({"description": "x".repeat(300_000)}))])
-            .await
-    else {
-        panic!("a schema that is too long")
-    };
-    assert!(error.message.contains("at most 262144 are allowed"), "{error}");
     // One bad tool keeps the others of its message away: a worker has all of its tools or says why not.
-    let known: Vec<String> = sqlx::query_scalar("SELECT name FROM tools").fetch_all(stack.db()).await.unwrap();
-    assert_eq!(known, ["tool"]);
+    assert_eq!(count(&stack, "tools").await, 0);
     stack.finish().await;
 }

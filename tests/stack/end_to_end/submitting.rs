@@ -1,19 +1,19 @@
 //! A key makes a submission safe to retry. An invalid one gets an error and affects no other.
 
-use std::{cell::Cell, time::Duration};
+use std::cell::Cell;
 
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, CallView, Code, ErrorClass, GetRequest, Language, RepairKind, Submission, SubmitResult,
+    CallState, CallView, Code, RepairKind, Submission, SubmitResult,
     SubmitStatus::{self, Accepted, Refused, Rejected},
-    TaskSubmission, ToolEffect, ToolSpec,
-    subjects::{Intake, Verb},
+    TaskSubmission, ToolSpec,
+    subjects::Intake,
 };
-use redial_test_stack::{Stack, arguments, scripted_tool, until};
+use redial_test_stack::{Stack, arguments, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
 
-use super::by_hand::Hand;
+use super::{by_hand::Hand, fixture::count};
 
 #[path = "batches.rs"]
 mod batches;
@@ -77,8 +77,7 @@ async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are
 }
 
 async fn on_record(stack: &Stack, tool: &str) -> i64 {
-    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1").bind(tool);
-    count.fetch_one(stack.db()).await.unwrap()
+    count(stack, &format!("calls WHERE tool = '{tool}'")).await
 }
 
 fn code(result: &SubmitResult) -> Code {
@@ -86,7 +85,7 @@ fn code(result: &SubmitResult) -> Code {
 }
 
 #[tokio::test]
-async fn the_same_key_and_content_is_the_same_call() {
+async fn the_same_key_and_content_is_the_same_call_and_other_content_is_a_conflict() {
     let stack = with_echo().await;
     let first = stack.accepted(&keyed("k", r#"{"a":1,"b":{"c":[1,2],"d":null}}"#)).await;
     let spellings = [
@@ -98,46 +97,22 @@ async fn the_same_key_and_content_is_the_same_call() {
         let again = stack.submit(&keyed("k", text)).await;
         assert_eq!((again.status, again.call), (SubmitStatus::Existing, Some(first)), "{text}");
     }
+    for other in [
+        keyed("k", r#"{"a":1,"b":{"c":[2,1],"d":null}}"#),
+        keyed("k", r#"{"a":"1","b":{"c":[1,2],"d":null}}"#),
+        keyed("k", r#"{"a":1,"b":{"c":[1,2],"d":null},"e":null}"#),
+        // A setting is content, too.
+        Submission { timeout_ms: Some(1), ..keyed("k", spellings[0]) },
+    ] {
+        let result = stack.submit(&other).await;
+        assert_eq!((result.status, code(&result)), (Rejected, Code::IdempotencyConflict), "{other:?}");
+        assert!(result.error.unwrap().message.contains(&first.to_string()), "the call that has the key is named");
+    }
     stack.output(first).await;
     let after = stack.submit(&keyed("k", spellings[1])).await;
     assert_eq!((after.call, after.state), (Some(first), Some(CallState::Succeeded)), "the reply has its state");
     let evidence = stack.finish().await;
     assert_eq!(evidence.calls.len(), 1);
-}
-
-#[tokio::test]
-async fn the_same_key_with_other_content_is_a_conflict() {
-    let stack = with_echo().await;
-    let first = stack.accepted(&keyed("k", r#"{"a":[1,2]}"#)).await;
-    for other in [r#"{"a":[2,1]}"#, r#"{"a":["1",2]}"#, "{}", r#"{"a":[1,2],"b":null}"#] {
-        let result = stack.submit(&keyed("k", other)).await;
-        assert_eq!((result.status, code(&result)), (SubmitStatus::Rejected, Code::IdempotencyConflict), "{other}");
-        assert!(result.error.unwrap().message.contains(&first.to_string()), "the call that has the key is named");
-    }
-    let patient = Submission { timeout_ms: Some(1), ..keyed("k", r#"{"a":[1,2]}"#) };
-    assert_eq!(code(&stack.submit(&patient).await), Code::IdempotencyConflict, "a setting is content, too");
-    stack.output(first).await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_refused_call_is_on_record_and_does_not_hold_its_key() {
-    let mut stack = Stack::start().await;
-    let strict = Tool::new("strict", |args: Strict| async move { args.count });
-    stack.work(vec![strict]).await;
-    let submission = |value| Submission { key: Some("k".to_owned()), ..Submission::new("strict", arguments(value)) };
-    let refused = stack.submit(&submission(json!({"count": "two"}))).await;
-    assert_eq!((refused.status, refused.state), (SubmitStatus::Refused, Some(CallState::Refused)));
-    let error = refused.error.unwrap();
-    assert_eq!((error.code, error.details[0].path.as_str()), (Code::InvalidArguments, "/count"));
-    let corrected = stack.accepted(&submission(json!({"count": 2}))).await;
-    assert_eq!(stack.output(corrected).await, "2");
-    let unknown = stack.submit(&Submission::new("stritc", arguments(json!({})))).await;
-    assert_eq!((unknown.status, code(&unknown)), (SubmitStatus::Refused, Code::UnknownTool));
-    assert!(unknown.error.unwrap().message.contains(r#"did you mean "strict"?"#));
-    let evidence = stack.finish().await;
-    assert_eq!(evidence.count(CallState::Refused), 2);
-    assert_eq!(evidence.calls[&refused.call.unwrap()].class.as_deref(), Some("invalid_arguments"));
 }
 
 /// A file or a batch that is sent again finds what was refused, and writes it no second time.
@@ -192,30 +167,25 @@ fn statuses(results: &[SubmitResult]) -> Vec<SubmitStatus> {
 #[tokio::test]
 async fn every_answer_about_a_call_tells_what_a_model_must_know() {
     let mut stack = Stack::start().await;
-    let strict = Tool::new("strict", |args: Strict| async move {
-        if args.count > 1 { Err(ToolError::business_rule("sold out at 10.0.0.7")) } else { Ok(args.count) }
-    });
-    let flaky = scripted_tool("flaky", ToolEffect::Read, &stack.ledger);
-    stack.work(vec![strict, flaky]).await;
+    let strict =
+        Tool::new("strict", |_: Strict| async move { Err::<(), _>(ToolError::business_rule("sold out at 10.0.0.7")) });
+    stack.work(vec![strict]).await;
     let of = |value: &RawValue| serde_json::from_str::<Value>(value.get()).unwrap();
 
     // Refused: in the answer to the submission and in the view.
     let refused = stack.submit(&Submission::new("strict", arguments(json!({"count": "two", "extra": 1})))).await;
     let view = stack.get(refused.call.unwrap()).await;
     let feedback = of(refused.feedback.as_deref().unwrap());
-    assert_eq!((&feedback["status"], &feedback["class"]), (&json!("error"), &json!("invalid_arguments")));
-    assert_eq!(feedback["details"][0]["path"], "/count");
+    assert_eq!((&feedback["class"], &feedback["details"][0]["path"]), (&json!("invalid_arguments"), &json!("/count")));
     assert_eq!(of(view.feedback.as_deref().unwrap()), feedback);
-    assert_eq!((view.details.len(), view.details[0].path.as_str()), (1, "/count"));
     // What helps a task's model is there, too: an example, and what the schema does not declare.
     assert!(feedback["example"]["count"].is_u64(), "{feedback}");
     assert_eq!(view.undeclared, ["/extra"]);
     assert!(feedback.to_string().contains("/extra"), "{feedback}");
 
-    // Failed by the tool: in the event and in the view, in both languages.
+    // Failed by the tool: in the event and in the view.
     let sent = RawValue::from_string(r#""{'count': 2, 'extra': 1}""#.to_owned()).unwrap();
-    let mut submission = Submission::new("strict", sent);
-    submission.notify = true;
+    let submission = Submission { notify: true, ..Submission::new("strict", sent) };
     let mut events = stack.queue().subscribe("redial.events.*.calls.*").await.unwrap();
     let call = stack.accepted(&submission).await;
     let event: CallView = serde_json::from_slice(&events.next().await.unwrap()).unwrap();
@@ -230,18 +200,6 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
         assert_eq!(view.undeclared, ["/extra"], "on record also of a call that runs");
         assert_eq!((view.attempts_made.len(), view.attempts_made[0].class), (1, view.class));
     }
-    let request = GetRequest { call, language: Language::Zh };
-    let chinese: CallView = stack.queue().ask(Verb::CallGet, &request, Duration::from_secs(25)).await.unwrap();
-    let guidance = |view: &CallView| of(view.feedback.as_deref().unwrap())["guidance"].clone();
-    assert!(!guidance(&chinese).as_str().unwrap().is_ascii() && guidance(&view).as_str().unwrap().is_ascii());
-
-    // Retried: each attempt with its reason, and no feedback for a success.
-    let retried = stack.call("flaky", json!({"fail": "unavailable", "times": 2})).await;
-    let view = stack.ended(retried).await;
-    let classes: Vec<_> = view.attempts_made.iter().map(|one| (one.attempt, one.class)).collect();
-    let unavailable = Some(ErrorClass::Unavailable);
-    assert_eq!(classes, [(1, unavailable), (2, unavailable), (3, None)]);
-    assert!(view.attempts_made[0].retry_at.is_some() && view.feedback.is_none() && view.output.is_some());
     stack.finish().await;
 }
 
