@@ -27,11 +27,6 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Listens on a free port and forwards to `target`.
-    pub async fn start(target: SocketAddr) -> Self {
-        Self::start_for(&[target]).await
-    }
-
     async fn start_for(servers: &[SocketAddr]) -> Self {
         let (faults, seen) = watch::channel(Faults::default());
         let traffic = Arc::new(watch::Sender::new(Traffic::default()));
@@ -56,11 +51,6 @@ impl FaultProxy {
             .zip(&proxy.addresses)
             .fold(url.to_owned(), |through, (host, address)| through.replacen(host, &address.to_string(), 1));
         (proxy, through)
-    }
-
-    /// Where clients connect to.
-    pub fn address(&self) -> SocketAddr {
-        self.addresses[0]
     }
 
     /// Closes all open connections. New ones are accepted.
@@ -96,11 +86,6 @@ impl FaultProxy {
         });
     }
 
-    /// Holds each piece of data back for this long.
-    pub fn delay(&self, delay: Duration) {
-        self.faults.send_modify(|faults| faults.delay = delay);
-    }
-
     /// Where new connections go to.
     pub fn target(&self, target: SocketAddr) {
         self.faults.send_modify(|faults| faults.target = Some(target));
@@ -109,13 +94,6 @@ impl FaultProxy {
     /// Connections that are open now.
     pub fn open(&self) -> usize {
         self.traffic.borrow().open
-    }
-
-    /// Waits until so many connections are open.
-    pub async fn connections(&self, count: usize) {
-        let mut traffic = self.traffic.subscribe();
-        let reached = timeout(PATIENCE, traffic.wait_for(|traffic| traffic.open == count)).await.is_ok();
-        assert!(reached, "{} connections are open after {PATIENCE:?}, not {count}", self.open());
     }
 
     /// Waits until a server has answered something that a client sent after this was called.

@@ -1,6 +1,6 @@
 //! Postgres and NATS for one test.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use redial_servers::{Nats, NatsConfig, Postgres, PostgresConfig, Server as _};
 
@@ -158,11 +158,6 @@ impl Servers {
     /// The test's own NATS; the same after a restart.
     pub fn nats_url(&self) -> &str {
         &self.nats_url
-    }
-
-    /// Where JetStream keeps its files.
-    pub fn nats_store(&self) -> &Path {
-        &self.nats_store
     }
 
     /// Kills NATS, as a crash does.

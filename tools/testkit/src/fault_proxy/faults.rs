@@ -1,6 +1,6 @@
 //! The faults of a proxy's connections, and what it observes of them.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 /// One side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,6 @@ pub(super) struct Faults {
     /// Nothing is forwarded to this side.
     pub(super) to_client: bool,
     pub(super) to_server: bool,
-    pub(super) delay: Duration,
     /// Counts the cuts: a connection ends when this is no longer what it was at its beginning.
     pub(super) cuts: u64,
     /// The same for connections that end in the middle of the next piece of data.

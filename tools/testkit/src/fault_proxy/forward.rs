@@ -102,8 +102,6 @@ impl Way<'_> {
         let mut buffer = vec![0; 16 * 1024];
         while let Ok(read @ 1..) = from.read(&mut buffer).await {
             self.note();
-            let delay = self.faults.borrow().delay;
-            tokio::time::sleep(delay).await;
             let side = self.to;
             let open = self.faults.wait_for(|faults| !is_deaf(faults, side)).await.map(|faults| faults.tears);
             let Ok(tears) = open else { return true };

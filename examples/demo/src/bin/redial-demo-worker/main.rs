@@ -1,6 +1,5 @@
 //! A worker as a user would write it: tools are functions, one file each, and `main` runs them.
 
-mod airline;
 mod book_flight;
 mod charge_card;
 mod ledger;
@@ -13,7 +12,7 @@ use clap::Parser;
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{airline::Airline, ledger::Ledger};
+use crate::ledger::Ledger;
 
 /// Workers of one pool should have the same tools; those of the pool `default` have the manifest's.
 const POOL: &str = "demo";
@@ -39,7 +38,7 @@ async fn main() -> anyhow::Result<()> {
     redial_worker::protect_process()?;
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal()).init();
     let Args { nats_url, name, ledgers } = Args::parse();
-    let airline = Airline::new(Ledger::new(ledgers.join("airline.jsonl"), &name));
+    let airline = Ledger::new(ledgers.join("airline.jsonl"), &name);
     let bank = Ledger::new(ledgers.join("bank.jsonl"), &name);
     let tools: [Tool; 4] =
         [book_flight::tool(airline), charge_card::tool(bank), master_haiku_generator::tool(), refresh_prices::tool()];

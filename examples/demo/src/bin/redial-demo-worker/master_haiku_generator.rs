@@ -26,14 +26,3 @@ pub(crate) fn tool() -> Tool {
 async fn generate(Request { topic: [first, second, third] }: Request) -> Haiku {
     Haiku { haiku: format!("{first} in the mist\n{second}, and nobody looks up\n{third} says nothing") }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_schema_requires_three_topics() {
-        let topic = &tool().spec.parameters["properties"]["topic"];
-        assert_eq!((&topic["minItems"], &topic["maxItems"]), (&3.into(), &3.into()));
-    }
-}
