@@ -62,9 +62,3 @@ pub(crate) struct PlansArgs {
     #[arg(long, default_value_t = 5_000_000, value_name = "N", value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     pub(crate) calls: u32,
 }
-
-/// The arguments of a run without any.
-#[cfg(test)]
-pub(crate) fn defaults() -> RunArgs {
-    Cli::parse_from(["redial-bench"]).run
-}

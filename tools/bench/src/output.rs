@@ -24,13 +24,3 @@ pub(crate) fn grouped(number: u32) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([1, 999, 1_000, 5_000_000].map(grouped), ["1", "999", "1,000", "5,000,000"]);
-    }
-}

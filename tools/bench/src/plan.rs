@@ -64,24 +64,3 @@ impl Plan {
         sides
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(cases: &[Case], against: bool) -> Plan {
-        Plan { against, ..Plan::new(&RunArgs { cases: cases.to_vec(), ..crate::cli::defaults() }) }
-    }
-
-    #[test]
-    fn what_is_measured_follows_from_the_rows_and_every_side_is_first_once() {
-        let sides = |round| plan(&[Case::A, Case::H], true).sides(round);
-        assert_eq!(sides(1), [Side::Redial, Side::Packed, Side::Plain, Side::Before]);
-        assert_eq!(sides(2), [Side::Packed, Side::Plain, Side::Before, Side::Redial]);
-        assert_eq!(sides(5), sides(1));
-        let latency = plan(&[Case::C], false);
-        assert_eq!(latency.sides(1), [Side::Redial, Side::Plain]);
-        assert!(latency.wants(Side::Redial, &Metric::OF_LATENCY) && !latency.wants(Side::Redial, &Metric::OF_LOAD));
-        assert_eq!(plan(&[Case::E], true).sides(2), [Side::History, Side::Redial], "others are compared with (a)");
-    }
-}

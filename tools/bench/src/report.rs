@@ -117,39 +117,3 @@ fn number(value: f64, unit: &str) -> String {
     let unit = if unit == "/s" { "" } else { unit };
     format!("{value:.digits$} {unit}").trim_end().to_owned()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{cases::Metric, cli, meter::Cost};
-
-    #[test]
-    fn every_row_names_its_target_and_whether_it_is_met() {
-        let mut samples = Samples::default();
-        for (side, metric, value) in [
-            (Side::Packed, Metric::Calls, 20_000.0),
-            (Side::Before, Metric::Calls, 5_000.0),
-            (Side::Redial, Metric::Calls, 11_000.0),
-            (Side::History, Metric::Calls, 10_500.0),
-            (Side::Plain, Metric::P50, 1.25),
-            (Side::Redial, Metric::P50, 2.5),
-            (Side::WaitingHttp, Metric::Memory, 201.0),
-            (Side::Packed, Metric::Wal, 1_000.0),
-            (Side::Redial, Metric::Wal, 1_900.0),
-        ] {
-            samples.add((side, metric), value);
-        }
-        let plan = Plan { against: true, ..Plan::new(&cli::defaults()) };
-        insta::assert_snapshot!(render(&figures(&plan, &samples)));
-    }
-
-    #[test]
-    fn processor_time_is_told_by_its_parts() {
-        let mut samples = Samples::default();
-        assert_eq!(parts(&samples), None);
-        let cost = |parts: &[(Part, f64)]| Cost { parts: parts.iter().copied().collect(), wal: 1.0, tables: 1.0 };
-        samples.add_load(Side::Redial, 1.0, &cost(&[(Part::Postgres, 0.0904), (Part::Worker, 0.04)]));
-        samples.add_load(Side::Packed, 1.0, &cost(&[(Part::Postgres, 0.03), (Part::Client, 0.012)]));
-        insta::assert_snapshot!(parts(&samples).unwrap());
-    }
-}

@@ -92,19 +92,3 @@ pub(crate) async fn connect(server: &str, (tenant, user): (&str, &str)) -> anyho
 pub(crate) fn named<T: std::str::FromStr>(name: &str) -> anyhow::Result<T> {
     name.parse().map_err(|_| anyhow::anyhow!("{name:?} is no name"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_run_itself_is_in_the_account_of_the_dispatchers() {
-        let text = accounts().unwrap();
-        let own = text.find("user: redial,").unwrap();
-        assert!(text.find("\"REDIAL\"").unwrap() < own && own < text.find("acme/alice").unwrap(), "{text}");
-        assert_eq!(
-            Login::worker("tools").url("nats://redial:x@127.0.0.1:4"),
-            "nats://worker.tools:worker.tools@127.0.0.1:4"
-        );
-    }
-}

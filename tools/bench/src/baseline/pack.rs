@@ -46,32 +46,3 @@ pub(super) fn ids_and_outputs(messages: &[Bytes]) -> anyhow::Result<(Vec<Uuid>, 
     }
     Ok((ids, outputs))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packs_come_back_as_they_were_sent() {
-        let calls: Vec<(Uuid, String)> = (0..7).map(|n| (Uuid::now_v7(), "x".repeat(n))).collect();
-        let (sent, outputs): (Vec<Uuid>, Vec<String>) = calls.iter().cloned().unzip();
-        for (size, messages) in [(1, 7), (3, 3), (50, 1)] {
-            let jobs = jobs(&sent, size);
-            assert_eq!((jobs.len(), ids(&jobs).unwrap()), (messages, sent.clone()));
-            let results = results(&calls, size).unwrap();
-            assert_eq!(
-                (results.len(), ids_and_outputs(&results).unwrap()),
-                (messages, (sent.clone(), outputs.clone()))
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_cut_is_an_error() {
-        let whole = results(&[(Uuid::now_v7(), "result".to_owned())], 1).unwrap().remove(0);
-        for length in 1..whole.len() {
-            ids_and_outputs(&[whole.slice(..length)]).unwrap_err();
-        }
-        ids(&[whole.slice(..15)]).unwrap_err();
-    }
-}
