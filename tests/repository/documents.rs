@@ -40,8 +40,6 @@ fn an_unknown_name_is_found() {
         "docs/BAD.md: `redial frobnicate`: no such command",
         "docs/BAD.md: `redial call`: no flag --frobnicate",
         "docs/BAD.md: `./dev frobnicate`: no such command",
-        "docs/BAD.md: `./dev simulate`: no flag --frobnicate",
-        "docs/BAD.md: `./dev up`: no flag --no-such-flag",
         "docs/BAD.md: `redial task`: no flag --lease",
         "docs/BAD.md: `redial misspelt`: no such command",
         "docs/BAD.md: deploy/gone.conf: no such file",

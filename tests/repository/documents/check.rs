@@ -1,11 +1,6 @@
 //! Compares what a document names with what exists.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-    sync::LazyLock,
-};
+use std::{fs, path::Path, sync::LazyLock};
 
 use redial_proto::{Code, ErrorClass};
 use regex::Regex;
@@ -18,10 +13,10 @@ use super::{
 /// Every name of the document that names nothing, with the document's path.
 pub(crate) fn findings(document: &Document, facts: &Facts) -> Vec<String> {
     let spans = document.spans();
-    let lines: Vec<String> = document.shell_lines().into_iter().map(plain).collect();
+    let lines: Vec<String> = document.shell.iter().map(|line| plain(line)).collect();
     let words = lines.iter().flat_map(|line| line.split_whitespace()).filter(|word| stands_in_a_folder(word));
     let commands = spans.iter().map(|span| plain(span)).chain(lines.iter().cloned());
-    let mut found = links(document, facts);
+    let mut found = links(document);
     found.extend(spans.iter().filter_map(|span| file(span, facts)));
     found.extend(commands.flat_map(|line| commands_of(&line, facts)));
     found.extend(words.filter_map(|word| file(word, facts)));
@@ -30,42 +25,24 @@ pub(crate) fn findings(document: &Document, facts: &Facts) -> Vec<String> {
     found.into_iter().map(|finding| format!("{}: {finding}", document.path)).collect()
 }
 
-fn links(document: &Document, facts: &Facts) -> Vec<String> {
+fn links(document: &Document) -> Vec<String> {
     let local = document.links().into_iter().filter(|link| !link.contains("://"));
-    local.filter_map(|link| broken_link(document, link, facts)).collect()
+    local.filter_map(|link| broken_link(document, link)).collect()
 }
 
-fn broken_link(document: &Document, link: &str, facts: &Facts) -> Option<String> {
+fn broken_link(document: &Document, link: &str) -> Option<String> {
     let (path, part) = link.split_once('#').map_or((link, None), |(path, part)| (path, Some(part)));
-    let target = if path.is_empty() { document.path.clone() } else { resolve(&document.path, path) };
-    let root = Path::new(super::ROOT);
-    let exists = path.is_empty() || facts.files.contains(&target) || root.join(&target).is_file();
-    if !exists {
+    let own = Path::new(super::ROOT).join(&document.path);
+    let target = if path.is_empty() { own } else { own.with_file_name("").join(path) };
+    if !path.is_empty() && !target.exists() {
         return Some(format!("link {link}: no such file"));
     }
-    let anchors = if path.is_empty() {
-        document.anchors()
-    } else {
-        Document::parse(&target, &fs::read_to_string(root.join(&target)).unwrap_or_default()).anchors()
+    let anchors = match path {
+        "" => document.anchors(),
+        path => Document::parse(path, &fs::read_to_string(target).unwrap_or_default()).anchors(),
     };
     let missing = part.is_some_and(|part| !anchors.iter().any(|anchor| anchor == part));
     missing.then(|| format!("link {link}: no such heading"))
-}
-
-/// A path relative to a document, from the root.
-fn resolve(document: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = document.split('/').collect();
-    parts.pop();
-    for part in path.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// What is wrong with a text that looks like a path of this repository. `*` stands for a part of a name; the end of a
@@ -111,25 +88,26 @@ fn wrong_command(command: &str, facts: &Facts) -> Vec<String> {
     let words: Vec<&str> = words.collect();
     match words.as_slice() {
         ["redial" | "target/debug/redial" | "target/release/redial", rest @ ..]
-        | ["docker", "compose", "run", "--rm", "cli", rest @ ..] => check("redial", rest, &facts.redial),
-        ["./dev", rest @ ..] => check("./dev", rest, &facts.dev),
+        | ["docker", "compose", "run", "--rm", "cli", rest @ ..] => of_redial(rest, facts),
+        ["./dev", name, ..] if is_name(name) && !facts.dev.contains(*name) => {
+            vec![format!("`./dev {name}`: no such command")]
+        }
         _ => Vec::new(),
     }
 }
 
-fn check(program: &str, words: &[&str], commands: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let is_name = |word: &&&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
-    // `redial <role>` and `redial …` name no command.
-    let Some(name) = words.first().filter(is_name) else { return Vec::new() };
-    let Some(known) = commands.get(*name) else { return vec![format!("`{program} {name}`: no such command")] };
-    if (program, *name) == ("./dev", "test") {
-        // Its arguments go to cargo.
-        return Vec::new();
-    }
+/// `redial <role>` and `redial …` name no command.
+fn is_name(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-')
+}
+
+fn of_redial(words: &[&str], facts: &Facts) -> Vec<String> {
+    let Some(name) = words.first().filter(|name| is_name(name)) else { return Vec::new() };
+    let Some(known) = facts.redial.get(*name) else { return vec![format!("`redial {name}`: no such command")] };
     let flags = words.iter().filter_map(|word| word.trim_end_matches([',', ']']).split('=').next());
     let flags = flags.map(|word| word.trim_start_matches('[')).filter(|word| word.starts_with("--") && word.len() > 2);
     let unknown = flags.filter(|flag| !known.contains(*flag));
-    unknown.map(|flag| format!("`{program} {name}`: no flag {flag}")).collect()
+    unknown.map(|flag| format!("`redial {name}`: no flag {flag}")).collect()
 }
 
 fn unknown_variables(document: &Document, facts: &Facts) -> Vec<String> {

@@ -19,8 +19,8 @@ pub(crate) struct Facts {
     pub(crate) files: BTreeSet<String>,
     /// Commands of `redial` with their flags.
     pub(crate) redial: BTreeMap<String, BTreeSet<String>>,
-    /// Commands of `./dev` with their flags.
-    pub(crate) dev: BTreeMap<String, BTreeSet<String>>,
+    /// Commands of `./dev`.
+    pub(crate) dev: BTreeSet<String>,
     /// Environment variables.
     pub(crate) variables: BTreeSet<String>,
 }
@@ -31,8 +31,8 @@ impl Facts {
         for folder in FOLDERS {
             walk(root, folder, &mut files);
         }
-        let redial = redial_commands();
-        let mut facts = Self { dev: dev_commands(root, &files, &redial), files, redial, variables: BTreeSet::new() };
+        let (redial, dev) = (redial_commands(), dev_commands(root));
+        let mut facts = Self { dev, files, redial, variables: BTreeSet::new() };
         facts.variables = facts.settings().collect();
         let sources = facts.files.iter().filter(|file| !file.starts_with("docs/") && !file.starts_with("tests/"));
         for source in sources.map(String::as_str).chain(["dev", "docker-compose.yml"]) {
@@ -102,46 +102,10 @@ fn flags(help: &str) -> BTreeSet<String> {
     flag.captures_iter(help).map(|found| found[1].to_owned()).collect()
 }
 
-fn dev_commands(
-    root: &Path,
-    files: &BTreeSet<String>,
-    redial: &BTreeMap<String, BTreeSet<String>>,
-) -> BTreeMap<String, BTreeSet<String>> {
+/// The commands that its script carries out, and those whose functions have other names.
+fn dev_commands(root: &Path) -> BTreeSet<String> {
     let script = fs::read_to_string(root.join("dev")).unwrap();
     let listed = Regex::new(r#"(?m)^    ([a-z |]+)\) "\$command""#).unwrap().captures(&script).unwrap()[1].to_owned();
-    let mut commands: BTreeMap<_, _> =
-        listed.split('|').map(|name| (name.trim().to_owned(), BTreeSet::new())).collect();
-    let program = Regex::new(r#"/(redial[a-z-]*) (\w*) ?"\$@""#).unwrap();
-    for (name, flags) in &mut commands {
-        let (_, body) =
-            script.split_once(&format!("\n{name}() {{\n")).unwrap_or_else(|| panic!("./dev has no {name}()"));
-        let (body, _) = body.split_once("\n}\n").unwrap();
-        *flags = match program.captures(body) {
-            Some(found) if &found[1] == "redial" => redial[&found[2]].clone(),
-            Some(found) => declared_flags(root, files, &found[1]),
-            None => BTreeSet::new(),
-        };
-    }
-    // Its function is in a file of its own, which passes its arguments on.
-    commands.insert("compose".to_owned(), declared_flags(root, files, "redial-chaos"));
-    // Their functions have other names.
-    commands.extend(["api-fuzz", "ci", "nightly", "test"].map(|name| (name.to_owned(), BTreeSet::new())));
-    commands
-}
-
-/// The flags of a developers' program, from the fields that its sources declare: it is not built with this test.
-fn declared_flags(root: &Path, files: &BTreeSet<String>, program: &str) -> BTreeSet<String> {
-    let names = |file: &&String| {
-        file.ends_with("/Cargo.toml")
-            && fs::read_to_string(root.join(file)).unwrap().contains(&format!("\"{program}\""))
-    };
-    let manifest = files.iter().find(names).unwrap_or_else(|| panic!("no package {program}"));
-    let sources = format!("{}/src/", manifest.trim_end_matches("/Cargo.toml"));
-    let field = Regex::new(r"(?s)#\[arg\((?:[^#]*?\W)?long\b[^#]*?\)\]\s+(?:pub(?:\(crate\))? )?(\w+):").unwrap();
-    let mut flags = BTreeSet::from(["--help".to_owned()]);
-    for source in files.iter().filter(|file| file.starts_with(&sources) && file.strip_suffix(".rs").is_some()) {
-        let text = fs::read_to_string(root.join(source)).unwrap();
-        flags.extend(field.captures_iter(&text).map(|found| format!("--{}", found[1].replace('_', "-"))));
-    }
-    flags
+    let others = ["compose", "api-fuzz", "ci", "nightly", "test"];
+    listed.split('|').map(str::trim).chain(others).map(str::to_owned).collect()
 }

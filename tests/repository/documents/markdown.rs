@@ -7,35 +7,30 @@ pub(crate) struct Document {
     /// From the root of the repository.
     pub(crate) path: String,
     /// Everything outside of fenced code.
-    pub(crate) prose: String,
-    blocks: Vec<Block>,
-}
-
-/// Fenced code.
-struct Block {
-    language: String,
-    lines: Vec<String>,
+    prose: String,
+    code: String,
+    /// Commands in fenced code: every line of a shell script, and what stands behind a prompt.
+    pub(crate) shell: Vec<String>,
 }
 
 impl Document {
     pub(crate) fn parse(path: &str, text: &str) -> Self {
-        let mut document = Self { path: path.to_owned(), prose: String::new(), blocks: Vec::new() };
-        let mut open = false;
+        let (mut prose, mut code, mut shell) = (String::new(), String::new(), Vec::new());
+        let mut language = None;
         for line in text.lines() {
-            if let Some(language) = line.trim_start().strip_prefix("```") {
-                open = !open;
-                if open {
-                    document.blocks.push(Block { language: language.trim().to_owned(), lines: Vec::new() });
-                }
-            } else if let Some(block) = document.blocks.last_mut().filter(|_| open) {
-                block.lines.push(line.to_owned());
-            } else {
-                document.prose.push_str(line);
-                document.prose.push('\n');
+            if let Some(fence) = line.trim_start().strip_prefix("```") {
+                language = if language.is_none() { Some(fence.trim()) } else { None };
+                continue;
             }
+            let part = if language.is_some() { &mut code } else { &mut prose };
+            part.push_str(line);
+            part.push('\n');
+            let command =
+                language.and_then(|language| if language == "sh" { Some(line) } else { line.strip_prefix("$ ") });
+            shell.extend(command.map(str::to_owned));
         }
-        assert!(!open, "{path}: a code fence without an end");
-        document
+        assert!(language.is_none(), "{path}: a code fence without an end");
+        Self { path: path.to_owned(), prose, code, shell }
     }
 
     /// Targets of links.
@@ -57,23 +52,9 @@ impl Document {
         span.captures_iter(&self.prose).map(|found| one_line(&found[1])).collect()
     }
 
-    /// Commands in fenced code: every line of a shell script, and what stands behind a prompt.
-    pub(crate) fn shell_lines(&self) -> Vec<&str> {
-        let mut lines = Vec::new();
-        for block in &self.blocks {
-            if block.language == "sh" {
-                lines.extend(block.lines.iter().map(String::as_str));
-            } else {
-                lines.extend(block.lines.iter().filter_map(|line| line.strip_prefix("$ ")));
-            }
-        }
-        lines
-    }
-
     /// All code and all sentences.
     pub(crate) fn text(&self) -> String {
-        let code = self.blocks.iter().flat_map(|block| &block.lines).map(|line| format!("{line}\n"));
-        self.prose.clone() + &code.collect::<String>()
+        format!("{}{}", self.prose, self.code)
     }
 }
 

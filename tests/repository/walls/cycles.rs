@@ -80,65 +80,51 @@ fn shown(graph: &Graph, cycle: &[ModulePath]) -> String {
     text
 }
 
-/// Each case is a crate's text and its cycles, without the places.
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
-        let without_lines = |cycle: String| {
-            let arrows = cycle.split("; ").map(|arrow| arrow.split(" (").next().unwrap());
-            arrows.collect::<Vec<_>>().join(", ")
-        };
-        cycles(&Modules::parse(text)).into_iter().map(without_lines).collect()
-    }
-
+    /// Each case is what it is about, a crate's text, and its cycles without the places.
     #[test]
-    fn siblings_that_import_each_other_are_a_cycle() {
-        let text = "mod a { use crate::b::B; pub struct A; } mod b { use super::a::A; pub struct B; }";
-        assert_eq!(found(text), ["a → b, b → a"]);
-        let text = "mod a { fn f() { crate::b::f() } } mod b { pub fn f() { assert!(super::c::f()) } }
-                    mod c { mod d { use crate::a::x; } }";
-        assert_eq!(found(text), ["a → b, b → c, c → a"]);
-        let nested = "mod m { mod a { use super::b::B; } mod b { use crate::m::a::A; } }";
-        assert_eq!(found(nested), ["m::a → m::b, m::b → m::a"]);
-    }
-
-    #[test]
-    fn a_parent_and_a_child_that_import_each_other_are_a_cycle() {
-        let uses = "mod a { mod child { use super::Item; } use child::run; struct Item; }";
-        assert_eq!(found(uses), ["a → a::child, a::child → a"]);
-        let calls = "mod child { use crate::Item; } struct Item; fn main() { child::run(); }";
-        assert_eq!(found(calls), ["crate → child, child → crate"]);
-        let re_exports_and_names_it = "mod child { use super::Item; pub struct C; } pub use child::C; struct Item(C);";
-        assert_eq!(found(re_exports_and_names_it), ["crate → child, child → crate"]);
-    }
-
-    #[test]
-    fn a_declaration_or_a_re_export_is_not_an_import() {
-        assert_eq!(found("mod child { use super::Item; } struct Item;"), [""; 0]);
-        assert_eq!(found("pub use child::C; mod child { use super::Item; pub struct C; } struct Item;"), [""; 0]);
-    }
-
-    #[test]
-    fn an_item_is_looked_for_where_it_is_defined() {
-        let through_the_root =
-            "pub use a::*; pub use b::B; mod a { use crate::B; pub struct A; } mod b { use crate::A; pub struct B; }";
-        assert_eq!(found(through_the_root), ["a → b, b → a"]);
-        let of_another_crate = "use std::fmt; mod a { use super::fmt; } mod b { use std::a::b; } fn f() { a::f() }";
-        assert_eq!(found(of_another_crate), [""; 0]);
-    }
-
-    #[test]
-    fn tests_may_import_what_they_like() {
-        let text = "mod a { use crate::b::B; #[cfg(test)] mod tests { use super::*; } }
-                    mod b { #[cfg(test)] use crate::a::A; pub struct B; }";
-        assert_eq!(found(text), [""; 0]);
-    }
-
-    #[test]
-    fn an_arrow_says_where_it_comes_from() {
-        let cycles = cycles(&Modules::parse("mod a {\nuse crate::b;\nuse crate::b::B;\n}\nmod b {\nuse crate::a;\n}"));
-        assert_eq!(cycles, ["a → b (lib.rs:2 and 1 more); b → a (lib.rs:6)"]);
+    fn a_cycle_is_found_and_nothing_else_is_one() {
+        for (what, text, wanted) in [
+            (
+                "siblings",
+                "mod a { use crate::b::B; pub struct A; } mod b { use super::a::A; pub struct B; }",
+                "a → b, b → a",
+            ),
+            (
+                "paths in code, in macros and in a child",
+                "mod a { fn f() { crate::b::f() } } mod b { pub fn f() { assert!(super::c::f()) } }
+                 mod c { mod d { use crate::a::x; } }",
+                "a → b, b → c, c → a",
+            ),
+            (
+                "a parent that calls its child",
+                "mod child { use crate::Item; } struct Item; fn main() { child::run(); }",
+                "crate → child, child → crate",
+            ),
+            (
+                "a parent that exports and names an item of its child",
+                "mod child { use super::Item; pub struct C; } pub use child::C; struct Item(C);",
+                "crate → child, child → crate",
+            ),
+            ("an export only", "pub use child::C; mod child { use super::Item; pub struct C; } struct Item;", ""),
+            (
+                "items are looked for where they are defined",
+                "pub use a::*; pub use b::B; mod a { use crate::B; pub struct A; } mod b { use crate::A; pub struct B; }",
+                "a → b, b → a",
+            ),
+            (
+                "tests",
+                "mod a { use crate::b::B; #[cfg(test)] mod tests { use super::*; } }
+                 mod b { #[cfg(test)] use crate::a::A; pub struct B; }",
+                "",
+            ),
+        ] {
+            let found = cycles(&Modules::parse(text)).join("; ");
+            let arrows: Vec<_> = found.split("; ").map(|arrow| arrow.split(" (").next().unwrap()).collect();
+            assert_eq!(arrows.join(", "), wanted, "{what}");
+        }
     }
 }

@@ -8,9 +8,7 @@ use std::{
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{
-    Expr, ExprLit, Item, ItemMod, Lit, MetaNameValue, UseTree, Visibility, ext::IdentExt as _, spanned::Spanned as _,
-};
+use syn::{Attribute, Ident, Item, UseTree, Visibility, ext::IdentExt as _, spanned::Spanned as _};
 
 /// A module by its names from the root of the crate, whose own list is empty.
 pub(crate) type ModulePath = Vec<String>;
@@ -80,23 +78,6 @@ impl Modules {
         self.add(path, file, folder, &parsed.items);
     }
 
-    /// Reads the file of a `mod` line.
-    fn read_module(&mut self, path: ModulePath, name: &str, item: &ItemMod, (parent, folder): (&Path, &Path)) {
-        match item.attrs.iter().find(|attribute| attribute.path().is_ident("path")) {
-            None => self.read_file(path, &folder.join(format!("{name}.rs")), &folder.join(name)),
-            Some(attribute) => {
-                let Ok(MetaNameValue { value: Expr::Lit(ExprLit { lit: Lit::Str(file), .. }), .. }) =
-                    attribute.meta.require_name_value()
-                else {
-                    panic!("{}: a path attribute without a path", parent.display());
-                };
-                let file = parent.parent().unwrap().join(file.value());
-                let folder = file.parent().unwrap().to_owned();
-                self.read_file(path, &file, &folder);
-            }
-        }
-    }
-
     fn add(&mut self, path: ModulePath, file: &Path, folder: &Path, items: &[Item]) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
         for item in items.iter().filter(|item| !is_for_tests(item)) {
@@ -112,11 +93,11 @@ impl Modules {
                     let child: ModulePath = path.iter().cloned().chain([name.clone()]).collect();
                     match &item.content {
                         Some((_, items)) => self.add(child, file, &folder.join(&name), items),
-                        None => self.read_module(child, &name, item, (file, folder)),
+                        None => self.read_file(child, &folder.join(format!("{name}.rs")), &folder.join(name)),
                     }
                 }
                 item => {
-                    module.items.extend(name_of(item));
+                    module.items.extend(name_and_attributes(item).0.map(|name| name.unraw().to_string()));
                     mentions(item.to_token_stream(), &mut module.paths);
                 }
             }
@@ -204,40 +185,34 @@ impl Modules {
 
 /// `#[cfg(test)]`, alone or with more conditions.
 fn is_for_tests(item: &Item) -> bool {
-    let attributes = match item {
-        Item::Mod(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Const(item) => &item.attrs,
-        _ => return false,
-    };
+    let (_, attributes) = name_and_attributes(item);
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
         let condition = attribute.meta.to_token_stream().to_string();
         !condition.contains("not") && condition.split(|c: char| !c.is_alphanumeric()).any(|word| word == "test")
     })
 }
 
-fn name_of(item: &Item) -> Option<String> {
-    let ident = match item {
-        Item::Const(item) => &item.ident,
-        Item::Enum(item) => &item.ident,
-        Item::Fn(item) => &item.sig.ident,
-        Item::Static(item) => &item.ident,
-        Item::Struct(item) => &item.ident,
-        Item::Trait(item) => &item.ident,
-        Item::Type(item) => &item.ident,
-        Item::Union(item) => &item.ident,
-        Item::Macro(item) => item.ident.as_ref()?,
-        _ => return None,
-    };
-    Some(ident.unraw().to_string())
+fn name_and_attributes(item: &Item) -> (Option<&Ident>, &[Attribute]) {
+    match item {
+        Item::Const(item) => (Some(&item.ident), &item.attrs),
+        Item::Enum(item) => (Some(&item.ident), &item.attrs),
+        Item::Fn(item) => (Some(&item.sig.ident), &item.attrs),
+        Item::Impl(item) => (None, &item.attrs),
+        Item::Macro(item) => (item.ident.as_ref(), &item.attrs),
+        Item::Mod(item) => (None, &item.attrs),
+        Item::Static(item) => (Some(&item.ident), &item.attrs),
+        Item::Struct(item) => (Some(&item.ident), &item.attrs),
+        Item::Trait(item) => (Some(&item.ident), &item.attrs),
+        Item::Type(item) => (Some(&item.ident), &item.attrs),
+        Item::Union(item) => (Some(&item.ident), &item.attrs),
+        Item::Use(item) => (None, &item.attrs),
+        _ => (None, &[]),
+    }
 }
 
 /// Every name that a `use` brings in.
 fn flatten(tree: &UseTree, so_far: &Use, uses: &mut Vec<Use>) {
-    let longer = |name: &syn::Ident| {
+    let longer = |name: &Ident| {
         let path = so_far.path.iter().cloned().chain([name.unraw().to_string()]).collect();
         Use { path, line: name.span().start().line, ..so_far.clone() }
     };
