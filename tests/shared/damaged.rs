@@ -3,24 +3,19 @@
 
 use std::{iter, time::Duration};
 
-use proptest::{collection::vec, prelude::*, sample::Index};
+use proptest::{
+    collection::vec,
+    prelude::*,
+    sample::{Index, select},
+};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Pieces that decoders often get wrong.
-const STRANGE: [&str; 43] = [
-    "\"",
-    "\\",
-    "{",
-    "}",
-    "[",
-    "]",
-    ",",
-    ":",
-    "=",
-    "\n",
+/// Single bytes that decoders often get wrong.
+const BYTES: &[u8] = b" \"\\{}[],:=\n'`#\x000a-";
+
+/// The same of longer pieces.
+const STRANGE: [&str; 30] = [
     "\r\n",
-    "'",
-    "`",
     "```json\n",
     "null",
     "true",
@@ -29,14 +24,12 @@ const STRANGE: [&str; 43] = [
     "0.1",
     "\\ud800",
     "\\u0000",
-    "\u{0}",
     "\u{feff}",
     "99999999999999999999",
     "-9223372036854775809",
     "\\x",
     "//",
     "/*",
-    "#",
     "“",
     "：",
     "好",
@@ -51,45 +44,23 @@ const STRANGE: [&str; 43] = [
     "Observation:",
     "{{arguments.a}}",
     "**",
+    "{}",
 ];
 
-/// One damage to a document.
+/// One damage to a document: a piece of it is replaced.
 #[derive(Clone, Debug)]
-enum Damage {
-    Remove {
-        at: Index,
-        length: usize,
-    },
-    Repeat {
-        at: Index,
-        length: usize,
-        to: Index,
-    },
-    CutOff {
-        at: Index,
-    },
-    Replace {
-        at: Index,
-        byte: u8,
-    },
-    Flip {
-        at: Index,
-        bit: u8,
-    },
-    Insert {
-        at: Index,
-        length: usize,
-        what: &'static str,
-    },
-    /// Deeper than any limit on the nesting of a document.
-    Nest {
-        at: Index,
-        open: &'static str,
-        levels: usize,
-    },
+struct Damage {
+    at: Index,
+    /// Of the piece; it ends with the document.
+    length: usize,
+    by: Replacement,
+}
+
+#[derive(Clone, Debug)]
+enum Replacement {
+    Bytes(Vec<u8>),
     /// A piece of another document.
-    Borrow {
-        at: Index,
+    Borrowed {
         other: Index,
         from: Index,
         length: usize,
@@ -111,52 +82,44 @@ pub(crate) fn damaged<T: AsRef<[u8]>>(corpus: impl IntoIterator<Item = T>) -> im
 
 /// Mostly of a short piece, so that something is left.
 fn damage() -> impl Strategy<Value = Damage> {
-    let at = any::<Index>;
     let length = || prop_oneof![3 => 0..12_usize, 1 => 0..2_000_usize];
-    let byte = prop_oneof![any::<u8>(), proptest::sample::select(b" \"\\{}[],:0a-".as_slice())];
-    let strange = || proptest::sample::select(STRANGE.as_slice());
-    let open = proptest::sample::select(["[", "{\"a\":", "(", "\"\\\""].as_slice());
-    prop_oneof![
-        2 => (at(), length()).prop_map(|(at, length)| Damage::Remove { at, length }),
-        1 => (at(), length(), at()).prop_map(|(at, length, to)| Damage::Repeat { at, length, to }),
-        1 => at().prop_map(|at| Damage::CutOff { at }),
-        3 => (at(), byte).prop_map(|(at, byte)| Damage::Replace { at, byte }),
-        1 => (at(), 0..8_u8).prop_map(|(at, bit)| Damage::Flip { at, bit }),
-        4 => (at(), strange()).prop_map(|(at, what)| Damage::Insert { at, length: 0, what }),
-        1 => (at(), length(), strange()).prop_map(|(at, length, what)| Damage::Insert { at, length, what }),
-        1 => (at(), open, 1..200_usize).prop_map(|(at, open, levels)| Damage::Nest { at, open, levels }),
-        2 => (at(), at(), at(), length())
-            .prop_map(|(at, other, from, length)| Damage::Borrow { at, other, from, length }),
-    ]
+    let byte = prop_oneof![any::<u8>(), select(BYTES)].prop_map(|byte| Replacement::Bytes(vec![byte]));
+    let strange = || select(STRANGE.as_slice()).prop_map(|text| Replacement::Bytes(text.into()));
+    // Deeper than any limit on the nesting of a document.
+    let nested = (select(["[", "{\"a\":", "(", "\"\\\""].as_slice()), 1..200_usize)
+        .prop_map(|(open, levels)| Replacement::Bytes(open.repeat(levels).into_bytes()));
+    let borrowed = (any::<Index>(), any::<Index>(), length()).prop_map(|(other, from, length)| Replacement::Borrowed {
+        other,
+        from,
+        length,
+    });
+    let nothing = || Just(Replacement::Bytes(Vec::new()));
+    let replaced = prop_oneof![
+        2 => (length(), nothing()),
+        1 => (Just(usize::MAX), nothing()),
+        6 => (0..2_usize, byte),
+        3 => (Just(0), strange()),
+        1 => (length(), strange()),
+        1 => (Just(0), nested),
+        3 => (Just(0), borrowed),
+    ];
+    (any::<Index>(), replaced).prop_map(|(at, (length, by))| Damage { at, length, by })
 }
 
 impl Damage {
     fn apply(&self, out: &mut Vec<u8>, corpus: &[Vec<u8>]) {
-        let place = |at: &Index, in_: &[u8]| at.index(in_.len() + 1);
         let piece = |at: &Index, length: usize, of: &[u8]| {
-            let from = place(at, of);
-            from..(from + length).min(of.len())
+            let from = at.index(of.len() + 1);
+            from..from.saturating_add(length).min(of.len())
         };
-        match self {
-            Self::Remove { at, length } => drop(out.drain(piece(at, *length, out))),
-            Self::Repeat { at, length, to } => {
-                let (copy, to) = (out[piece(at, *length, out)].to_vec(), place(to, out));
-                out.splice(to..to, copy);
+        let by = match &self.by {
+            Replacement::Bytes(bytes) => bytes.clone(),
+            Replacement::Borrowed { other, from, length } => {
+                let other = other.get(corpus);
+                other[piece(from, *length, other)].to_vec()
             }
-            Self::CutOff { at } => out.truncate(place(at, out)),
-            Self::Replace { .. } | Self::Flip { .. } if out.is_empty() => {}
-            Self::Replace { at, byte } => *at.get_mut(out) = *byte,
-            Self::Flip { at, bit } => *at.get_mut(out) ^= 1 << bit,
-            Self::Insert { at, length, what } => drop(out.splice(piece(at, *length, out), what.bytes())),
-            Self::Nest { at, open, levels } => {
-                let at = place(at, out);
-                out.splice(at..at, open.repeat(*levels).into_bytes());
-            }
-            Self::Borrow { at, other, from, length } => {
-                let (other, at) = (other.get(corpus), place(at, out));
-                out.splice(at..at, other[piece(from, *length, other)].to_vec());
-            }
-        }
+        };
+        drop(out.splice(piece(&self.at, self.length, out), by));
     }
 }
 
