@@ -274,31 +274,36 @@ mod tests {
         );
     }
 
+    /// Starts an attempt whose arguments are fetched.
+    fn fetching(attempts: &ActiveAttempts) -> (GrantRef, tokio::task::JoinHandle<()>) {
+        let tool = tokio::spawn(std::future::pending());
+        let lease = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
+        assert!(attempts.start(lease, || tool.abort_handle()));
+        (lease.grant, tool)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_time_of_an_attempt_begins_when_its_arguments_are_there() {
-        let (attempts, tool) = (ActiveAttempts::default(), tokio::spawn(std::future::pending::<()>()));
-        let fetched = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
-        assert!(attempts.start(fetched, || tool.abort_handle()));
-        assert_eq!(attempts.jobs(), (vec![fetched.grant.job_ref()], true), "its lease is renewed meanwhile");
+        let attempts = ActiveAttempts::default();
+        let (grant, _tool) = fetching(&attempts);
+        assert_eq!(attempts.jobs(), (vec![grant.job_ref()], true), "its lease is renewed meanwhile");
         tokio::time::advance(LEASE + OVERDUE).await;
         assert!(attempts.overdue(Instant::now()).is_empty(), "nothing was started");
-        assert!(!attempts.begin(GrantRef { claim: ClaimId::generate(), ..fetched.grant }), "it is another grant's");
-        assert!(attempts.begin(fetched.grant));
+        assert!(!attempts.begin(GrantRef { claim: ClaimId::generate(), ..grant }), "it is another grant's");
+        assert!(attempts.begin(grant));
         let late = Instant::now() + LEASE + OVERDUE;
         assert!(attempts.overdue(late - Duration::from_millis(1)).is_empty());
         assert_eq!(attempts.overdue(late).len(), 1);
-        assert!(!attempts.begin(fetched.grant), "it has ended");
+        assert!(!attempts.begin(grant), "it has ended");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_does_not_start_after_its_attempt_was_stopped_during_the_fetch() {
-        let (attempts, tool) = (ActiveAttempts::default(), tokio::spawn(std::future::pending::<()>()));
-        let fetched = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
-        assert!(attempts.start(fetched, || tool.abort_handle()));
+        let attempts = ActiveAttempts::default();
+        let (grant, tool) = fetching(&attempts);
         let stopped = attempts.expire(Instant::now() + LEASE);
-        let wanted = StoppedAttempt { grant: fetched.grant, effect: fetched.effect, ran: None };
-        assert_eq!(stopped, [wanted]);
-        assert!(!attempts.begin(fetched.grant));
+        assert_eq!(stopped, [StoppedAttempt { grant, effect: ToolEffect::Read, ran: None }]);
+        assert!(!attempts.begin(grant));
         assert!(tool.await.unwrap_err().is_cancelled());
     }
 

@@ -143,7 +143,6 @@ fn permits(limit: u32) -> Arc<Semaphore> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models;
 
     const LIMITS: Limits = Limits { slots: 64, command_slots: 4 };
 
@@ -179,24 +178,6 @@ mod tests {
         {
             assert_eq!(sizes(&tools), (vec![size("default", 64), size("slow", 2)], 66));
         }
-    }
-
-    #[test]
-    fn each_model_has_its_own_limit() {
-        let model = |name, limit| {
-            let mut model = models::from_tool(named(name));
-            model.concurrency = limit;
-            model
-        };
-        let (pools, all) = pools(&[model("small", Some(2)), model("large", None), Tool::echo()], LIMITS);
-        let pool = pools.iter().find(|pool| pool.name == turn::POOL).unwrap();
-        assert_eq!((pool.permits.available_permits(), all), (66, 130));
-        let small: Vec<_> = (0..2).map(|_| pool.try_acquire("model-small", 0).ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-small", 0).err(), Some(LimitReached::Tool));
-        let large: Vec<_> = (0..64).map(|_| pool.try_acquire("model-large", 0).ok().unwrap()).collect();
-        assert_eq!(pool.try_acquire("model-large", 0).err(), Some(LimitReached::Tool));
-        drop((small, large));
-        assert!(pool.try_acquire("model-small", 0).is_ok());
     }
 
     #[test]

@@ -297,13 +297,6 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_sent_byte_for_byte() {
-        let text = r#"{"a" : 1e400000, "a":"\u0000\ud800"}"#;
-        let report = decoded(Ok(RawValue::from_string(text.into()).unwrap()));
-        assert_eq!(report.output.unwrap().get(), text);
-    }
-
-    #[test]
     fn a_report_of_an_error_always_fits_into_a_message() {
         let field_error = FieldError {
             path: "/a".into(),

@@ -138,20 +138,27 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_report_is_repeated_until_it_is_on_record() {
-        let (mut queue, jobs) = filled(&[10, 10]);
+    /// Sends all of it, and again after each of these waits in s, and not before.
+    fn repeats(queue: &mut ResendQueue, jobs: &[JobRef], waits: &[u64]) {
         let mut now = Instant::now();
-        for wait in [5, 10, 20, 40, 60, 60] {
+        for wait in waits {
             let mut batch = queue.batch();
             batch.sort_by_key(|job| job.call);
             assert_eq!(batch, jobs);
+            queue.resend_due(now + RESEND.doubled(9));
+            assert!(queue.batch().is_empty(), "it is still being sent");
             queue.sent(&batch, true, now);
-            queue.resend_due(now + Duration::from_secs(wait) - Duration::from_millis(1));
+            queue.resend_due(now + Duration::from_secs(*wait) - Duration::from_millis(1));
             assert!(queue.batch().is_empty(), "before {wait} s");
-            now += Duration::from_secs(wait);
+            now += Duration::from_secs(*wait);
             queue.resend_due(now);
         }
+    }
+
+    #[test]
+    fn a_report_is_repeated_until_it_is_on_record() {
+        let (mut queue, jobs) = filled(&[10, 10]);
+        repeats(&mut queue, &jobs, &[5, 10, 20, 40, 60, 60]);
         assert_eq!(queue.remove(jobs[0]), Some(10));
         assert_eq!(queue.remove(jobs[0]), None);
         assert_eq!(queue.batch(), jobs[1..]);
@@ -161,17 +168,7 @@ mod tests {
     fn a_large_report_is_repeated_later_but_before_its_attempt_is_ended_for_it() {
         for (bytes, waits) in [(1 << 20, [10, 15]), (16 << 20, [15, 20])] {
             let (mut queue, jobs) = filled(&[bytes]);
-            let mut now = Instant::now();
-            for wait in waits {
-                assert_eq!(queue.batch(), jobs);
-                queue.resend_due(now + RESEND.doubled(9));
-                assert!(queue.batch().is_empty(), "it is still being sent");
-                queue.sent(&jobs, true, now);
-                queue.resend_due(now + Duration::from_secs(wait) - Duration::from_millis(1));
-                assert!(queue.batch().is_empty(), "{bytes} bytes before {wait} s");
-                now += Duration::from_secs(wait);
-                queue.resend_due(now);
-            }
+            repeats(&mut queue, &jobs, &waits);
         }
     }
 

@@ -287,8 +287,8 @@ mod tests {
 
     use super::*;
 
-    fn worker(tools: Vec<Tool>) -> Worker {
-        tools.into_iter().fold(Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test")), Worker::add)
+    fn empty() -> Worker {
+        Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test"))
     }
 
     fn named(name: &str) -> Tool {
@@ -298,19 +298,34 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_may_have_only_models_and_tools_may_not_look_like_models() {
-        let empty = || Worker::new(WorkerConfig::new("nats://127.0.0.1:1", "test"));
-        assert!(empty().model(named("small")).check().is_ok());
-        let error = |worker: Worker| worker.check().unwrap_err().to_string();
-        assert_eq!(
-            error(empty().add(named("model-small"))),
-            r#"tool "model-small": names that start with "model-" are reserved for models; choose another"#
-        );
-        assert!(error(empty().add(named("redial_webhook"))).contains("the name of a built-in tool"));
+    fn what_is_wrong_with_a_worker_is_named() {
+        let limited = |slots, command_slots| {
+            let config = WorkerConfig { slots, command_slots, ..WorkerConfig::new("nats://127.0.0.1:1", "test") };
+            Worker::new(config).add(Tool::echo())
+        };
+        for (worker, wanted) in [
+            (empty(), "no tools and no models; at least one is needed"),
+            (empty().add(Tool::echo()).add(Tool::echo()), "\"echo\""),
+            (empty().add(Tool::echo().concurrency(0)), "concurrency is 0; allowed: 1 to 100000"),
+            (limited(0, 4), "slots is 0; allowed: 1 to 100000"),
+            (limited(4, 100_001), "command_slots is 100001; allowed: 1 to 100000"),
+            (empty().add(named("a.b")), "a.b"),
+            (empty().model(named("a.b")), "model-a.b"),
+            (empty().model(named("a")).model(named("a")), r#""model-a" is declared twice"#),
+            (empty().add(named("redial_webhook")), "the name of a built-in tool"),
+            (
+                empty().add(named("model-small")),
+                r#"tool "model-small": names that start with "model-" are reserved for models; choose another"#,
+            ),
+        ] {
+            let error = worker.check().unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+        let missing = empty().manifest("/nowhere/tools.toml").err().unwrap();
+        assert!(missing.to_string().contains("/nowhere/tools.toml"), "{missing}");
         let key = WebhookKey::new(&"k".repeat(32)).unwrap();
         assert!(empty().webhooks(key, Allowed::default()).unwrap().check().is_ok());
-        assert!(error(empty().model(named("a")).model(named("a"))).contains(r#""model-a" is declared twice"#));
-        assert!(error(empty().model(named("a.b"))).contains("model-a.b"));
+        assert!(empty().model(named("small")).check().is_ok(), "it may have only models");
     }
 
     #[test]
@@ -328,23 +343,6 @@ mod tests {
             ["me [secret] [secret] [secret] pin"; 2],
             "a short one is the tool's own affair"
         );
-    }
-
-    #[test]
-    fn every_invalid_setting_is_named_in_the_error() {
-        let error = |worker: Worker| worker.check().unwrap_err().to_string();
-        assert!(error(worker(Vec::new())).contains("no tools and no models; at least one is needed"));
-        assert!(error(worker(vec![Tool::echo(), Tool::echo()])).contains("\"echo\""));
-        assert!(error(worker(vec![Tool::echo().concurrency(0)])).contains("concurrency is 0; allowed: 1 to 100000"));
-        let missing = worker(vec![Tool::echo()]).manifest("/nowhere/tools.toml").err().unwrap();
-        assert!(missing.to_string().contains("/nowhere/tools.toml"), "{missing}");
-        let mut without_slots = worker(vec![Tool::echo()]);
-        without_slots.config.slots = 0;
-        assert_eq!(error(without_slots), "slots is 0; allowed: 1 to 100000");
-        let mut without_programs = worker(vec![Tool::echo()]);
-        without_programs.config.command_slots = 100_001;
-        assert_eq!(error(without_programs), "command_slots is 100001; allowed: 1 to 100000");
-        assert!(error(worker(vec![named("a.b")])).contains("a.b"));
     }
 
     /// A NATS on which every registration succeeds.

@@ -167,8 +167,12 @@ impl Dispatcher {
     }
 
     /// Waits for a message that `select` accepts; skips others.
-    pub(crate) async fn next<T>(&mut self, mut select: impl FnMut(Received) -> Option<T>) -> T {
-        within(20, async {
+    pub(crate) async fn next<T>(&mut self, select: impl FnMut(Received) -> Option<T>) -> T {
+        self.next_within(20, select).await
+    }
+
+    async fn next_within<T>(&mut self, seconds: u64, mut select: impl FnMut(Received) -> Option<T>) -> T {
+        within(seconds, async {
             loop {
                 if let Some(found) = select(self.received.recv().await.unwrap()) {
                     return found;
@@ -186,13 +190,23 @@ impl Dispatcher {
         self.next(|received| if let Received::Claim(claim) = received { Some(claim) } else { None }).await
     }
 
-    pub(crate) async fn release(&mut self) -> ReleaseRequest {
-        self.next(|received| if let Received::Release(release) = received { Some(release) } else { None }).await
+    /// The attempts of the next release; fails if a report comes before it.
+    pub(crate) async fn released(&mut self) -> Vec<JobRef> {
+        // The fetch of arguments is given up after 15 s, and on a busy machine later.
+        self.next_within(60, |received| match received {
+            Received::Release(release) => Some(release.jobs.iter().map(GrantRef::job_ref).collect()),
+            Received::Report(report) => panic!("it is reported: {report:?}"),
+            _ => None,
+        })
+        .await
     }
 
-    /// The attempts of the next release.
-    pub(crate) async fn released(&mut self) -> Vec<JobRef> {
-        self.release().await.jobs.iter().map(GrantRef::job_ref).collect()
+    /// Waits for a heartbeat that renews the leases of these attempts, and of no other.
+    pub(crate) async fn renewed(&mut self, jobs: &[JobRef]) {
+        self.next(|received| {
+            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running == jobs).then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn heartbeat(&mut self) -> Heartbeat {
@@ -218,14 +232,12 @@ impl Dispatcher {
         .await;
     }
 
-    /// Kills the server and starts it again; `wipe` deletes its store.
-    pub(crate) async fn restart_nats(&mut self, wipe: bool) {
+    /// Kills the server and starts it again without what it had stored.
+    pub(crate) async fn restart_nats(&mut self) {
         let nats = self.nats.take().unwrap();
         let store = nats.store().to_owned();
         nats.kill().await;
-        if wipe {
-            std::fs::remove_dir_all(store).unwrap();
-        }
+        std::fs::remove_dir_all(store).unwrap();
         self.nats = Some(Nats::start(NatsConfig::new(self.folder.path())).await.unwrap());
         within(20, ensure(&self.queue)).await;
     }

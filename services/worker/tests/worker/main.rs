@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail anywhere")]
 
 mod claims;
-mod commands;
 mod dispatcher;
 mod drain;
 mod leases;

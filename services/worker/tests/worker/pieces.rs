@@ -7,15 +7,14 @@ use std::{
 };
 
 use redial_proto::{
-    ApiError, Code, ControlMessage, ErrorClass, GrantRef, JobRef, Payload, PieceReply, PieceRequest, ToolEffect,
-    payload::pieces,
+    ApiError, Code, ControlMessage, ErrorClass, JobRef, Payload, PieceReply, PieceRequest, ToolEffect, payload::pieces,
 };
 use redial_worker::Tool;
 use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::{
-    dispatcher::{Dispatcher, Received},
+    dispatcher::Dispatcher,
     tools::{self, Event},
     within,
 };
@@ -119,7 +118,7 @@ async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back_or_ends_as_a
     dispatcher.script().pieces.refused = Some(Code::WrongState);
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let job = dispatcher.submit("echo").await;
-    assert_eq!(released(&mut dispatcher).await, [job]);
+    assert_eq!(dispatcher.released().await, [job]);
     dispatcher.script().pieces.refused = Some(Code::Internal);
     let job = dispatcher.submit("echo").await;
     let report = dispatcher.report().await;
@@ -127,36 +126,6 @@ async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back_or_ends_as_a
     assert_eq!((report.job_ref(), error.class, error.effect_possible), (job, ErrorClass::Internal, false));
     assert_eq!(error.message, "refused");
     worker.stop().await;
-}
-
-/// What is given back next; fails if a report comes before it.
-async fn released(dispatcher: &mut Dispatcher) -> Vec<JobRef> {
-    let released = async {
-        loop {
-            let next = dispatcher.next(|received| match received {
-                Received::Release(release) => Some(release.jobs.iter().map(GrantRef::job_ref).collect()),
-                Received::Report(report) => panic!("it is reported: {report:?}"),
-                // They go on: each time, the limit of `next` begins anew.
-                Received::Registration(_) | Received::Claim(_) | Received::Heartbeat(_) => Some(Vec::new()),
-            });
-            let jobs: Vec<JobRef> = next.await;
-            if !jobs.is_empty() {
-                return jobs;
-            }
-        }
-    };
-    within(60, released).await
-}
-
-/// Waits for a heartbeat that renews the lease of this attempt; fails if it ends before.
-async fn renewed(dispatcher: &mut Dispatcher, job: JobRef) {
-    let next = dispatcher.next(|received| match received {
-        Received::Heartbeat(heartbeat) => (heartbeat.running == [job]).then_some(()),
-        Received::Release(release) => panic!("it is given back: {release:?}"),
-        Received::Report(report) => panic!("it is reported: {report:?}"),
-        Received::Registration(_) | Received::Claim(_) => None,
-    });
-    next.await;
 }
 
 /// A lease that lasts, although the machine stands still for some seconds.
@@ -172,7 +141,7 @@ async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<
         script.pieces.hold = Some(Arc::clone(&hold));
     }
     let job = dispatcher.submit(tool).await;
-    dispatcher.next(|received| matches!(received, Received::Claim(_)).then_some(())).await;
+    dispatcher.claim().await;
     (job, hold)
 }
 
@@ -204,7 +173,7 @@ async fn an_attempt_whose_arguments_come_too_late_is_given_back_and_does_not_tim
     let mut dispatcher = Dispatcher::start().await;
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
     let (job, _hold) = start_opening(&mut dispatcher, "echo").await;
-    assert_eq!(released(&mut dispatcher).await, [job]);
+    assert_eq!(dispatcher.released().await, [job]);
     while !dispatcher.heartbeat().await.running.is_empty() {}
     worker.stop().await;
 }
@@ -215,7 +184,7 @@ async fn a_call_that_is_cancelled_during_the_fetch_is_reported_without_an_effect
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
     let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
-    renewed(&mut dispatcher, job).await;
+    dispatcher.renewed(&[job]).await;
     let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
     dispatcher.send_control(&worker.id, &message).await;
     let report = dispatcher.report().await;
@@ -235,13 +204,13 @@ async fn an_attempt_whose_arguments_are_fetched_during_the_drain_is_given_back()
         let grace = Duration::from_millis(if in_time { 15_000 } else { 300 });
         let worker = dispatcher.worker_with(|config| config.drain_grace = grace, [stuck]).await;
         let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
-        renewed(&mut dispatcher, job).await;
+        dispatcher.renewed(&[job]).await;
         worker.shutdown.cancel();
         if in_time {
             while !dispatcher.heartbeat().await.draining {}
             hold.notify_one();
         }
-        assert_eq!(released(&mut dispatcher).await, [job]);
+        assert_eq!(dispatcher.released().await, [job]);
         worker.ended().await;
         assert_ne!(events.try_recv(), Ok(Event::Started));
     }

@@ -1,5 +1,7 @@
-use redial_proto::{ClaimJob, ReturnedPack};
-use redial_worker::Tool;
+use std::collections::HashSet;
+
+use redial_proto::{ClaimJob, JobRef, ReturnedPack};
+use redial_worker::{Tool, WorkerConfig};
 
 use crate::{
     dispatcher::{Dispatcher, Received, jobs_of},
@@ -73,17 +75,6 @@ async fn what_does_not_fit_of_a_pack_goes_back_with_the_claim() {
     worker.stop().await;
 }
 
-#[tokio::test]
-async fn a_pack_that_no_dispatcher_answers_for_is_delivered_again() {
-    let mut dispatcher = Dispatcher::start().await;
-    let worker = dispatcher.worker(8, [Tool::echo()]).await;
-    dispatcher.script().unanswered_claims = usize::MAX;
-    dispatcher.submit_pack("echo", 4).await;
-    dispatcher.claim().await;
-    worker.stop().await;
-    assert_eq!(dispatcher.queue.unclaimed_jobs().await.unwrap()[&("default".to_owned(), "echo".to_owned())].jobs, 4);
-}
-
 /// Each copy of a claim would publish once more what it gives back.
 #[tokio::test]
 async fn only_the_first_request_of_a_claim_gives_jobs_back() {
@@ -140,4 +131,45 @@ async fn a_worker_pulls_from_the_consumers_that_its_last_registration_names() {
     let there = dispatcher.submit_many("default+2", "echo", 1, 2).await;
     assert_eq!(dispatcher.report().await.job_ref(), there[0]);
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_program_must_wait_is_not_claimed_and_delays_no_other() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (program, gate) = tools::gated("program");
+    let program = program.pool("commands").starts_programs();
+    let two_programs = |config: &mut WorkerConfig| config.command_slots = 2;
+    let worker = dispatcher.worker_with(two_programs, [program.clone(), Tool::echo()]).await;
+    let jobs: HashSet<JobRef> = dispatcher.submit_many("commands", "program", 5, 2).await.into_iter().collect();
+    within(20, gate.until_running(2)).await;
+    dispatcher.submit_many("default", "echo", 100, 2).await;
+    let (mut claimed, mut reports) = (HashSet::new(), 0);
+    while reports < 100 {
+        let seen = dispatcher.next(|received| {
+            match received {
+                Received::Claim(claim) => claimed.extend(jobs_of(&claim)),
+                Received::Report(_) => reports += 1,
+                _ => {}
+            }
+            Some(())
+        });
+        seen.await;
+    }
+    let running: HashSet<JobRef> = claimed.intersection(&jobs).copied().collect();
+    assert_eq!((running.len(), gate.most()), (2, 2));
+    let backlog = dispatcher.queue.ensure_jobs("commands").await.unwrap();
+    assert_eq!(backlog.unacked, 0, "a job waits in the worker, where no other can take it");
+    // What waits is for others as soon as it stops; the dispatchers publish again what it releases.
+    worker.shutdown.cancel();
+    assert!(dispatcher.released().await.iter().all(|job| running.contains(job)));
+    worker.ended().await;
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Claim(_))));
+    gate.open(3);
+    let other = dispatcher.worker_with(two_programs, [program]).await;
+    let mut others = HashSet::new();
+    while others.len() < 3 {
+        others.insert(dispatcher.report().await.job_ref());
+    }
+    assert!(others.is_disjoint(&running) && others.is_subset(&jobs));
+    other.stop().await;
 }

@@ -1,16 +1,9 @@
 use std::time::{Duration, Instant};
 
-use redial_proto::{ControlMessage, JobRef};
+use redial_proto::ControlMessage;
 use redial_worker::Tool;
 
 use crate::dispatcher::{Dispatcher, Received};
-
-/// Waits for a heartbeat that renews the leases of these attempts.
-async fn renewed(dispatcher: &mut Dispatcher, jobs: &[JobRef]) {
-    dispatcher
-        .next(|received| matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running == jobs).then_some(()))
-        .await;
-}
 
 #[tokio::test]
 async fn a_report_is_repeated_until_it_is_on_record_or_its_attempt_is_lost() {
@@ -21,17 +14,17 @@ async fn a_report_is_repeated_until_it_is_on_record_or_its_attempt_is_lost() {
     let job = dispatcher.submit("echo").await;
     let first = dispatcher.report().await;
     // The lease is renewed until the report is on record.
-    renewed(&mut dispatcher, &[job]).await;
+    dispatcher.renewed(&[job]).await;
     let again = dispatcher.report().await;
     assert_eq!((first.job_ref(), again.job_ref()), (job, job));
     assert_eq!(again.output.unwrap().get(), first.output.unwrap().get());
     dispatcher.send_control(&worker.id, &ControlMessage { ingested: vec![job], ..ControlMessage::default() }).await;
-    renewed(&mut dispatcher, &[]).await;
+    dispatcher.renewed(&[]).await;
 
     let lost = dispatcher.submit("echo").await;
     assert_eq!(dispatcher.report().await.job_ref(), lost);
     dispatcher.script().lost = vec![lost];
-    renewed(&mut dispatcher, &[]).await;
+    dispatcher.renewed(&[]).await;
     // A pending report would hold the worker up for 10 s, in which it is repeated.
     worker.stop().await;
     assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))));
@@ -49,7 +42,7 @@ async fn reports_are_repeated_right_after_a_reconnection() {
     // So long after the last one, the next one would come without a reconnection. On a slow machine that proves nothing.
     for due in [10, 20, 40] {
         let last = Instant::now();
-        Box::pin(dispatcher.restart_nats(true)).await;
+        Box::pin(dispatcher.restart_nats()).await;
         assert_eq!(dispatcher.report().await.job_ref(), job);
         if last.elapsed() < Duration::from_secs(due - 1) {
             break;
