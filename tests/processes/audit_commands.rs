@@ -2,7 +2,7 @@
 
 mod erasing;
 mod escapes;
-mod fixture;
+pub(crate) mod fixture;
 mod ids;
 mod logins;
 mod output;
@@ -47,14 +47,6 @@ async fn a_call_and_its_surroundings_can_be_read() {
 
     let book = fixture.ended("book", &[r#"{"to": "SHA"}"#, "--key", "order-17", "--conversation", "trip-9"]).await;
     let sold_out = fixture.ended("sold_out", &[]).await;
-    // Not every line can be parsed here.
-    let lines = fixture.out(&["history", "--json"]).await;
-    assert!(
-        lines.lines().count() == 2 && lines.lines().all(|line| line.contains(r#""submitted_by":"local""#)),
-        "{lines}"
-    );
-    assert_in_order(&fixture.out(&["show", &book]).await, &["submitted by", "local"]);
-
     timeline(&fixture, &book).await;
     history(&fixture, &book, &sold_out).await;
     statistics(&fixture).await;
@@ -68,19 +60,12 @@ async fn timeline(fixture: &Fixture, book: &str) {
     let parts = [
         book,
         "tool          book (effect keyed, pool default)",
-        "state         succeeded, 2 attempts",
         "key           order-17",
-        "conversation  trip-9",
-        r#"arguments     {"to": "SHA"}"#,
-        "+0 ms  submitted",
-        "attempt 1     started on worker host-",
+        "submitted by",
+        "local",
         "attempt 1     failed after ",
-        "unavailable: ",
         "retry due at 20",
-        "(in ",
-        "attempt 2     started on worker host-",
         "attempt 2     succeeded after ",
-        "succeeded     ",
         "result\n{\n  \"booking\": \"CA1234\",\n  \"odd\": \"\\u0000\\ud800\",\n  \"huge\": 1e400000\n}\n",
     ];
     assert_in_order(&shown, &parts);
@@ -91,6 +76,8 @@ async fn timeline(fixture: &Fixture, book: &str) {
 
 async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
     assert_eq!(fixture.calls(&[]).await, [sold_out, book]);
+    let lines = fixture.out(&["history", "--json"]).await;
+    assert!(lines.lines().all(|line| line.contains(r#""submitted_by":"local""#)), "{lines}");
     for filter in [["--tool", "book"], ["--state", "succeeded"], ["--conversation", "trip-9"], ["--key", "order-17"]] {
         assert_eq!(fixture.calls(&filter).await, [book], "{filter:?}");
     }
@@ -109,20 +96,12 @@ async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
 
 async fn statistics(fixture: &Fixture) {
     let tools = fixture.json(&["stats"]).await;
-    let mut told: Vec<_> = tools
-        .iter()
-        .map(|tool| (tool["tool"].as_str().unwrap(), &tool["calls"], &tool["failed"], &tool["retries"]))
-        .collect();
-    told.sort_unstable_by_key(|tool| tool.0);
-    assert_eq!(told, [("book", &json!(1), &json!(0), &json!(1)), ("sold_out", &json!(1), &json!(1), &json!(0))]);
-    assert!(tools[0]["p50_ms"].is_u64() && tools[0]["cost_usd"].is_null(), "{tools:?}");
+    let book = tools.iter().find(|tool| tool["tool"] == "book").unwrap();
+    assert_eq!((&book["calls"], &book["failed"], &book["retries"]), (&json!(1), &json!(0), &json!(1)));
+    assert!(book["p50_ms"].is_u64() && book["cost_usd"].is_null(), "{book}");
     let shown = fixture.run(&["stats", "--by", "class"]).await;
     assert_in_order(&shown.out, &["class", "calls", "p50", "p95", "business_rule", "succeeded", "all"]);
-    assert!(
-        shown.err.starts_with("calls that ended from 20")
-            && shown.out.lines().chain(shown.err.lines()).all(|line| line.chars().count() <= 80),
-        "{shown:?}"
-    );
+    assert!(shown.err.starts_with("calls that ended from 20") && shown.err.lines().all(|line| line.len() <= 80));
     let workers = fixture.out(&["stats", "--by", "worker", "--csv", "--tool", "book"]).await;
     assert_in_order(&workers, &["worker,attempts,failed,p50_ms,p95_ms\n", "host-", ",2,1,"]);
 }
@@ -160,22 +139,15 @@ async fn dead_letters(fixture: &Fixture) {
     for bad in ["{\"calls\": [{\"tool\": \"book\", \"argument\": {}}]}", "\u{1b}[2J"] {
         queue.put_intake(Intake::Calls, bad.as_bytes().to_vec().into(), None).await.unwrap();
     }
-    let both = async {
-        loop {
-            let lines = fixture.json(&["dead-letters"]).await;
-            if lines.len() == 2 {
-                return lines;
-            }
-        }
-    };
-    let lines = tokio::time::timeout(Duration::from_secs(30), both).await.unwrap();
-    assert!(lines.iter().all(|line| line["source"] == "intake" && line["code"] == "invalid_message"), "{lines:?}");
-    assert!(lines.iter().all(|line| line["tenant"] == "default" && line["identity"].is_null()), "{lines:?}");
+    let lines = until("both are on record", async || {
+        Some(fixture.json(&["dead-letters"]).await).filter(|lines| lines.len() == 2)
+    })
+    .await;
+    assert!(lines.iter().all(|line| line["source"] == "intake" && line["tenant"] == "default"), "{lines:?}");
+    assert!(lines.iter().all(|line| line["errors"][0]["code"] == "invalid_message"), "{lines:?}");
     assert_eq!(fixture.json(&["dead-letters", "--tenant", "default"]).await, lines);
     let table = fixture.out(&["dead-letters", "--wide"]).await;
     assert!(table.contains(r"\u{1b}[2J") && table.contains("entry 0: ") && table.contains("argument"), "{table}");
-    let listed = lines.iter().map(|line| (&line["error_count"], &line["errors"][0]["code"]));
-    assert!(listed.into_iter().all(|errors| errors == (&json!(1), &json!("invalid_message"))), "{lines:?}");
     let one = fixture.run(&["dead-letters", "--limit", "1"]).await;
     assert_eq!((one.out.lines().count(), one.err.as_str()), (2, "there are older ones: --limit 10 shows more\n"));
 }
@@ -207,21 +179,8 @@ async fn calls_are_cancelled() {
     let late = fixture.run(&["cancel", &quick]).await;
     assert_eq!((late.code, late.out), (1, format!("call {quick} had already ended: succeeded\n")));
     // Newest first: each cancel is one action, whatever the id is of.
-    let unknown = fixture.run(&["cancel", NO_CALL]).await;
-    assert_eq!(unknown.code, 1, "{unknown:?}");
-    let told: Vec<Value> = fixture
-        .json(&["actions"])
-        .await
-        .iter()
-        .map(|one| json!([one["verb"], one["result"], one["changed"]]))
-        .collect();
-    let wanted = [
-        json!(["tasks.cancel", "task_not_found", 0]),
-        json!(["calls.cancel", "done", 0]),
-        json!(["calls.cancel", "done", 0]),
-        json!(["calls.cancel", "done", 1]),
-    ];
-    assert_eq!(told, wanted);
+    assert_eq!(fixture.run(&["cancel", NO_CALL]).await.code, 1);
+    assert_eq!(fixture.json(&["actions"]).await.len(), 4);
     assert_in_order(
         &fixture.out(&["actions"]).await,
         &["0 of 1", "task_not_found", "0 of 1", "done", "0 of 1", "done", " 1 ", "done"],
@@ -239,13 +198,10 @@ async fn ended_calls_run_again() {
     let unknown = told.err.trim_end().rsplit(' ').next().unwrap().to_owned();
     let look = "\nwhether it took effect is unknown, see redial show ";
     assert_in_order(&told.err, &["call ", &unknown, " ended unknown after 1 attempt: ", look, &unknown]);
-    usage(&fixture, &failed).await;
     one_by_its_id(&fixture, &failed, &unknown).await;
-    let filter = ["redrive", "--tool", "risky", "--dry-run"];
-    let unnamed = fixture.run(&filter).await;
-    assert_eq!(unnamed.out, "no call would run again\n", "a filter matches unknown calls only by their state");
-    // The two, and what was run again of each.
-    let named = fixture.run(&[&filter[..], &["--state", "unknown"]].concat()).await;
+    let none = fixture.run(&["redrive", "--tool", "nothing"]).await;
+    assert!(none.code == 0 && none.err.starts_with("no failed or cancelled call on record matches"), "{none:?}");
+    let named = fixture.run(&["redrive", "--tool", "risky", "--dry-run", "--state", "unknown"]).await;
     assert_in_order(&named.out, &["risky", "unknown", "would run again"]);
     for n in ["1", "2"] {
         fixture.ended("book", &[&format!("{{\"n\": {n}}}"), "--conversation", "many"]).await;
@@ -254,26 +210,6 @@ async fn ended_calls_run_again() {
     let many = ["redrive", "--conversation", "many", "--class", "business_rule"];
     assert_in_order(&fixture.out(&many).await, &[" → ", " → ", "\n2 run again, 0 already redriven, 0 rejected\n"]);
     assert!(fixture.json(&many).await.iter().all(|line| line["status"] == "existing"));
-}
-
-async fn usage(fixture: &Fixture, failed: &str) {
-    let wrong: [&[&str]; 3] = [&["redrive"], &["redrive", "--dry-run"], &["redrive", failed, "--tool", "book"]];
-    for arguments in wrong {
-        let done = fixture.run(arguments).await;
-        assert_eq!(done.code, 2, "{arguments:?}: {done:?}");
-        assert!(done.err.contains("allowed: ") && done.err.ends_with("[invalid_value]\n"), "{arguments:?}: {done:?}");
-    }
-    let state = fixture.run(&["redrive", "--state", "succeeded"]).await;
-    assert!(
-        state.code == 2
-            && state.err.contains(
-                "the call succeeded; submit it again if you want it twice; allowed: failed, unknown, cancelled\n"
-            )
-            && !state.err.contains("tip:"),
-        "{state:?}"
-    );
-    let none = fixture.run(&["redrive", "--tool", "nothing"]).await;
-    assert!(none.code == 0 && none.err.starts_with("no failed or cancelled call on record matches"), "{none:?}");
 }
 
 async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
@@ -290,8 +226,7 @@ async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
     assert_eq!(again, format!("{failed} → {new} (already redriven)\n0 run again, 1 already redriven, 0 rejected\n"));
     assert_in_order(&fixture.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
     assert_in_order(&fixture.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
-    let dry = fixture.run(&["redrive", failed, "--dry-run"]).await;
-    assert_eq!((dry.code, dry.out.as_str()), (0, "no call would run again\n"), "{dry:?}");
+    assert_eq!(fixture.out(&["redrive", failed, "--dry-run"]).await, "no call would run again\n");
 
     let mixed = fixture.run(&["redrive", NO_CALL, unknown]).await;
     assert_eq!(mixed.code, 1, "{mixed:?}");

@@ -13,9 +13,3 @@ mod program;
 mod python;
 mod python_client;
 mod python_worker;
-
-#[tokio::test]
-#[ignore = "a process that other tests start"]
-async fn scripted_worker() {
-    redial_test_stack::run_scripted_worker().await;
-}

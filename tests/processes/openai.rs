@@ -1,7 +1,6 @@
 //! The OpenAI-compatible addresses, driven by OpenAI's own Python client on real servers.
 
 mod chat;
-mod errors;
 mod fixture;
 mod responses;
 mod retries;

@@ -57,42 +57,18 @@ async fn a_nats_store_wiped_while_no_role_runs_loses_nothing() {
     each_ran_once(stack, 50).await;
 }
 
-/// Both servers go down while tools run.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_runs_during_an_outage_of_both_servers_finishes() {
-    let mut stack = stack(LEASE).await;
-    let gate = unique_path("gate");
-    let retry = RetryOverride { max_attempts: Some(1), ..RetryOverride::default() };
-    let held: Vec<Submission> = (0..20)
-        .map(|n| {
-            let effect = ToolEffect::ALL[n % 4].as_str();
-            let orders = arguments(json!({"n": n, "hold": gate}));
-            Submission { retry: Some(retry), ..Submission::new(effect, orders) }
-        })
-        .collect();
-    stack.call_all(&held).await;
-    stack.ledger.reaches(ToolEvent::Started, 20).await;
-    stack.servers.kill_nats().await;
-    stack.servers.kill_postgres().await;
-    // The tools end while their results cannot be reported.
-    std::fs::write(&gate, "").unwrap();
-    stack.ledger.reaches(ToolEvent::Effect, 20).await;
-    stack.servers.start_postgres().await;
-    stack.servers.start_nats().await;
-    each_ran_once(stack, 20).await;
-}
-
 /// Calls that [`hold`] starts.
-const HELD: usize = 12;
+const HELD: usize = 20;
 
-/// Starts calls whose tools may run twice, and which run until this file is written, for two minutes at most.
-async fn hold(stack: &Stack) -> PathBuf {
+/// Starts calls of these effects which run until this file is written, for two minutes at most, and have one attempt.
+async fn hold(stack: &Stack, effects: &[ToolEffect]) -> PathBuf {
     let gate = unique_path("gate");
+    let retry = Some(RetryOverride { max_attempts: Some(1), ..RetryOverride::default() });
     let held: Vec<Submission> = (0..HELD)
         .map(|n| {
-            let effect = [ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed][n % 3].as_str();
             let orders = arguments(json!({"n": n, "hold": gate}));
-            Submission { timeout_ms: Some(120_000), ..Submission::new(effect, orders) }
+            let call = Submission::new(effects[n % effects.len()].as_str(), orders);
+            Submission { timeout_ms: Some(120_000), retry, ..call }
         })
         .collect();
     stack.call_all(&held).await;
@@ -100,12 +76,28 @@ async fn hold(stack: &Stack) -> PathBuf {
     gate
 }
 
+/// Both servers go down while tools run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_runs_during_an_outage_of_both_servers_finishes() {
+    let mut stack = stack(LEASE).await;
+    let gate = hold(&stack, &ToolEffect::ALL).await;
+    stack.servers.kill_nats().await;
+    stack.servers.kill_postgres().await;
+    // The tools end while their results cannot be reported.
+    std::fs::write(&gate, "").unwrap();
+    stack.ledger.reaches(ToolEvent::Effect, HELD).await;
+    stack.servers.start_postgres().await;
+    stack.servers.start_nats().await;
+    each_ran_once(stack, HELD).await;
+}
+
 /// Workers must stop their tools when the lease ends, because they cannot know that no other worker was granted the calls.
 /// They release the calls when the servers are back, and the attempts do not count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_longer_than_the_leases_costs_no_attempt() {
     let mut stack = stack(SHORT).await;
-    let gate = hold(&stack).await;
+    // Those that may run twice.
+    let gate = hold(&stack, &[ToolEffect::Read, ToolEffect::Idempotent, ToolEffect::Keyed]).await;
     stack.servers.kill_nats().await;
     stack.ledger.reaches(ToolEvent::Stopped, HELD).await;
     stack.servers.start_nats().await;

@@ -66,38 +66,16 @@ async fn succeeds(scenario: &Process) {
     assert!(status.success() && scenario.output().contains("everything is as it should be"), "{}", scenario.output());
 }
 
-async fn run(scenario: &str) {
+#[tokio::test]
+async fn every_scenario_ends_as_it_should() {
     let Some(python) = python::find() else { return };
-    let (stack, _folder) = stack().await;
-    let gateway = stack.serve_http().await;
-    succeeds(&start(&python, scenario, &gateway.url)).await;
-    stack.wait_until_empty().await;
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn calls_are_submitted_and_waited_for() {
-    run("calls").await;
-}
-
-#[tokio::test]
-async fn errors_have_types() {
-    run("errors").await;
-}
-
-#[tokio::test]
-async fn many_calls_are_submitted_waited_for_and_listed() {
-    run("many").await;
-}
-
-#[tokio::test]
-async fn tasks_are_answered() {
-    run("tasks").await;
-}
-
-#[tokio::test]
-async fn events_of_a_task_are_followed_and_continued() {
-    run("events").await;
+    for scenario in ["calls", "errors", "many", "tasks", "events"] {
+        let (stack, _folder) = stack().await;
+        let gateway = stack.serve_http().await;
+        succeeds(&start(&python, scenario, &gateway.url)).await;
+        stack.wait_until_empty().await;
+        stack.finish().await;
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import socket
-import time
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -108,22 +107,11 @@ def tell(what: str) -> object:
         return {"key": "canary-of-tests", "of": ["canary-of-tests!"]}
     if what == "exit":
         raise SystemExit("canary-of-tests")
-    if what == "exception":
-        raise KeyError("canary-of-tests at 10.1.2.3")
-    if what == "nan":
-        return float("nan")
     if what == "large":
         return "x" * (16 * 1024 * 1024)
     if what.startswith("echo"):
         return what
     raise Unavailable("canary-of-tests: db-1.internal:5432 is down", effect_possible=False)
-
-
-@worker.tool(effect="read")
-def sleep_past_the_deadline(seconds: float) -> str:
-    """Ignores its deadline."""
-    time.sleep(seconds)
-    return "done"
 
 
 if __name__ == "__main__":

@@ -30,8 +30,6 @@ async fn a_conversation_is_counted_erased_and_listed() {
     assert_eq!(listed.len(), 1);
     assert_eq!((&listed[0]["conversation"], &listed[0]["erasure"]), (&"trip-9".into(), &erased[0]["erasure"]));
     assert!(listed[0]["erased_at"].is_string() && listed[0]["submitted_from"].is_string(), "{listed:?}");
-    let table = fixture.out(&["forget", "--list"]).await;
-    assert!(table.lines().count() == 2 && table.contains("trip-9"), "{table}");
     let wide = fixture.out(&["forget", "--list", "--wide"]).await;
     let id = listed[0]["erasure"].as_str().unwrap();
     assert!(wide.lines().count() == 2 && wide.contains(id) && wide.contains("late reports"), "{wide}");
@@ -42,6 +40,5 @@ async fn a_conversation_is_counted_erased_and_listed() {
     let newest = fixture.run(&["forget", "--list", "--limit", "1", "--json"]).await;
     assert!(newest.out.lines().count() == 1 && newest.out.contains(r#""conversation":"trip-10""#), "{newest:?}");
     assert!(newest.out.contains(r#""user":"#) && newest.err.contains("a larger --limit"), "{newest:?}");
-    assert_eq!(fixture.json(&["forget", "--list", "--limit", "2"]).await.len(), 2);
     assert_eq!(fixture.run(&["forget", "--conversation", "trip-10", "--limit", "1", "--dry-run"]).await.code, 2);
 }

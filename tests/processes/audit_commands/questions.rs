@@ -40,24 +40,9 @@ async fn calls_are_found_by_what_they_hold() {
         &["looked at 1 call, back to 20", "; matches: 1\nto go on: --before ", &book, ", or raise"],
     );
     assert!(limited.err.lines().all(|line| line.len() <= 80), "{limited:?}");
-    wrong_questions(&fixture).await;
+    let both = fixture.run(&["history", "--csv", "--json"]).await;
+    assert!(both.code == 2 && both.err.contains("allowed: one of them"), "{both:?}");
     exports(&fixture, &paris, &book).await;
-}
-
-async fn wrong_questions(fixture: &Fixture) {
-    let wrong: [(&[&str], &str); 4] = [
-        (
-            &["--argument", "city=Paris"],
-            "the pointer does not begin with /; allowed: POINTER=VALUE, such as /city=Paris",
-        ),
-        (&["--csv", "--json"], "allowed: one of them"),
-        (&["--model", "qwen", "--tool", "book"], "cannot be used with"),
-        (&["--before", "yesterday"], "this is no id\nallowed: an id such as "),
-    ];
-    for (question, told) in wrong {
-        let done = fixture.run(&[&["history"], question].concat()).await;
-        assert!(done.code == 2 && done.err.contains(told), "{question:?}: {done:?}");
-    }
 }
 
 async fn exports(fixture: &Fixture, paris: &str, book: &str) {

@@ -142,22 +142,23 @@ impl Page<'_> {
         url.as_str().trim_start_matches(&self.base).to_owned()
     }
 
-    /// Waits until the address is this, or begins with it if it ends in `*`.
+    /// Waits until the address is this.
     pub(crate) async fn is_at(&self, wanted: &str) {
-        let is_there = async || {
-            let address = self.address().await;
-            match wanted.strip_suffix('*') {
-                Some(start) => address.starts_with(start),
-                None => address == wanted,
-            }
-        };
-        let arrives = tokio::time::timeout(PATIENCE, async {
-            while !is_there().await {
+        self.waits(async || if self.address().await == wanted { Ok(()) } else { Err(format!("this is not {wanted}")) })
+            .await;
+    }
+
+    /// Waits until a check passes; otherwise fails with what it found last.
+    async fn waits(&self, check: impl AsyncFn() -> Result<(), String>) {
+        let mut last = String::new();
+        let passed = tokio::time::timeout(PATIENCE, async {
+            while let Err(found) = check().await {
+                last = found;
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        let is_reached = arrives.await.is_ok();
-        assert!(is_reached, "the address is {}, not {wanted}: {}", self.address().await, self.text("main").await);
+        let passed = passed.await.is_ok();
+        assert!(passed, "at {}: {last}", self.address().await);
     }
 
     /// The text of an element that is there; empty if it is not.
@@ -171,18 +172,11 @@ impl Page<'_> {
 
     /// Waits until an element has this text.
     pub(crate) async fn sees(&self, css: &str, text: &str) {
-        let mut last = String::new();
-        let seen = tokio::time::timeout(PATIENCE, async {
-            loop {
-                last = self.text(css).await;
-                if last.contains(text) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        });
-        let is_seen = seen.await.is_ok();
-        assert!(is_seen, "{css} does not have {text:?} at {}; it has: {last}", self.address().await);
+        self.waits(async || {
+            let shown = self.text(css).await;
+            if shown.contains(text) { Ok(()) } else { Err(format!("{css} does not have {text:?}: {shown}")) }
+        })
+        .await;
     }
 
     /// How many elements there are.

@@ -1,4 +1,4 @@
-//! Chat completions.
+//! Chat completions, and errors.
 
 use serde_json::json;
 
@@ -23,5 +23,13 @@ async fn completions_run_to_the_end_or_to_functions_of_the_client() {
     assert!(last.iter().any(|message| message["content"] == "Streamed."), "the conversation goes on: {last:?}");
     let moved = seen[7]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(moved.contains("Assistant: Hi.") && moved.ends_with("Go on."), "{moved}");
+    fixture.close().await;
+}
+
+/// What cannot be carried out is said in OpenAI's form.
+#[tokio::test]
+async fn every_bad_request_names_the_parameter_and_what_is_allowed() {
+    let Some(fixture) = Fixture::open(vec![book_tool()], [says("Hello.")]).await else { return };
+    fixture.run("errors.py").await;
     fixture.close().await;
 }

@@ -4,16 +4,9 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use redial_test_stack::{Process, until};
 
-use super::redial;
+use super::{folder, redial};
 
 const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    // If the test runs as root, Postgres runs as another user, who needs access.
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
-    folder
-}
 
 #[tokio::test]
 async fn all_mistakes_of_all_files_are_told_before_a_server_starts() {
@@ -30,6 +23,8 @@ async fn all_mistakes_of_all_files_are_told_before_a_server_starts() {
     assert_eq!((run.code, run.out.as_str()), (2, ""));
     insta::assert_snapshot!(run.err);
     assert!(!folder.path().join(".redial").exists(), "something was started");
+    // Mistakes of several kinds have the code of none of them.
+    fs::remove_file(folder.path().join("redial.toml")).unwrap();
     let json = redial(folder.path(), &[], &["dev", "--check", "--json"]).await;
     let error: serde_json::Value = serde_json::from_str(&json.err).unwrap();
     assert_eq!((json.code, error["error"]["code"].as_str()), (2, Some("invalid_configuration")));

@@ -5,13 +5,14 @@ use redial_test_stack::{Stack, scripted_tool};
 use redial_tools::Tool;
 use serde_json::Value;
 
-use super::{Run, redial};
+use super::redial;
+use crate::audit_commands::fixture::Done;
 
 #[tokio::test]
 async fn a_usage_error_names_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let call = "01936b1c-0000-7000-8000-000000000001";
-    let cases: [(&[&str], &str); 13] = [
+    let cases: [(&[&str], &str); 15] = [
         (&["nonsense"], "unrecognized subcommand 'nonsense'"),
         (&["call"], "<TOOL>"),
         (&["call", "echo", "--wiat"], "'--wait'"),
@@ -20,7 +21,12 @@ async fn a_usage_error_names_what_is_allowed() {
             &["history", "--state", "asleep"],
             "possible values: ready, running, retry_wait, client_wait, succeeded, failed",
         ),
-        (&["history", "--since", "yesterday"], "allowed: 30m, 2h, 3days"),
+        (
+            &["history", "--argument", "city=Paris"],
+            "the pointer does not begin with /; allowed: POINTER=VALUE, such as /city=Paris",
+        ),
+        (&["history", "--model", "qwen", "--tool", "book"], "cannot be used with"),
+        (&["token", "create", "--roles", "root"], "possible values: submit, inline, read, operate, admin"),
         (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id\nallowed: an id such as 01a20236-"),
         (&["submit", "file", "--batch", "1001"], "'1001' for '--batch <BATCH>': allowed: a number, 1 to 1000\n"),
         (&["history", "--limit", "many"], "'many' for '--limit <N>': allowed: a number, 1 or more\n"),
@@ -48,7 +54,7 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo(), scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let folder = tempfile::tempdir().unwrap();
-    let call = async |tool: &str, arguments: &str, more: &[&str]| -> Run {
+    let call = async |tool: &str, arguments: &str, more: &[&str]| -> Done {
         let line = [&["call", tool, arguments, "--nats-url", stack.servers.nats_url()], more].concat();
         redial(folder.path(), &[], &line).await
     };
@@ -60,26 +66,43 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     let unknown = call("ehco", "{}", &["--wait"]).await;
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
     assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);
+    // The code is the same with --json.
     let unknown = call("ehco", "{}", &["--json"]).await;
     let result: Value = serde_json::from_str(&unknown.out).unwrap();
     assert_eq!((unknown.code, result["status"].as_str()), (1, Some("refused")));
-    // The code is the same with --json.
-    for (arguments, wanted) in [(["task", "Hello.", "--agent", "nobody"], 2), (["task", "Hello.", "--agent", ""], 2)] {
-        for more in [[].as_slice(), &["--json"]] {
-            let line = [arguments.as_slice(), more, &["--nats-url", stack.servers.nats_url()]].concat();
-            let run = redial(folder.path(), &[], &line).await;
-            assert_eq!(run.code, wanted, "{line:?}: {} {}", run.out, run.err);
-        }
+    for more in [[].as_slice(), &["--json"]] {
+        let line = [&["task", "Hello.", "--agent", "nobody", "--nats-url", stack.servers.nats_url()], more].concat();
+        let run = redial(folder.path(), &[], &line).await;
+        assert_eq!(run.code, 2, "{line:?}: {} {}", run.out, run.err);
     }
-    let list = call("echo", "[]", &[]).await;
-    assert!(list.code == 1 && list.err.contains("[invalid_arguments]"), "{} {}", list.code, list.err);
-    let first = call("echo", r#"{"n":1}"#, &["--key", "k"]).await;
-    let again = call("echo", r#"{ "n": 1 }"#, &["--key", "k"]).await;
-    assert_eq!((first.code, again.code, &first.out), (0, 0, &again.out), "the same key is the same call");
+    assert_eq!(call("echo", r#"{"n":1}"#, &["--key", "k"]).await.code, 0);
     let conflict = call("echo", r#"{"n":2}"#, &["--key", "k"]).await;
     assert!(conflict.code == 1 && conflict.err.contains("[idempotency_conflict]"), "{}", conflict.err);
     stack.drained(std::time::Duration::from_secs(10)).await;
     stack.finish().await;
+}
+
+/// Without a server.
+#[tokio::test]
+async fn the_exit_code_of_a_check_depends_on_its_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = r#"{"properties": {"days": {"type": "integer"}}, "required": ["days"]}"#;
+    std::fs::write(folder.path().join("schema.json"), schema).unwrap();
+    for (arguments, more, code, out) in [
+        ("{'Days': '2'}", "--json", 0, r#"{"outcome":"run","line":1,"arguments":{"days": 2},"#),
+        ("{'Days': '2'}", "--no-repairs", 1, "1: feedback [malformed_arguments]"),
+        (r#"{"days": "two"}"#, "--no-repairs", 1, "1: feedback [invalid_arguments]\n   /days: \"two\" was sent"),
+        ("-", "--json", 0, ""),
+    ] {
+        let line = ["check", arguments, "--schema", "schema.json", more];
+        let run = redial(folder.path(), &[], &line).await;
+        let is_empty = out.is_empty() == run.out.is_empty();
+        assert!(
+            run.code == code && run.out.starts_with(out) && is_empty && run.err.is_empty(),
+            "{line:?}: {}",
+            run.out
+        );
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use opentelemetry_proto::tonic::{
     resource::v1::Resource,
     trace::v1::Span,
 };
-use redial_test_stack::{Process, Reply, ScriptedHttp, Servers, Stack};
+use redial_test_stack::{Process, Reply, ScriptedHttp, Servers, Stack, until};
+use redial_tools::Tool;
 use serde_json::json;
 
 const MANIFEST: &str = r#"
@@ -90,32 +91,26 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
 #[tokio::test]
 async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
     let collector = Collector::start(Answer::Ok).await;
-    let folder = tempfile::tempdir().unwrap();
-    let manifest = folder.path().join("tools.toml");
-    std::fs::write(&manifest, MANIFEST.replace("URL", "http://127.0.0.1:9/stock")).unwrap();
-    let stack = Stack::on(Servers::start().await).await;
-    let (nats, database) = (stack.servers.nats_url().to_owned(), stack.servers.database_url().to_owned());
-    let worker = || role("worker", &collector, &["--nats-url", &nats, "--tools", manifest.to_str().unwrap()]);
+    let mut stack = Stack::on(Servers::start().await).await;
     let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["dispatcher", "--nats-url", &nats, "--database-url", &database]);
+        command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
+        command.args(["--database-url", stack.servers.database_url()]);
         command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_METRIC_EXPORT_INTERVAL", "200");
     });
     dispatcher.line("Dispatcher started").await;
-    let first = worker();
-    stack.offered(&["stock"]).await;
-    first.terminate();
-    assert!(first.ended().await.success(), "{}", first.output());
+    stack.work(vec![Tool::echo().pool("default")]).await;
+    stack.stop_workers().await;
     let mut calls = Vec::new();
     for n in 0..3 {
-        calls.push(stack.call("stock", json!({ "n": n })).await);
+        calls.push(stack.call("echo", json!({ "n": n })).await);
     }
-    redial_test_stack::until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
+    until("the calls that wait", async || (waiting(&collector) == Some(3)).then_some(())).await;
     for call in calls {
         stack.cancel(call).await;
     }
-    redial_test_stack::until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
+    until("none any more", async || (waiting(&collector) == Some(0)).then_some(())).await;
     // It discards the jobs of the cancelled calls.
-    let _last = worker();
+    stack.work(vec![Tool::echo().pool("default")]).await;
     stack.finish().await;
 }
 

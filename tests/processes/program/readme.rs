@@ -2,12 +2,13 @@
 //! sent over a plain connection: the subject and the payload that a shell makes of each line. Without curl those lines are
 //! skipped, with a note.
 
-use std::{fs, io::Write as _, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, io::Write as _, path::Path};
 
 use redial_test_stack::{Process, RawNats};
 use serde_json::Value;
 use tokio::process::Command;
 
+use super::folder;
 use crate::{python, python_worker::python as package};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -26,13 +27,6 @@ fn requests(readme: &str) -> Vec<(String, String)> {
 
 /// Where the README says that the gateway is.
 const GATEWAY: &str = "http://127.0.0.1:8700";
-
-/// A folder for `redial dev`. If the test runs as root, Postgres runs as another user, who needs access.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).unwrap();
-    folder
-}
 
 /// The flags of the line `./dev up …` that starts what the examples use. The files that it names are in the repository.
 fn flags(readme: &str) -> Vec<String> {
@@ -59,20 +53,13 @@ async fn dev(readme: &str, folder: &Path) -> Process {
     dev
 }
 
-/// The lines of a shell that begin with these words, and what the README says that it prints.
-fn example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
-    let mut blocks = readme.split("```sh\n").skip(1);
+/// The lines of a shell or the program in Python that begin with these words, and what the README says that they print.
+fn example<'a>(readme: &'a str, language: &str, start: &str) -> (&'a str, &'a str) {
+    let fence = format!("```{language}\n");
+    let mut blocks = readme.split(&fence).skip(1);
     let block = blocks.find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no example {start}"));
     let (lines, rest) = block.split_once("\n```\n\n```\n").unwrap();
     (lines, rest.split_once("```").unwrap().0)
-}
-
-/// The program in Python that begins with this line, and what the README says that it prints.
-fn python_example<'a>(readme: &'a str, start: &str) -> (&'a str, &'a str) {
-    let mut blocks = readme.split("```python\n").skip(1);
-    let block = blocks.find(|block| block.starts_with(start)).unwrap_or_else(|| panic!("no example {start}"));
-    let (program, rest) = block.split_once("```\n\n```\n").unwrap();
-    (program, rest.split_once("```").unwrap().0)
 }
 
 /// What lines of a shell print.
@@ -115,17 +102,17 @@ async fn with_curl(readme: &str, url: &str) {
         return;
     }
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let (line, shown) = example(readme, "curl -s http");
+    let (line, shown) = example(readme, "sh", "curl -s http");
     let (call, shown) = (json(&printed(&line.replace(GATEWAY, url)).await), json(shown));
     assert_eq!((&call["state"], &call["output"], names(&call)), (&shown["state"], &shown["output"], names(&shown)));
 
-    let (line, shown_lines) = example(readme, "seq 3 | ");
+    let (line, shown_lines) = example(readme, "sh", "seq 3 | ");
     let answer = printed(&line.replace(GATEWAY, url)).await;
     let results: Vec<Value> = answer.lines().map(json).collect();
     assert_eq!(results.len(), shown_lines.lines().count());
     assert!(results.iter().all(|result| result["status"] == "accepted"), "{answer}");
 
-    let (lines, shown_events) = example(readme, "CALL=");
+    let (lines, shown_events) = example(readme, "sh", "CALL=");
     let lines = lines.replace(GATEWAY, url).replace(shown["call"].as_str().unwrap(), call["call"].as_str().unwrap());
     let events = printed(&lines).await;
     let without_data = |text: &str| {
@@ -136,7 +123,7 @@ async fn with_curl(readme: &str, url: &str) {
 
 async fn with_the_package(readme: &str, url: &str) {
     let Some(python) = package::find() else { return };
-    let (program, shown) = python_example(readme, "from redial import Client\n");
+    let (program, shown) = example(readme, "python", "from redial import Client\n");
     let mut command = std::process::Command::new(&python.program);
     package::Python::set_up(&mut command);
     command.args(["-c", program]).env("REDIAL_URL", url);
@@ -145,7 +132,7 @@ async fn with_the_package(readme: &str, url: &str) {
 
 async fn with_openais_package(readme: &str, url: &str) {
     let Some(python) = python::find() else { return };
-    let (program, shown) = python_example(readme, "from openai import OpenAI\n");
+    let (program, shown) = example(readme, "python", "from openai import OpenAI\n");
     assert!(program.contains(GATEWAY), "{program}");
     let mut command = Command::new(python);
     command.args(["-c", &program.replace(GATEWAY, url)]);
@@ -158,14 +145,14 @@ async fn with_openais_package(readme: &str, url: &str) {
 
 /// It finds the `redial dev` of the folder that it runs in.
 async fn the_command_line(readme: &str, folder: &Path) {
-    let (line, shown) = example(readme, "target/debug/redial call ");
+    let (line, shown) = example(readme, "sh", "target/debug/redial call ");
     let line = line.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));
     assert_eq!(output(Command::new("sh").args(["-c", &line]).current_dir(folder)).await, shown);
 }
 
 async fn nats(readme: &str, folder: &Path) {
     let requests = requests(readme);
-    let (_, shown) = example(readme, "eval \"$(target/debug/redial env)\"");
+    let (_, shown) = example(readme, "sh", "eval \"$(target/debug/redial env)\"");
     assert_eq!((requests.len(), shown.lines().count()), (2, 2));
     let eval = readme.lines().find(|line| line.starts_with("eval \"$(target/debug/redial env)\"")).unwrap();
     let eval = eval.replace("target/debug/redial", env!("CARGO_BIN_EXE_redial"));

@@ -206,10 +206,9 @@ async fn root_without_another_user_refuses_command_tools() {
     let run = redial(folder.path(), &[], &worker).await;
     assert_eq!((run.code, run.out.as_str()), (2, ""), "{}", run.err);
     insta::assert_snapshot!(run.err);
-    for (user, part) in [("nobdy", "such as nobody"), ("4294967295", "allowed")] {
+    for user in ["nobdy", "4294967295"] {
         let run = redial(folder.path(), &[("REDIAL_COMMAND_USER", user)], &worker).await;
-        let source = "(environment variable REDIAL_COMMAND_USER)";
-        assert!(run.code == 2 && run.err.contains(part) && run.err.contains(source), "{}", run.err);
+        assert!(run.code == 2 && run.err.contains("(environment variable REDIAL_COMMAND_USER)"), "{}", run.err);
     }
     // Everything on one machine works for root as well, and says as whom.
     let run = redial(folder.path(), &[], &["dev", "--check"]).await;

@@ -11,33 +11,26 @@ use super::redial;
 const NATS: &str = "nats://me:secret-canary@127.0.0.1:1";
 const DATABASE: &str = "postgres://me:secret-canary@127.0.0.1:1/redial";
 
-/// An invalid value, tried as a flag, as a variable and in the file.
-struct Invalid {
-    role: &'static str,
-    name: &'static str,
-    value: &'static str,
-    allowed: &'static str,
-}
-
-const INVALID: [Invalid; 11] = [
-    Invalid { role: "dispatcher", name: "lease", value: "1ms", allowed: "300ms to 1h" },
-    Invalid { role: "dispatcher", name: "lease", value: "soon", allowed: "300ms to 1h" },
-    Invalid { role: "dispatcher", name: "retention", value: "5s", allowed: "1m and more, such as 30days" },
-    Invalid { role: "dispatcher", name: "database_connections", value: "3", allowed: "4 to 1000" },
-    Invalid { role: "worker", name: "slots", value: "0", allowed: "1 to 100000" },
-    Invalid { role: "worker", name: "slots", value: "-1", allowed: "1 to 100000" },
-    Invalid { role: "worker", name: "command_slots", value: "0", allowed: "1 to 100000" },
-    Invalid { role: "worker", name: "drain_grace", value: "5", allowed: "a duration such as 30s" },
-    Invalid { role: "worker", name: "log_format", value: "xml", allowed: "auto, text, json" },
-    Invalid { role: "worker", name: "log", value: "loud", allowed: redial_telemetry::ALLOWED_FILTERS },
-    Invalid { role: "dispatcher", name: "log", value: "info,redial=loud", allowed: redial_telemetry::ALLOWED_FILTERS },
+/// A role, a setting, an invalid value of it, and what is allowed; tried as a flag, as a variable and in the file.
+const INVALID: [(&str, &str, &str, &str); 11] = [
+    ("dispatcher", "lease", "1ms", "300ms to 1h"),
+    ("dispatcher", "lease", "soon", "300ms to 1h"),
+    ("dispatcher", "retention", "5s", "1m and more, such as 30days"),
+    ("dispatcher", "database_connections", "3", "4 to 1000"),
+    ("worker", "slots", "0", "1 to 100000"),
+    ("worker", "slots", "-1", "1 to 100000"),
+    ("worker", "command_slots", "0", "1 to 100000"),
+    ("worker", "drain_grace", "5", "a duration such as 30s"),
+    ("worker", "log_format", "xml", "auto, text, json"),
+    ("worker", "log", "loud", redial_telemetry::ALLOWED_FILTERS),
+    ("dispatcher", "log", "info,redial=loud", redial_telemetry::ALLOWED_FILTERS),
 ];
 
 #[tokio::test]
 async fn an_invalid_value_is_named_with_its_source_and_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
-    for Invalid { role, name, value, allowed } in INVALID {
+    for (role, name, value, allowed) in INVALID {
         let flag = format!("--{}={value}", name.replace('_', "-"));
         let variable = format!("REDIAL_{}", name.to_uppercase());
         let mut environment = servers.to_vec();
