@@ -136,41 +136,13 @@ pub(crate) fn public(url: &str) -> String {
 mod tests {
     use super::*;
 
-    fn addresses() -> DevAddresses {
-        DevAddresses {
-            pid: 17,
-            started_at: Some("2026-11-23T08:00:00Z".parse().unwrap()),
-            nats_url: "nats://redial:secret@127.0.0.1:4222".to_owned(),
-            nats_pid: None,
-            database_url: "postgres://redial:secret@127.0.0.1:5432/redial".to_owned(),
-            postgres_pid: None,
-            http_url: None,
-        }
-    }
-
     #[test]
-    fn a_lock_distinguishes_a_running_one_from_what_was_left_behind() {
+    fn one_that_is_starting_holds_the_folder_before_its_addresses_are_known() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
-        assert!(matches!(state(path), DevState::None));
-        let held = take(path).unwrap().unwrap();
-        assert!(matches!(state(path), DevState::Running(None)), "it is starting");
-        addresses().write(path).unwrap();
-        assert!(matches!(state(path), DevState::Running(Some(found)) if found.pid == 17));
-        assert!(take(path).unwrap().is_none());
+        let held = take(folder.path()).unwrap().unwrap();
+        assert!(matches!(state(folder.path()), DevState::Running(None)));
+        assert!(take(folder.path()).unwrap().is_none());
         drop(held);
-        assert!(matches!(state(path), DevState::Stale(found) if found.pid == 17));
-        assert!(take(path).unwrap().is_some());
-        fs::remove_file(DevAddresses::path(path)).unwrap();
-        assert!(matches!(state(path), DevState::None));
-    }
-
-    #[test]
-    fn an_address_is_shown_without_its_password() {
-        assert_eq!(public(&addresses().nats_url), "nats://127.0.0.1:4222");
-        assert_eq!(public(&addresses().database_url), "postgres://127.0.0.1:5432/redial");
-        assert_eq!(public("x"), "x");
-        let now = "2026-11-23T08:05:09.5Z".parse().unwrap();
-        assert_eq!(addresses().who(now), "process 17, started 2026-11-23 08:00:00Z (5m 9s ago)");
+        assert!(matches!(state(folder.path()), DevState::None));
     }
 }

@@ -88,6 +88,13 @@ impl<T> List<T> {
     }
 }
 
+/// A list in its two forms: with 80 columns, and wide.
+#[cfg(test)]
+pub(crate) fn both<T>(fields: &'static [Field<T>], now: DateTime<Utc>, entries: &[T]) -> String {
+    let shown = |wide, width| List::new(fields, Form::new(wide, now), Paper::test(width)).part(entries);
+    format!("{}\n\n{}", shown(false, Some(80)), shown(true, None))
+}
+
 /// Prints entries as lines of JSON, or as a table.
 pub(crate) async fn print<T: Serialize>(
     settings: &Settings,

@@ -192,10 +192,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_table_shortens_nothing_and_a_narrow_one_keeps_ids() {
-        let long = "x".repeat(300);
-        let row = [["01936b1c-0000-7000-8000-000000000001", "book", "timeout", &long]];
-        assert!(Table::new(Paper::test(None), &COLUMNS).part(&rows(&row)).contains(&long));
+    fn a_table_that_is_too_narrow_keeps_ids() {
+        let row = [["01936b1c-0000-7000-8000-000000000001", "book", "timeout", ""]];
         assert!(Table::new(Paper::test(Some(10)), &COLUMNS).part(&rows(&row)).contains(row[0][0]));
     }
 

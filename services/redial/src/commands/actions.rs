@@ -68,10 +68,6 @@ fn from(action: &ActionRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        list::{Form, List},
-        table::Paper,
-    };
 
     #[test]
     fn one_line_for_each_action() {
@@ -97,10 +93,6 @@ mod tests {
             action(1, "tools.forget", &["book_flight"], Some("wrong_state"), Some(0)),
         ];
         let now = "2026-11-20T08:05:00Z".parse().unwrap();
-        insta::assert_snapshot!(
-            "narrow",
-            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&actions)
-        );
-        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&actions));
+        insta::assert_snapshot!(list::both(FIELDS, now, &actions));
     }
 }

@@ -63,7 +63,6 @@ mod tests {
     use redial_store::Rejection;
 
     use super::*;
-    use crate::{list::List, table::Paper};
 
     #[test]
     fn one_line_for_each_message() {
@@ -90,10 +89,6 @@ mod tests {
             message(11, "results", "invalid_message", "expected value at line 1 column 1", "\u{1b}[2J\u{0}\n\u{fffd}"),
         ];
         let now = "2026-11-20T08:05:00Z".parse().unwrap();
-        insta::assert_snapshot!(
-            "narrow",
-            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&messages)
-        );
-        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&messages));
+        insta::assert_snapshot!(list::both(FIELDS, now, &messages));
     }
 }

@@ -82,7 +82,7 @@ mod tests {
     use redial_proto::{TaskState, Usage};
 
     use super::*;
-    use crate::{table::Paper, timeline::sample};
+    use crate::{list, timeline::sample};
 
     #[test]
     fn one_line_for_each_task() {
@@ -99,8 +99,6 @@ mod tests {
         };
         let tasks = [running, ended];
         let now = tasks[0].submitted_at + chrono::TimeDelta::minutes(3);
-        let shown = |wide, paper| List::new(FIELDS, Form::new(wide, now), paper).part(&tasks);
-        insta::assert_snapshot!("narrow", shown(false, Paper::test(Some(80))));
-        insta::assert_snapshot!("wide", shown(true, Paper::test(None)));
+        insta::assert_snapshot!(list::both(FIELDS, now, &tasks));
     }
 }

@@ -139,7 +139,6 @@ mod tests {
     use redial_proto::UserRole;
 
     use super::*;
-    use crate::{list::List, table::Paper};
 
     #[test]
     fn one_line_for_each_token() {
@@ -164,10 +163,6 @@ mod tests {
             token("e4e7x2ksh5qa", "expired", "ci"),
         ];
         let now = at("2026-11-24T08:00:00Z");
-        insta::assert_snapshot!(
-            "narrow",
-            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&tokens)
-        );
-        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&tokens));
+        insta::assert_snapshot!(list::both(FIELDS, now, &tokens));
     }
 }

@@ -189,7 +189,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::table::Paper;
+    use crate::list;
 
     #[test]
     fn one_line_for_each_tool() {
@@ -219,8 +219,7 @@ mod tests {
             tool("tomorrow", 0, json!({"name": "tomorrow", "streams": true})),
         ];
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
-        insta::assert_snapshot!("narrow", List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&tools));
-        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&tools));
+        insta::assert_snapshot!(list::both(FIELDS, now, &tools));
     }
     #[test]
     fn what_waits_says_who_brings_it_and_what_it_changes() {
@@ -241,13 +240,6 @@ mod tests {
             pending("echo", &["\"/text\": maxLength is gone\u{1b}[2J"]),
         ];
         let now = "2026-11-20T08:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(
-            "pending_narrow",
-            List::new(PENDING, Form::new(false, now), Paper::test(Some(80))).part(&pending)
-        );
-        insta::assert_snapshot!(
-            "pending_wide",
-            List::new(PENDING, Form::new(true, now), Paper::test(None)).part(&pending)
-        );
+        insta::assert_snapshot!(list::both(PENDING, now, &pending));
     }
 }

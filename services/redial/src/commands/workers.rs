@@ -57,10 +57,6 @@ fn state(worker: &WorkerRecord) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        list::{Form, List},
-        table::Paper,
-    };
 
     #[test]
     fn one_line_for_each_worker() {
@@ -83,10 +79,6 @@ mod tests {
             worker("host-23456789abcd", 0, true, false),
         ];
         let now = "2026-11-20T08:00:02Z".parse().unwrap();
-        insta::assert_snapshot!(
-            "narrow",
-            List::new(FIELDS, Form::new(false, now), Paper::test(Some(80))).part(&workers)
-        );
-        insta::assert_snapshot!("wide", List::new(FIELDS, Form::new(true, now), Paper::test(None)).part(&workers));
+        insta::assert_snapshot!(list::both(FIELDS, now, &workers));
     }
 }

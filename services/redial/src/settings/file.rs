@@ -86,29 +86,3 @@ fn value_text(setting: &str, text: &str) -> String {
 fn invalid(message: String) -> ApiError {
     ApiError::new(Code::InvalidConfiguration, message)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> (SettingsFile, String) {
-        let mut problems = Problems::default();
-        let file = SettingsFile::parse("redial.toml".to_owned(), text, &mut problems);
-        (file, problems.into_result().err().map(|error| error.message).unwrap_or_default())
-    }
-
-    #[test]
-    fn values_have_their_positions() {
-        let (file, problems) = read("# a comment\nlease = \"5s\"\nslots = 3\n");
-        assert_eq!(problems, "");
-        assert_eq!(file.get("lease"), Some(("5s".to_owned(), "redial.toml:2:9".to_owned())));
-        assert_eq!(file.get("slots"), Some(("3".to_owned(), "redial.toml:3:9".to_owned())));
-        assert_eq!(file.get("nats_url"), None);
-    }
-
-    #[test]
-    fn all_unknown_settings_are_named() {
-        let wrong = [read("leese = \"5s\"\nslots = 3\n[xyz]\na = 1\n").1, read("lease = \nslots = = 3").1];
-        insta::assert_snapshot!(wrong.join("\n\n"));
-    }
-}

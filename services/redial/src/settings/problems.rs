@@ -35,20 +35,3 @@ impl Problems {
         Err(ApiError::new(code, lines.join("\n")))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mistakes_of_different_kinds_are_one_error() {
-        assert_eq!(Problems::default().into_result(), Ok(()));
-        let mut problems = Problems::default();
-        assert_eq!(problems.keep(Ok(3)), Some(3));
-        problems.add_all(Code::InvalidAgent, ["a".to_owned(), "b".to_owned()]);
-        let error = problems.clone().into_result().unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (Code::InvalidAgent, "a\nb"));
-        assert_eq!(problems.keep::<()>(Err(ApiError::new(Code::InvalidManifest, "c"))), None);
-        assert_eq!(problems.into_result().unwrap_err().code, Code::InvalidConfiguration);
-    }
-}

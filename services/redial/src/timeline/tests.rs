@@ -19,14 +19,9 @@ fn render(report: &TaskReport, page: Page) -> String {
 }
 
 #[test]
-fn a_task_in_which_everything_happens() {
-    insta::assert_snapshot!(render(&sample::report(), pipe()));
-}
-
-#[test]
-fn on_terminals_of_any_width() {
+fn a_task_in_which_everything_happens_in_any_width() {
     let report = sample::report();
-    let shown = [80, 40].map(|width| render(&report, Page::test(Some(width), false)));
+    let shown = [None, Some(80), Some(40)].map(|width| render(&report, Page::test(width, false)));
     insta::assert_snapshot!(shown.join("\n----\n\n"));
 }
 
@@ -40,20 +35,6 @@ fn colours_change_nothing_else() {
     }
     assert_ne!(coloured, plain);
     assert_eq!(plain, render(&report, Page::test(Some(80), false)));
-}
-
-#[test]
-fn what_was_printed_live_is_not_printed_again() {
-    let report = sample::report();
-    let mut timeline = TaskTimeline::new(&report.task);
-    timeline.add_messages(&report.messages);
-    timeline.event(&report.steps[0], Printed::default(), Vec::new());
-    assert_eq!(timeline.open_turn(), Some(1));
-    let message = timeline.model_message(&report.steps[1]).unwrap();
-    assert_eq!(message.content, "好的，我先订票，同时查询天气。");
-    let text = pipe().event(&timeline.event(&report.steps[1], Printed { thought: true, text: true }, Vec::new()));
-    assert!(!text.contains("thinks") && !text.contains("says") && text.contains("book_flight"), "{text}");
-    assert_eq!(timeline.open_turn(), None);
 }
 
 #[test]

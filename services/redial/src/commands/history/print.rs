@@ -145,9 +145,7 @@ mod tests {
     #[test]
     fn one_line_for_each_call() {
         let (now, lines) = ("2026-11-20T08:03:00Z".parse().unwrap(), lines());
-        let shown = |wide, paper| List::new(FIELDS, list::Form::new(wide, now), paper).part(&lines);
-        insta::assert_snapshot!("narrow", shown(false, Paper::test(Some(80))));
-        insta::assert_snapshot!("wide", shown(true, Paper::test(None)));
+        insta::assert_snapshot!(list::both(FIELDS, now, &lines));
     }
 
     #[test]

@@ -138,15 +138,8 @@ mod tests {
     }
 
     fn accepted(n: u128) -> SubmitResult {
-        SubmitResult {
-            status: SubmitStatus::Accepted,
-            call: Some(id(n)),
-            state: None,
-            submitted_at: None,
-            waits_for: None,
-            error: None,
-            feedback: None,
-        }
+        let (status, call) = (SubmitStatus::Accepted, Some(id(n)));
+        SubmitResult { status, call, error: None, ..rejected(Code::WrongState) }
     }
 
     fn rejected(code: Code) -> SubmitResult {

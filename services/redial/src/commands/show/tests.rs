@@ -1,12 +1,12 @@
 //! The text of calls and tasks of every kind.
 
 use chrono::TimeDelta;
-use redial_proto::{AgentSpec, Language, Trimmed, TurnReply, TurnRequest, TurnUsage, WaitReason, Waiting};
+use redial_proto::{AgentSpec, Language, TurnReply, WaitReason, Waiting};
 use redial_store::{
     TaskCall,
-    audit::{AttemptRecord, CallLine, LateRecord},
+    audit::{AttemptRecord, LateRecord},
 };
-use serde_json::value::RawValue;
+use serde_json::{json, value::RawValue};
 use uuid::Uuid;
 
 use super::*;
@@ -27,33 +27,13 @@ fn raw(json: &str) -> Box<RawValue> {
 fn call(state: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let ended = !["ready", "running", "retry_wait"].contains(&state);
     let end = attempts_made.last().and_then(|attempt| attempt.ended_at).unwrap_or(at(0));
-    let line = CallLine {
-        state: state.to_owned(),
-        attempts: i32::try_from(attempts_made.len()).unwrap(),
-        finished_at: ended.then_some(end),
-        total_ms: ended.then(|| (end - at(0)).num_milliseconds()),
-        ..sample::line()
-    };
-    CallAudit {
-        waits: None,
-        line,
-        task: None,
-        tenant: "default".to_owned(),
-        submitted_by: None,
-        pool: "default".to_owned(),
-        effect: "keyed".to_owned(),
-        redrive_of: None,
-        deadline_at: at(3_600_000),
-        cancel_requested: false,
-        publish_no: 1,
-        arguments: raw(r#"{"from":"PEK","to":"SHA"}"#),
-        details: None,
-        repairs: None,
-        undeclared: None,
-        help: None,
-        attempts_made,
-        late_reports: Vec::new(),
-    }
+    let record = json!({
+        "call": CALL, "tool": "book_flight", "state": state, "attempts": attempts_made.len(), "submitted_at": at(0),
+        "finished_at": ended.then_some(end), "total_ms": ended.then(|| (end - at(0)).num_milliseconds()),
+        "tenant": "default", "pool": "default", "effect": "keyed", "deadline_at": at(3_600_000), "publish_no": 1,
+        "cancel_requested": false, "arguments": {"from": "PEK", "to": "SHA"}, "attempts_made": [], "late_reports": [],
+    });
+    CallAudit { attempts_made, ..serde_json::from_str(&record.to_string()).unwrap() }
 }
 
 fn text(call: &CallAudit, now: DateTime<Utc>) -> String {
@@ -62,19 +42,9 @@ fn text(call: &CallAudit, now: DateTime<Utc>) -> String {
 
 /// An attempt that started then.
 fn running(attempt: i32, started: i64) -> AttemptRecord {
-    AttemptRecord {
-        attempt,
-        worker: format!("host-{attempt}"),
-        started_at: at(started),
-        ended_at: None,
-        duration_ms: None,
-        outcome: "running".to_owned(),
-        class: None,
-        message: None,
-        retry_at: None,
-        details: None,
-        output: None,
-    }
+    let worker = format!("host-{attempt}");
+    let record = json!({"attempt": attempt, "worker": worker, "started_at": at(started), "outcome": "running"});
+    serde_json::from_str(&record.to_string()).unwrap()
 }
 
 fn failed(attempt: i32, (started, ended): (i64, i64), class: &str, message: &str) -> AttemptRecord {
@@ -145,15 +115,11 @@ fn a_call_that_failed_with_field_errors() {
 
 #[test]
 fn a_call_names_the_task_that_asked_for_it() {
-    let task = redial_proto::TaskId(OTHER);
-    let of = |call_index| TaskCall { task, turn: 2, call_index };
-    let shown = |call_index| text(&CallAudit { task: Some(of(call_index)), ..call("ready", vec![]) }, at(10));
-    assert!(shown(1).contains(&format!("\ntask          {OTHER} (turn 2, call 1)\n")), "{}", shown(1));
-    assert!(
-        shown(0).contains(&format!("\ntask          {OTHER} (turn 2, the request to the model)\n")),
-        "{}",
-        shown(0)
-    );
+    for (call_index, what) in [(0, "the request to the model"), (1, "call 1")] {
+        let task = Some(TaskCall { task: TaskId(OTHER), turn: 2, call_index });
+        let shown = text(&CallAudit { task, ..call("ready", vec![]) }, at(10));
+        assert!(shown.contains(&format!("\ntask          {OTHER} (turn 2, {what})\n")), "{shown}");
+    }
 }
 
 #[test]
@@ -184,8 +150,8 @@ fn what_a_call_waits_for() {
 
 #[test]
 fn what_holds_a_retry_back() {
-    let failed_once = || vec![failed(1, (12, 112), "unavailable", "HTTP 503")];
-    let waits = Waiting {
+    let due = AttemptRecord { retry_at: Some(at(283)), ..failed(1, (12, 112), "unavailable", "HTTP 503") };
+    let fails = Waiting {
         reason: WaitReason::Retries,
         since: at(283),
         worker_last_seen_at: None,
@@ -195,55 +161,41 @@ fn what_holds_a_retry_back() {
         retries_before: Some(93),
         until_about: Some(at(94_112)),
     };
-    let mut held = call("ready", failed_once());
-    held.attempts_made[0].retry_at = Some(at(283));
-    held.line.next_attempt_at = Some(at(94_112));
-    held.waits = Some(waits);
-    let now = text(&held, at(2_500));
-    let mut due = held.clone();
-    due.line.state = "retry_wait".to_owned();
-    let before = text(&due, at(150));
-    held.waits = Some(Waiting {
+    let recovers = Waiting {
         failing_since: None,
         recovering_since: Some(at(1_000)),
         retries_per_second: Some(0.2),
         retries_before: None,
         until_about: None,
-        ..waits
-    });
-    let unknown = text(&held, at(2_500));
-    held.attempts_made.push(succeeded(2, (94_500, 94_600), "{}"));
-    let started = text(&ended_with(held), at(100_000));
-    insta::assert_snapshot!([before, now, unknown, started].join("\n\n----\n\n"));
-}
-
-fn ended_with(mut record: CallAudit) -> CallAudit {
-    record.line.state = "succeeded".to_owned();
-    record.line.attempts = 2;
-    (record.line.finished_at, record.line.total_ms) = (Some(at(94_600)), Some(94_600));
-    (record.waits, record.line.next_attempt_at) = (None, None);
-    record
-}
-
-#[test]
-fn long_arguments_are_laid_out_and_huge_ones_cut() {
-    let mut record = call("ready", vec![]);
-    record.arguments = raw(&format!(r#"{{"passengers":["{}","{}"]}}"#, "a".repeat(50), "b".repeat(50)));
-    insta::assert_snapshot!(text(&record, at(0)));
-    record.arguments = raw(&format!(r#"{{"text":"{}"}}"#, "订".repeat(50_000)));
-    let huge = text(&record, at(0));
-    assert!(huge.len() < 5_000, "{} bytes", huge.len());
-    assert!(huge.contains("… (cut)\n150011 bytes in all; --json prints them\n"), "{huge}");
+        ..fails
+    };
+    let held = |state, waits, now| {
+        let mut held = CallAudit { waits: Some(waits), ..call(state, vec![due.clone()]) };
+        held.line.next_attempt_at = Some(at(94_112));
+        text(&held, at(now))
+    };
+    let started = call("succeeded", vec![due.clone(), succeeded(2, (94_500, 94_600), "{}")]);
+    let shown = [
+        held("retry_wait", fails, 150),
+        held("ready", fails, 2_500),
+        held("ready", recovers, 2_500),
+        text(&started, at(100_000)),
+    ];
+    insta::assert_snapshot!(shown.join("\n\n----\n\n"));
 }
 
 #[test]
-fn large_results_are_laid_out_and_huge_ones_cut() {
-    let shown = |output: &str| text(&call("succeeded", vec![succeeded(1, (12, 112), output)]), at(200));
-    let large = shown(&format!("[{}0]", "17,".repeat(20_000)));
+fn long_values_are_laid_out_and_huge_ones_cut() {
+    let asks = |arguments: &str| text(&CallAudit { arguments: raw(arguments), ..call("ready", vec![]) }, at(0));
+    insta::assert_snapshot!(asks(&format!(r#"{{"passengers":["{}","{}"]}}"#, "a".repeat(50), "b".repeat(50))));
+    let huge = asks(&format!(r#"{{"text":"{}"}}"#, "订".repeat(50_000)));
+    assert!(huge.contains("… (cut)\n150011 bytes in all; --json prints them\n") && huge.len() < 5_000, "{huge}");
+    // Results are larger.
+    let answers = |output: &str| text(&call("succeeded", vec![succeeded(1, (12, 112), output)]), at(200));
+    let large = answers(&format!("[{}0]", "17,".repeat(20_000)));
     assert!(large.ends_with("  17,\n  0\n]") && large.len() > 80_000, "{} bytes", large.len());
-    let huge = shown(&format!("[{}0]", "17,".repeat(5_000_000)));
-    assert!(huge.len() < 5_000, "{} bytes", huge.len());
-    assert!(huge.ends_with("… (cut)\n15000003 bytes in all; --json prints them"), "{huge}");
+    let huge = answers(&format!("[{}0]", "17,".repeat(5_000_000)));
+    assert!(huge.ends_with("… (cut)\n15000003 bytes in all; --json prints them") && huge.len() < 5_000, "{huge}");
 }
 
 /// A call of the sample task, which was submitted 4 ms after the task.
@@ -259,26 +211,15 @@ fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<Attempt
 }
 
 fn model_call() -> CallAudit {
-    let request = TurnRequest {
-        task: TaskId(Uuid::nil()),
-        turn: 1,
-        messages: Vec::new(),
-        tools: Vec::new(),
-        language: Language::Zh,
-        max_tokens: None,
-        temperature: None,
-        trimmed: Trimmed { tokens: 900, shortened: 1, left_out: 2 },
-    };
-    let usage = TurnUsage {
-        input_tokens: Some(1_000),
-        output_tokens: Some(50),
-        cost_micros: Some(1_100),
-        ..TurnUsage::default()
-    };
-    let reply = TurnReply { usage, model: "small-2026".to_owned(), ..TurnReply::default() };
-    let attempt = succeeded(1, (6, 813), &serde_json::to_string(&reply).unwrap());
-    let mut record = call_in_task(1, 0, "model-small", vec![attempt]);
-    record.arguments = raw(&serde_json::to_string(&request).unwrap());
+    let reply = json!({
+        "model": "small-2026", "usage": {"input_tokens": 1_000, "output_tokens": 50, "cost_micros": 1_100},
+    });
+    let mut record = call_in_task(1, 0, "model-small", vec![succeeded(1, (6, 813), &reply.to_string())]);
+    let request = json!({
+        "task": Uuid::nil(), "turn": 1, "messages": [], "tools": [], "language": "zh",
+        "trimmed": {"tokens": 900, "shortened": 1, "left_out": 2},
+    });
+    record.arguments = raw(&request.to_string());
     record
 }
 
