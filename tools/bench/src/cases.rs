@@ -4,8 +4,6 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::output::grouped;
-
 /// One question that the benchmark answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -121,12 +119,12 @@ pub(crate) fn table(history: u32, waiting_http: u32) -> Vec<Row> {
         Row::of(C, "submission to result, p50", "ms", (Redial, P50)).against(("baseline", (Plain, P50))).at_most(1.3),
         same(C, "ms", P50).against(older(P50)),
         Row::of(C, "submission to result, p99", "ms", (Redial, P99)).against(("baseline", (Plain, P99))).at_most(4.0),
-        rate(E, &format!("history of {}", grouped(history)), History).against(a).at_least(0.95),
+        rate(E, &format!("history of {history}"), History).against(a).at_least(0.95),
         rate(L, "NDJSON over HTTP", Http).against(("(a)", (Redial, Calls))).at_least(0.8),
         Row::of(L, "  call and wait over HTTP, p50", "ms", (Http, P50)).against(("(c)", (Redial, P50))).at_most(1.3),
         Row::of(
             M,
-            &format!("peak memory of a worker with {} waiting HTTP calls", grouped(waiting_http)),
+            &format!("peak memory of a worker with {waiting_http} waiting HTTP calls"),
             "MB",
             (Side::WaitingHttp, Memory),
         )

@@ -11,16 +11,3 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn println(text: &str) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{text}")
 }
-
-/// With commas between thousands.
-pub(crate) fn grouped(number: u32) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}

@@ -116,30 +116,3 @@ pub(super) fn check(strays: &[Stray], heard: &[Heard]) -> Vec<Violation> {
     });
     rows.chain(heard).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_canaries_of_others_are_violations() {
-        let ear = Ear::new("bob", Some("globex"));
-        ear.hear("own", format!("{{\"a\":\"{}\"}}", canary("globex")).as_bytes());
-        assert!(check(&[], &[ear.heard()]).is_empty());
-        let both = format!("{} {} {}", canary("globex"), canary("acme"), canary("acme"));
-        ear.hear("first", both.as_bytes());
-        ear.hear("second", &[b"\xff\0".as_slice(), both.as_bytes()].concat());
-        let found = check(&[], &[ear.heard()]);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].to_string().ends_with("received 2 messages with something of \"acme\", the first on first"));
-        let nobody = Ear::new("rogue", None);
-        nobody.hear("anywhere", canary("acme").as_bytes());
-        assert_eq!(check(&[], &[nobody.heard()]).len(), 1);
-        assert_eq!((ear.heard().messages, ear.heard().canaries["globex"].0), (3, 3));
-    }
-
-    #[test]
-    fn a_name_ends_where_it_ends() {
-        assert_eq!(owners(b"canary-of-a_b-c.canary-of-x\"canary-of-"), ["a_b-c", "x", ""]);
-    }
-}
