@@ -5,7 +5,7 @@ use redial_queue::{Queue, QueueConfig, QueueError};
 
 use crate::{
     jobs, publish_jobs,
-    server::{Server, within},
+    server::{Server, lost, within},
 };
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -37,9 +37,7 @@ async fn a_wrong_password_is_reported_at_once() {
 }
 
 #[tokio::test]
-async fn wrong_settings_are_named() {
-    let wrong = QueueConfig { url: "ftp://host".into(), ..QueueConfig::default() };
-    assert!(Queue::connect(&wrong).await.err().unwrap().to_string().contains("ftp://host"));
+async fn a_missing_credentials_file_is_named() {
     let wrong = QueueConfig {
         url: "nats://127.0.0.1:1".into(),
         credentials: Some("/nowhere/x.creds".into()),
@@ -51,19 +49,13 @@ async fn wrong_settings_are_named() {
 
 #[tokio::test]
 async fn a_lost_connection_is_noticed_and_made_again() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     let ended = queue.ended();
     let mut connections = queue.connections();
     connections.borrow_and_update();
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
     server.kill().await;
-    within(10, async {
-        while queue.is_connected() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    lost(&queue).await;
     assert!(matches!(queue.health().await, Err(QueueError::Disconnected)));
     assert!(matches!(queue.connected(Duration::from_millis(1)).await, Err(QueueError::Disconnected)));
     server.start().await;
@@ -82,7 +74,8 @@ async fn a_malformed_header_ends_the_client_and_everything_on_it_fails_at_once()
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
     // The server answers in order: it knows the subscription then.
     queue.health().await.unwrap();
-    server.publish_malformed_header("redial.events.x").await;
+    // The server accepts a carriage return in a value, and the client library does not survive it.
+    server.publish_with_headers("redial.events.x", "NATS/1.0\r\ntraceparent: a\rb\r\n\r\n").await;
     within(5, ended).await;
     within(5, queue.ended()).await;
     assert!(!queue.is_connected());
@@ -96,8 +89,7 @@ async fn a_malformed_header_ends_the_client_and_everything_on_it_fails_at_once()
 
 #[tokio::test]
 async fn a_refused_login_is_not_the_end_of_the_client() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     let mut ended = pin!(queue.ended());
     server.kill().await;
     // The client gives up a connection for which it was refused before it makes the next one.
@@ -111,8 +103,7 @@ async fn a_refused_login_is_not_the_end_of_the_client() {
 
 #[tokio::test]
 async fn a_dropped_queue_closes_its_connection() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     // Leaves a pull open and deliveries unanswered.
     publish_jobs(&queue, &jobs("default", 2)).await;
     let mut pull = queue.jobs("default").unwrap();

@@ -7,15 +7,14 @@ use crate::{
     jobs,
     jobs::publish_all,
     publish_jobs,
-    server::{Server, ensure, within},
+    server::{Server, ensure, lost, within},
 };
 
 const WAIT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
+    let (_server, queue) = Server::with_connection().await;
     within(20, async { while queue.ensure_streams().await.is_err() {} }).await;
     let mut pull = queue.jobs("default").unwrap();
     let error = within(20, pull.pull(1, WAIT)).await.err().unwrap();
@@ -29,8 +28,7 @@ async fn a_missing_consumer_is_noticed_and_so_is_its_return() {
 
 #[tokio::test]
 async fn a_pull_and_the_jobs_survive_a_killed_server() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     publish_all(&queue, &jobs("other", 100)).await;
     let mut pull = queue.jobs("default").unwrap();
     let pulling = tokio::spawn(async move {
@@ -54,8 +52,7 @@ async fn a_pull_and_the_jobs_survive_a_killed_server() {
 
 #[tokio::test]
 async fn result_loops_survive_a_wiped_store() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     let mut results = queue.results();
     queue.put("redial.results.tools", &1).await.unwrap();
     within(20, results.next(10)).await[0].ack().await;
@@ -68,8 +65,7 @@ async fn result_loops_survive_a_wiped_store() {
 
 #[tokio::test]
 async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     let mut results = queue.results();
     for number in 0..5 {
         queue.put("redial.results.tools", &number).await.unwrap();
@@ -92,8 +88,7 @@ async fn a_consumer_that_is_ahead_of_its_stream_is_created_again() {
 
 #[tokio::test]
 async fn publishing_to_a_stopped_server_times_out() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (server, queue) = Server::with_queue().await;
     server.signal(Signal::STOP);
     // One after the other they would take 100 s.
     let results = within(60, publish_jobs(&queue, &jobs("default", 50))).await;
@@ -103,15 +98,9 @@ async fn publishing_to_a_stopped_server_times_out() {
 
 #[tokio::test]
 async fn publishing_without_a_connection_fails_at_once() {
-    let mut server = Server::started().await;
-    let queue = server.ready().await;
+    let (mut server, queue) = Server::with_queue().await;
     server.kill().await;
-    within(20, async {
-        while queue.is_connected() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    lost(&queue).await;
     let results = within(1, publish_jobs(&queue, &jobs("default", 5000))).await;
     assert!(results.iter().all(|result| matches!(result, Err(QueueError::Disconnected))));
     assert!(matches!(within(20, queue.put("redial.results.tools", &1)).await, Err(QueueError::Disconnected)));

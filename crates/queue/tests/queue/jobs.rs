@@ -29,8 +29,7 @@ pub(crate) async fn publish_all(queue: &Queue, sent: &[OutgoingJob]) {
 
 #[tokio::test]
 async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let sent = jobs("default", 5000);
     publish_all(&queue, &sent).await;
     let mut pull = queue.jobs("default").unwrap();
@@ -52,8 +51,7 @@ async fn every_job_is_pulled_once_and_never_more_than_asked_for() {
 
 #[tokio::test]
 async fn a_delivery_has_its_facts_and_only_a_new_publication_is_stored_again() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let before = chrono::Utc::now();
     let sent = OutgoingJob { traceparent: Some(TRACE.into()), ..job("default") };
     publish_all(&queue, std::slice::from_ref(&sent)).await;
@@ -75,8 +73,7 @@ async fn a_delivery_has_its_facts_and_only_a_new_publication_is_stored_again() {
 
 #[tokio::test]
 async fn a_job_that_arrives_between_two_calls_is_not_lost() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let mut pull = queue.jobs("default").unwrap();
     assert!(pull.pull(3, Duration::from_millis(20)).await.unwrap().is_empty());
     publish_all(&queue, &jobs("default", 3)).await;
@@ -89,8 +86,7 @@ async fn a_job_that_arrives_between_two_calls_is_not_lost() {
 
 #[tokio::test]
 async fn a_dropped_pull_loses_nothing() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let publish = async {
         for _ in 0..200 {
             publish_all(&queue, &[job("default")]).await;
@@ -118,8 +114,7 @@ async fn a_dropped_pull_loses_nothing() {
 
 #[tokio::test]
 async fn answers_decide_whether_a_job_is_delivered_again() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let sent = jobs("default", 3);
     publish_all(&queue, &sent).await;
     let (mut pull, mut pulled) = (queue.jobs("default").unwrap(), Vec::new());
@@ -142,8 +137,7 @@ async fn answers_decide_whether_a_job_is_delivered_again() {
 
 #[tokio::test]
 async fn ending_a_pull_leaves_nothing_behind() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (server, queue) = Server::with_queue().await;
     let late = loop {
         let mut pull = queue.jobs("default").unwrap();
         let asked = Instant::now();
@@ -165,8 +159,7 @@ async fn ending_a_pull_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn results_and_intake_arrive_in_order() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     for number in 0..500 {
         within(20, async { while queue.put("redial.results.tools", &number).await.is_err() {} }).await;
     }

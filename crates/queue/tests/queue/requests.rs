@@ -6,7 +6,7 @@ use redial_queue::{Queue, QueueError, Requests};
 
 use crate::{
     TRACE,
-    server::{Server, within},
+    server::{Server, lost, within},
 };
 
 const WAIT: Duration = Duration::from_secs(5);
@@ -40,8 +40,7 @@ async fn answer(queue: &Queue) {
 
 #[tokio::test]
 async fn requests_are_answered_or_refused_by_one_of_the_group() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
+    let (server, queue) = Server::with_connection().await;
     answer(&queue).await;
     answer(&server.connect().await).await;
     let numbers: u32 = queue.request("redial.ctl.test", &4, WAIT).await.unwrap();
@@ -157,12 +156,7 @@ async fn a_member_that_is_disconnected_leaves_too() {
     let (asking, member) = (server.connect().await, server.connect().await);
     let mut requests = busy_member(&asking, &member).await;
     server.kill().await;
-    within(20, async {
-        while member.is_connected() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    lost(&member).await;
     let back = async {
         server.start().await;
         asking.connected(WAIT).await.unwrap();
@@ -178,8 +172,7 @@ async fn a_member_that_is_disconnected_leaves_too() {
 /// Nobody asks it anything while it leaves.
 #[tokio::test]
 async fn a_member_that_nobody_asks_leaves_too() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
+    let (_server, queue) = Server::with_connection().await;
     let mut requests = queue.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
     is_read(&queue).await;
     requests.leave().await;
@@ -189,14 +182,9 @@ async fn a_member_that_nobody_asks_leaves_too() {
 
 #[tokio::test]
 async fn a_header_that_is_no_trace_context_is_ignored() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
+    let (server, queue) = Server::with_connection().await;
     answer(&queue).await;
-    let url = server.config().url;
-    let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
-    let (user, password) = login.split_once(':').unwrap();
-    let options = async_nats::ConnectOptions::with_user_and_password(user.to_owned(), password.to_owned());
-    let client = options.connect(address).await.unwrap();
+    let client = server.client().await;
     for header in ["", "00-a-b-01", &format!("{TRACE}\0"), &format!("{TRACE}-{}", "x".repeat(50_000))] {
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("traceparent", header);
@@ -207,8 +195,7 @@ async fn a_header_that_is_no_trace_context_is_ignored() {
 
 #[tokio::test]
 async fn a_request_without_a_responder_fails_at_once_and_without_a_reply_in_time() {
-    let server = Server::started().await;
-    let queue = server.connect().await;
+    let (_server, queue) = Server::with_connection().await;
     let error = within(20, queue.request::<_, u32>("redial.ctl.nobody", &1, Duration::from_mins(1))).await.unwrap_err();
     assert_eq!(error.to_string(), "redial.ctl.nobody: no dispatcher is listening");
     assert!(error.is_retryable());
@@ -219,8 +206,7 @@ async fn a_request_without_a_responder_fails_at_once_and_without_a_reply_in_time
 
 #[tokio::test]
 async fn a_message_over_the_limit_is_refused_and_keeps_the_connection() {
-    let server = Server::started().await;
-    let queue = server.ready().await;
+    let (_server, queue) = Server::with_queue().await;
     let connections = queue.connections();
     let mut heard = queue.subscribe("redial.events.>").await.unwrap();
     let large = "x".repeat(1_100_000);

@@ -24,6 +24,20 @@ impl Server {
         server
     }
 
+    /// A server, and a connection with all streams and pool `default`.
+    pub(crate) async fn with_queue() -> (Self, Queue) {
+        let server = Self::started().await;
+        let queue = server.ready().await;
+        (server, queue)
+    }
+
+    /// A server without streams, and a connection.
+    pub(crate) async fn with_connection() -> (Self, Queue) {
+        let server = Self::started().await;
+        let queue = server.connect().await;
+        (server, queue)
+    }
+
     pub(crate) async fn start(&mut self) {
         let nats = Nats::start(NatsConfig::new(self.folder.path())).await.unwrap();
         self.url = nats.url();
@@ -99,13 +113,7 @@ impl Server {
         }
     }
 
-    /// Publishes a message whose header has a carriage return in a value, which the server accepts and the client library
-    /// does not survive. No library sends it, so it is written here.
-    pub(crate) async fn publish_malformed_header(&self, subject: &str) {
-        self.publish_with_headers(subject, "NATS/1.0\r\ntraceparent: a\rb\r\n\r\n").await;
-    }
-
-    /// Publishes a message with these headers, whatever they are.
+    /// Publishes a message with these headers, whatever they are. No library sends malformed ones, so they are written here.
     pub(crate) async fn publish_with_headers(&self, subject: &str, header: &str) {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
         let login = serde_json::json!({
@@ -121,10 +129,15 @@ impl Server {
 
     /// JetStream without Redial's settings, for what an operator could do.
     pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
+        async_nats::jetstream::new(self.client().await)
+    }
+
+    /// A client without Redial's settings.
+    pub(crate) async fn client(&self) -> async_nats::Client {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
         let (user, password) = (url.username().unwrap().to_owned(), url.password().unwrap().to_owned());
         let options = async_nats::ConnectOptions::with_user_and_password(user, password);
-        async_nats::jetstream::new(options.connect(url).await.unwrap())
+        options.connect(url).await.unwrap()
     }
 }
 
@@ -142,6 +155,16 @@ pub(crate) async fn ensure(queue: &Queue) {
 /// Fails the test if the future takes longer than this.
 pub(crate) async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
+}
+
+/// Returns once the connection is lost.
+pub(crate) async fn lost(queue: &Queue) {
+    within(20, async {
+        while queue.is_connected() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 /// Whether every thread of a process is stopped. Where the system does not tell, it is taken for so.
