@@ -1,7 +1,8 @@
 //! What is put together again is what was sent.
 
 use chrono::DateTime;
-use redial_proto::{Language, Role, StoredMessage, TaskId, Trimmed};
+use redial_proto::{Role, StoredMessage, TaskId};
+use serde_json::json;
 
 use super::*;
 use crate::Cut;
@@ -12,25 +13,12 @@ fn stored(seq: u32, role: Role, content: &str) -> StoredMessage {
 }
 
 fn request(messages: Vec<Message>) -> TurnRequest {
-    let tools = vec![ToolOffer {
-        name: "echo".to_owned(),
-        description: String::new(),
-        parameters: serde_json::json!({"type": "object"}),
-        version: "1".to_owned(),
-        polling: false,
-        sequential: false,
-        repairs: true,
-    }];
-    TurnRequest {
-        task: TaskId::generate(),
-        turn: 3,
-        messages,
-        tools,
-        language: Language::Zh,
-        max_tokens: Some(7),
-        temperature: None,
-        trimmed: Trimmed { tokens: 9, shortened: 1, left_out: 2 },
-    }
+    let rest = json!({
+        "task": TaskId::generate(), "turn": 3, "messages": [], "language": "zh", "max_tokens": 7,
+        "tools": [{"name": "echo", "parameters": {"type": "object"}, "version": "1"}],
+        "trimmed": {"tokens": 9, "shortened": 1, "left_out": 2},
+    });
+    TurnRequest { messages, ..serde_json::from_value(rest).unwrap() }
 }
 
 /// The messages of a turn as the tables give them: of what was cut as many characters as bytes are needed, and some `more`.
