@@ -1,6 +1,8 @@
 //! The state machine of tasks: histories of events, and what follows from each.
 
 mod play;
+mod random;
+mod record;
 
 use play::Play;
 

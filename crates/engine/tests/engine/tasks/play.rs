@@ -1,17 +1,15 @@
 //! Lets the events of a history happen to a task, and tells what follows from each.
 
-use std::collections::{BTreeMap, HashMap};
-
 use chrono::TimeDelta;
 use redial_arguments::{Repairs, Schema};
 use redial_engine::{
     Time,
     task::{Event, Proposed, Reply, Step, StepContext, Task, Verdict, step},
 };
-use redial_proto::{
-    AgentSpec, CallId, ErrorClass, Failure, Finish, Language, Message, Role, TaskDecision, TaskState, Usage,
-};
+use redial_proto::{AgentSpec, CallId, ErrorClass, Failure, Finish, Language, Message, Role, TaskDecision, Usage};
 use serde_json::{Value, json};
+
+use super::record::Record;
 
 /// A call as the histories write it: the tool, its arguments, and after `!` a setting or the class of a refusal.
 fn proposed(written: &str) -> Proposed {
@@ -58,35 +56,31 @@ pub(super) struct Play {
     agent: AgentSpec,
     task: Task,
     now: Time,
-    messages: BTreeMap<u32, Message>,
-    turn: u32,
-    /// Turn and index of every call that was asked for.
-    calls: HashMap<CallId, (u32, u32)>,
-    ended: Option<TaskState>,
+    record: Record,
+    /// Ends of turns and calls, which may be delivered again.
+    past: Vec<Event>,
     /// What each reply costs.
     usage: Usage,
     told: Vec<String>,
 }
 
 impl Play {
-    /// What follows from the events of a history.
-    pub(super) fn of(history: &str) -> String {
-        let mut play = Self {
+    pub(super) fn new() -> Self {
+        Self {
             agent: AgentSpec { tools: vec!["*".into()], ..AgentSpec::new("small") },
             task: Task::default(),
             now: Time::default(),
-            messages: BTreeMap::new(),
-            turn: 0,
-            calls: HashMap::new(),
-            ended: None,
+            record: Record::default(),
+            past: Vec::new(),
             usage: Usage { input_tokens: 10, output_tokens: 5, cost_micros: Some(20), ..Usage::default() },
             told: Vec::new(),
-        };
-        for line in history.trim().lines() {
-            play.told.push(line.to_owned());
-            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            play.take(word, rest);
         }
+    }
+
+    /// What follows from the events of a history.
+    pub(super) fn of(history: &str) -> String {
+        let mut play = Self::new();
+        history.trim().lines().for_each(|line| play.take_line(line));
         let (task, usage) = (&play.task, play.task.usage());
         play.told.push(format!(
             "    turns {}, calls {}, corrections {}, estimated tokens {}, pruned {:?}",
@@ -97,6 +91,16 @@ impl Play {
             task.pruned()
         ));
         play.told.join("\n")
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.record.ended.is_some()
+    }
+
+    pub(super) fn take_line(&mut self, line: &str) {
+        self.told.push(line.to_owned());
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        self.take(word, rest);
     }
 
     fn take(&mut self, word: &str, rest: &str) {
@@ -119,11 +123,17 @@ impl Play {
                 let (text, thought, problem) = (text("text"), text("thought"), text("problem"));
                 self.reply(Reply { text, thought, problem, finish, ..Reply::default() });
             }
-            "fails" => self.event(Event::TurnEnded { turn: self.turn, end: Err(failed(rest)) }),
+            "fails" => self.event(Event::TurnEnded { turn: self.record.turn, end: Err(failed(rest)) }),
             "ended" => {
                 let (call_index, end) = rest.split_once(' ').unwrap();
                 let end = end.strip_prefix("ok ").map(str::to_owned).ok_or_else(|| failed(end));
-                self.event(Event::CallEnded { turn: self.turn, call_index: call_index.parse().unwrap(), end });
+                self.event(Event::CallEnded { turn: self.record.turn, call_index: call_index.parse().unwrap(), end });
+            }
+            "again" => {
+                let nth = rest.parse::<usize>().unwrap().checked_rem(self.past.len());
+                if let Some(nth) = nth {
+                    self.event(self.past[nth].clone());
+                }
             }
             "later" => self.now += TimeDelta::seconds(rest.parse().unwrap()),
             "woken" => self.event(Event::Woken),
@@ -134,36 +144,31 @@ impl Play {
 
     fn event(&mut self, event: Event) {
         // Between two events a task is only in the database.
-        let stored = serde_json::to_string(&self.task).unwrap();
-        self.task = serde_json::from_str(&stored).unwrap();
+        let stored = serde_json::from_str(&serde_json::to_string(&self.task).unwrap()).unwrap();
+        assert_eq!(self.task, stored);
+        self.task = stored;
+        if matches!(event, Event::TurnEnded { .. } | Event::CallEnded { .. }) {
+            self.past.push(event.clone());
+        }
+        self.record.happens(&event);
         let (agent, language, now) = (&self.agent, Language::En, self.now);
         let step = step(&mut self.task, event, StepContext { agent, language, now, new_id: &mut CallId::generate });
-        for (seq, message) in &step.messages {
-            assert!(self.messages.insert(*seq, message.clone()).is_none(), "two messages at {seq}");
-        }
-        self.calls.extend(step.calls.iter().map(|call| (call.id, (call.turn, call.call_index))));
-        if let Some(turn) = &step.turn {
-            self.calls.insert(turn.id, (turn.turn, 0));
-            assert!(self.messages.keys().copied().eq(1..=u32::try_from(self.messages.len()).unwrap()), "a gap");
-            self.turn = turn.turn;
-        }
-        if let Some(end) = &step.ended {
-            assert!(self.ended.replace(end.state).is_none(), "ended twice");
-        }
-        assert_eq!(step.wake_at.is_none(), self.ended.is_some());
+        self.record.write(&step, &self.task, &self.agent);
         let told = self.lines(&step);
         self.told.extend(told.into_iter().map(|line| format!("    {line}")));
     }
 
     fn start(&mut self, input: &str) {
-        let first_seq = u32::try_from(self.messages.len()).unwrap() + 1;
+        let first_seq = u32::try_from(self.record.messages.len()).unwrap() + 1;
         let carried = self.task.carried();
-        (self.task, self.ended) = (Task::default(), None);
+        self.task = Task::default();
+        self.record.next_task();
+        self.past.clear();
         self.event(Event::Started { input: input.to_owned(), first_seq, system: false, carried });
     }
 
     fn reply(&mut self, reply: Reply) {
-        self.event(Event::TurnEnded { turn: self.turn, end: Ok(Reply { usage: self.usage, ..reply }) });
+        self.event(Event::TurnEnded { turn: self.record.turn, end: Ok(Reply { usage: self.usage, ..reply }) });
     }
 
     /// What a step writes, runs, stops and asks for.
@@ -182,7 +187,10 @@ impl Play {
         let runs = step.calls.iter().filter(|call| call.refusal.is_none());
         lines.extend(runs.map(|call| format!("runs {} of turn {}: {}", call.call_index, call.turn, call.tool)));
         lines.extend(
-            step.cancel.iter().map(|call| self.calls[call]).map(|(turn, call)| format!("stops {call} of turn {turn}")),
+            step.cancel
+                .iter()
+                .map(|call| self.record.calls[call])
+                .map(|(turn, call)| format!("stops {call} of turn {turn}")),
         );
         lines.extend(step.turn.as_ref().map(|turn| {
             let continues = |decision: &TaskDecision| matches!(decision, TaskDecision::Turn { continues: true, .. });
