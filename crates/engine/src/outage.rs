@@ -193,63 +193,46 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_connection_is_an_outage() {
-        assert_eq!(grace_after(&[(61.0, SWEEP)]), 0);
-        assert_eq!(grace_after(&[(61.0, Observation::SweepBegan { connected: false })]), WHOLE);
-    }
-
-    #[test]
-    fn a_failed_sweep_is_an_outage_until_the_next_one_begins() {
-        let failed = Observation::SweepEnded { failed: true };
-        assert_eq!(grace_after(&[(61.0, failed)]), WHOLE);
-        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP)]), WHOLE);
-        let ended = Observation::SweepEnded { failed: false };
-        assert_eq!(grace_after(&[(61.0, failed), (62.0, SWEEP), (62.0, ended), (63.0, SWEEP)]), WHOLE - 1_000);
-    }
-
-    #[test]
-    fn a_slow_answer_is_an_outage() {
-        let answered = |ms| Observation::Answered { after: Duration::from_millis(ms) };
-        assert_eq!(grace_after(&[(61.0, answered(1_999))]), 0);
-        assert_eq!(grace_after(&[(61.0, answered(2_000))]), WHOLE);
+    fn every_kind_of_outage_lasts_until_its_end() {
+        use Observation::{Answered, CheckEnded, DatabaseTime, SweepBegan, SweepEnded};
+        let (failed, ended) = (SweepEnded { failed: true }, SweepEnded { failed: false });
+        let answered = |ms| Answered { after: Duration::from_millis(ms) };
+        let checked = |began, failed| CheckEnded { began: at(began), failed };
+        let database = |time: f64| DatabaseTime { since_epoch: at(1_000.0 + time) };
+        // Checks follow one another within a second; each may take a third of the lease.
+        let rows: [(&str, &[(f64, Observation)], u128); 21] = [
+            ("a sweep", &[(61.0, SWEEP)], 0),
+            ("a lost connection", &[(61.0, SweepBegan { connected: false })], WHOLE),
+            ("a failed sweep", &[(61.0, failed)], WHOLE),
+            ("until the next one begins", &[(61.0, failed), (62.0, SWEEP)], WHOLE),
+            ("and is good", &[(61.0, failed), (62.0, SWEEP), (62.0, ended), (63.0, SWEEP)], WHOLE - 1_000),
+            ("a fast answer", &[(61.0, answered(1_999))], 0),
+            ("a slow answer", &[(61.0, answered(2_000))], WHOLE),
+            ("a check under way", &[(65.9, ended), (66.0, SWEEP)], 0),
+            ("a check that hangs", &[(65.9, ended), (66.1, SWEEP)], WHOLE),
+            ("a sweep in time", &[(67.0, checked(67.0, false)), (67.0, SWEEP)], 0),
+            ("a late sweep", &[(67.1, checked(67.1, false)), (67.1, SWEEP)], WHOLE),
+            ("a check in time", &[(66.0, checked(61.0, false))], 0),
+            ("a slow check", &[(66.1, checked(61.0, false))], WHOLE),
+            ("a failed check", &[(61.0, checked(61.0, true))], WHOLE),
+            ("until the next good one", &[(61.0, checked(61.0, true)), (64.0, checked(64.0, false))], WHOLE),
+            (
+                "and not longer",
+                &[(61.0, checked(61.0, true)), (64.0, checked(64.0, false)), (65.0, checked(65.0, false))],
+                WHOLE - 1_000,
+            ),
+            ("the database's clock", &[(61.0, database(61.0)), (62.0, database(62.0))], 0),
+            ("an answer may be late", &[(61.0, database(61.0)), (62.0, database(64.0))], 0),
+            ("a suspended machine", &[(61.0, database(61.0)), (62.0, database(64.1))], WHOLE),
+            ("a clock that goes back ends no lease", &[(61.0, database(61.0)), (62.0, database(30.0))], 0),
+            ("nothing", &[], 0),
+        ];
+        for (name, observations, grace) in rows {
+            assert_eq!(grace_after(observations), grace, "{name}");
+        }
         let mut short = OutageDetector::new(Duration::from_millis(600), RECONNECT, at(0.0));
         short.observe(answered(200), at(10.0));
         assert_eq!(short.grace(at(10.0)), RECONNECT + Duration::from_millis(600), "a third of a short lease");
-    }
-
-    #[test]
-    fn a_check_that_hangs_is_an_outage() {
-        // The last check began in second 60; it may take a second until the next, and a third of the lease.
-        let swept = |second| (second, Observation::SweepEnded { failed: false });
-        assert_eq!(grace_after(&[swept(65.9), (66.0, SWEEP)]), 0);
-        assert_eq!(grace_after(&[swept(65.9), (66.1, SWEEP)]), WHOLE);
-    }
-
-    #[test]
-    fn a_late_sweep_is_an_outage() {
-        let checked = |second| (second, Observation::CheckEnded { began: at(second), failed: false });
-        assert_eq!(grace_after(&[checked(67.0), (67.0, SWEEP)]), 0);
-        assert_eq!(grace_after(&[checked(67.1), (67.1, SWEEP)]), WHOLE);
-    }
-
-    #[test]
-    fn a_slow_or_failed_check_is_an_outage_until_the_next_good_one() {
-        let check = |began, failed| Observation::CheckEnded { began: at(began), failed };
-        assert_eq!(grace_after(&[(66.0, check(61.0, false))]), 0);
-        assert_eq!(grace_after(&[(66.1, check(61.0, false))]), WHOLE);
-        assert_eq!(grace_after(&[(61.0, check(61.0, true))]), WHOLE);
-        assert_eq!(grace_after(&[(61.0, check(61.0, true)), (64.0, check(64.0, false))]), WHOLE);
-        let good = [(61.0, check(61.0, true)), (64.0, check(64.0, false)), (65.0, check(65.0, false))];
-        assert_eq!(grace_after(&good), WHOLE - 1_000);
-    }
-
-    #[test]
-    fn a_suspended_machine_is_an_outage() {
-        let read = |second, time: f64| (second, Observation::DatabaseTime { since_epoch: at(1_000.0 + time) });
-        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 62.0)]), 0);
-        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 64.0)]), 0, "an answer may be late");
-        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 64.1)]), WHOLE);
-        assert_eq!(grace_after(&[read(61.0, 61.0), read(62.0, 30.0)]), 0, "a clock that goes back ends no lease");
     }
 
     #[test]

@@ -139,20 +139,20 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operator_accepted_is_not_asked_about_again() {
-        let weaker = spec(ToolEffect::Read);
+    fn what_an_operator_accepted_is_not_asked_about_again_and_what_cannot_be_read_is() {
+        let (keyed, weaker, idempotent) =
+            (spec(ToolEffect::Keyed), spec(ToolEffect::Read), spec(ToolEffect::Idempotent));
         let accepted = ToolOnRecord { accepted: Some(weaker.clone()), ..on_record(&["a"]) };
-        assert_eq!(judge(&accepted, &weaker, &identity("a"), false), Judgement::Accepted { unasked: Vec::new() });
-        let idempotent = spec(ToolEffect::Idempotent);
-        assert!(matches!(judge(&accepted, &idempotent, &identity("a"), false), Judgement::Waits { .. }));
-        assert!(matches!(judge(&accepted, &weaker, &identity("b"), false), Judgement::Waits { .. }));
-    }
-
-    #[test]
-    fn a_tool_that_cannot_be_read_cannot_be_compared() {
         let unreadable = ToolOnRecord { spec: None, ..on_record(&["a"]) };
-        let keyed = spec(ToolEffect::Keyed);
-        assert!(matches!(judge(&unreadable, &keyed, &identity("a"), false), Judgement::Waits { .. }));
+        for (tool, spec, who, waits) in [
+            (&accepted, &weaker, "a", false),
+            (&accepted, &idempotent, "a", true),
+            (&accepted, &weaker, "b", true),
+            (&unreadable, &keyed, "a", true),
+        ] {
+            let judgement = judge(tool, spec, &identity(who), false);
+            assert_eq!(matches!(judgement, Judgement::Waits { .. }), waits, "{who} {spec:?}");
+        }
     }
 
     #[test]

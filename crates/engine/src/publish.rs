@@ -19,18 +19,3 @@ pub fn still_queued(published_at: Time, now: Time) -> Option<Time> {
     let waited = u64::try_from((now - published_at).num_milliseconds()).unwrap_or(0);
     (u128::from(waited) < MAX_JOB_AGE.as_millis()).then(|| now + ms(waited.clamp(FIRST_CHECK_MS, MAX_CHECK_MS)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_queued_job_is_given_time_but_not_without_limit() {
-        let start = Time::default();
-        let at = |s: u64| start + ms(s * 1000);
-        assert_eq!(still_queued(start, at(10)), Some(at(20)));
-        assert_eq!(still_queued(start, at(40)), Some(at(80)));
-        assert_eq!(still_queued(start, at(599)), Some(at(899)));
-        assert_eq!(still_queued(start, at(600)), None);
-    }
-}

@@ -105,15 +105,6 @@ mod tests {
         );
     }
 
-    #[test]
-    fn a_part_that_repeats_adds_nothing() {
-        let answer = "The trains from Basel to Milan leave at seven, at nine and at eleven";
-        assert_eq!(join(answer, "leave at seven, at nine and at eleven"), Joined::Nothing);
-        let again = format!("{answer} o'clock.");
-        assert_eq!(join(answer, &again), Joined::Again(again.clone()));
-        assert_eq!(join("Yes", "Yes, they do."), Joined::Again("Yes, they do.".to_owned()));
-    }
-
     proptest! {
         #[test]
         fn a_text_that_was_cut_is_whole_again(text in "[ab 好]{80,160}", at in 50_usize..70, shared in 0_usize..40) {
@@ -125,13 +116,6 @@ mod tests {
             let joined = longer_than(&text[..at], &text[from..]);
             // Texts of few letters may share more than was meant; nothing is said twice, and the end is the end.
             prop_assert!(text.len() >= joined.len() && joined.starts_with(&text[..at]) && text.ends_with(&joined[at..]));
-        }
-
-        #[test]
-        fn any_texts_are_joined(answer in "\\PC{0,60}", next in "\\PC{0,60}") {
-            if let Joined::Longer(text) = join(&answer, &next) {
-                prop_assert!(text.starts_with(answer.trim_end()));
-            }
         }
     }
 }

@@ -50,17 +50,3 @@ impl io::Write for Counter {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use redial_proto::Role;
-
-    use super::*;
-
-    #[test]
-    fn bytes_are_those_of_the_json() {
-        let messages = [Message::text(Role::User, "a \"quoted\"\n text"), Message::text(Role::Assistant, "好")];
-        let sum: usize = messages.iter().map(|message| Size::of(message).bytes).sum();
-        assert_eq!(serde_json::to_string(&messages).unwrap().len(), sum + 1);
-    }
-}

@@ -90,6 +90,7 @@ fn a_tool_that_just_fails_is_not_retried_and_its_words_stay_in_the_record() {
         let is_unsafe = effect == ToolEffect::Unsafe;
         assert_eq!(state, if is_unsafe { CallState::Unknown } else { CallState::Failed });
         assert!(told.diagnostics.is_none() && !told.message.contains("db-7"), "{told:?}");
+        assert_eq!(told.effect_possible, is_unsafe, "whether its effect is unknown");
         assert_eq!(attempt.result.unwrap_err().for_the_record(), "exit code 1: db-7 is down");
     }
 }
@@ -118,6 +119,12 @@ fn every_other_rule() {
             &running(),
             CallEvent::Released,
             "Job waits after 0 attempts, look again in 60000 ms",
+        ),
+        (
+            "a due retry waits",
+            &call(CallState::RetryWait, 1),
+            DUE,
+            "Retry waits after 1 attempts, look again in 60000 ms",
         ),
         ("a lease has not ended", &running(), DUE, "look again in 15000 ms"),
         ("an outage has just ended", &expired, after_outage(5), "look again in 5000 ms"),
@@ -168,19 +175,6 @@ fn the_worker_of_an_overdue_attempt_is_stopped() {
     assert!(!stops(&expired, &DUE), "a worker stops by itself what it has no lease for");
     let reported = Failure::new(ErrorClass::Timeout, "m");
     assert!(!stops(&running(), &failed(&reported)), "it has stopped");
-}
-
-#[test]
-fn the_failure_of_a_call_says_whether_its_effect_is_unknown() {
-    let failure = Failure::new(ErrorClass::Internal, "m");
-    for (effect, unknown) in [(ToolEffect::Unsafe, true), (ToolEffect::Idempotent, false)] {
-        let Some(Change::End { failure: Some(failure), .. }) =
-            change(&CallRecord { effect, ..running() }, &failed(&failure))
-        else {
-            panic!("it ended")
-        };
-        assert_eq!(failure.effect_possible, unknown);
-    }
 }
 
 #[test]

@@ -27,28 +27,18 @@ fn pretty(content: &str) -> String {
     serde_json::to_string_pretty(&serde_json::from_str::<Value>(content).unwrap()).unwrap()
 }
 
+fn field(path: &str, rule: &str, sent: impl Into<Value>, allowed: &str) -> FieldError {
+    FieldError { path: path.into(), rule: rule.into(), sent: Some(sent.into()), allowed: allowed.into(), hint: None }
+}
+
 /// A flight with two mistakes, as the arguments' pipeline refuses it.
 fn flight(language: Language) -> Failure {
     let (message, allowed, hint) = match language {
         Language::En => ("/date: \"明天\" was sent; allowed: YYYY-MM-DD", "1 to 5", "did you mean 5?"),
         Language::Zh => ("/date 收到的是 \"明天\"，允许的是：YYYY-MM-DD", "1 到 5", "是否应为 5？"),
     };
-    let details = vec![
-        FieldError {
-            path: "/date".into(),
-            rule: "format".into(),
-            sent: Some("明天".into()),
-            allowed: "YYYY-MM-DD".into(),
-            hint: None,
-        },
-        FieldError {
-            path: "/passengers".into(),
-            rule: "maximum".into(),
-            sent: Some(6.into()),
-            allowed: allowed.into(),
-            hint: Some(hint.into()),
-        },
-    ];
+    let passengers = FieldError { hint: Some(hint.into()), ..field("/passengers", "maximum", 6, allowed) };
+    let details = vec![field("/date", "format", "明天", "YYYY-MM-DD"), passengers];
     Failure { details, ..failure(ErrorClass::InvalidArguments, message) }
 }
 
@@ -77,17 +67,8 @@ fn every_class_in_chinese() {
 
 #[test]
 fn without_corrections_the_model_is_told_to_stop() {
-    let left = |words, left| {
-        pretty(&failed_call(words, "book_flight", &flight(Language::En), left))
-            .lines()
-            .rev()
-            .take(3)
-            .filter(|line| line.contains(':'))
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    insta::assert_snapshot!([left(EN, Some(0)), left(ZH, Some(0)), left(EN, None)].join("\n"));
+    let told = |words, left| pretty(&failed_call(words, "book_flight", &flight(Language::En), left));
+    insta::assert_snapshot!([told(EN, Some(0)), told(ZH, Some(0)), told(EN, None)].join("\n"));
 }
 
 #[test]
@@ -160,13 +141,9 @@ fn nudges_say_who_speaks_and_what_to_do() {
 fn what_was_sent_always_stays() {
     let sent = r#"{"url":"https://10.0.0.7:8443/a?token=abc123","file":"/home/li/.ssh/id_rsa","note":"a\nb"}"#;
     let said = "cannot read https://10.0.0.7:8443/a?token=abc123 nor /home/li/.ssh/id_rsa from db-7.internal:5432";
-    let details = vec![FieldError {
-        path: "/home/0/name".into(),
-        rule: "exists".into(),
-        sent: Some(json!({"key": "sk-1234567890abcdef"})),
-        allowed: "no key sk-1234567890abcdef, no host 10.9.9.9".into(),
-        hint: None,
-    }];
+    let sent_there = json!({"key": "sk-1234567890abcdef"});
+    let allowed = "no key sk-1234567890abcdef, no host 10.9.9.9";
+    let details = vec![field("/home/0/name", "exists", sent_there, allowed)];
     let failure = Failure { details, ..failure(ErrorClass::InvalidArguments, said) };
     insta::assert_snapshot!(pretty(&call_failure(
         EN,
@@ -179,13 +156,7 @@ fn what_was_sent_always_stays() {
 
 #[test]
 fn what_the_schema_allows_is_told_in_full() {
-    let details = vec![FieldError {
-        path: "/endpoint".into(),
-        rule: "enum".into(),
-        sent: Some("x".into()),
-        allowed: "one of \"https://eu.api.acme.com\", \"db-7:5432\"".into(),
-        hint: None,
-    }];
+    let details = vec![field("/endpoint", "enum", "x", "one of \"https://eu.api.acme.com\", \"db-7:5432\"")];
     let message = "/endpoint: \"x\" was sent; allowed: one of \"https://eu.api.acme.com\", \"db-7:5432\"";
     let failure = Failure { details, ..failure(ErrorClass::InvalidArguments, message) };
     let content = failed_call(EN, "fetch", &failure, None);
@@ -195,13 +166,8 @@ fn what_the_schema_allows_is_told_in_full() {
 
 #[test]
 fn a_flood_of_details_is_cut() {
-    let detail = FieldError {
-        path: format!("/{}", "p".repeat(5_000)),
-        rule: "r".repeat(5_000),
-        sent: Some(json!(vec!["s".repeat(100); 100])),
-        allowed: "a".repeat(5_000),
-        hint: Some("h".repeat(5_000)),
-    };
+    let [path, rule, allowed, hint] = ["/p", "r", "a", "h"].map(|part| part.repeat(5_000));
+    let detail = FieldError { hint: Some(hint), ..field(&path, &rule, json!(vec!["s".repeat(100); 100]), &allowed) };
     let failure = Failure { details: vec![detail; 200], ..failure(ErrorClass::InvalidArguments, &"m ".repeat(50_000)) };
     let value: Value = serde_json::from_str(&failed_call(ZH, "fetch", &failure, None)).unwrap();
     let shown = value["details"].as_array().unwrap().len();

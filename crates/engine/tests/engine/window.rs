@@ -159,22 +159,6 @@ fn three_dispatchers_publish_at_most_twice_a_window() {
     assert!(stream >= LEAST);
 }
 
-#[test]
-fn so_they_do_if_two_of_them_last_looked_when_the_stream_was_empty() {
-    let [mut busy, mut idle, mut late] = [(); 3].map(|()| Play::new());
-    let mut stream = 0;
-    for _ in 1..40 {
-        busy.take(&format!("look default/a={stream}"));
-        busy.take("waiting");
-        let more = busy.fill();
-        busy.take(&format!("arrive a {more}"));
-        stream += more;
-    }
-    assert_eq!(stream, LEAST);
-    stream += idle.fill() + late.fill();
-    assert_eq!(stream, 2 * LEAST);
-}
-
 /// Many tenants that each got less than one that waits would fill the stream otherwise.
 #[test]
 fn those_that_go_ahead_are_bounded_together() {

@@ -35,47 +35,32 @@ fn sweep(calls: &[CallRecord], grace: Duration) -> Vec<Change> {
 }
 
 #[test]
-fn every_retry_that_is_due_waits_from_then_on_for_the_feeder() {
-    let retries = [0, 1, 2].map(|n| call(n, CallState::RetryWait));
-    let waits = Change::Wait { attempt: 1, backlog: Backlog::Retry, check_at: now() + TimeDelta::seconds(60) };
-    assert_eq!(sweep(&retries, Duration::ZERO), [waits.clone(), waits.clone(), waits]);
-}
-
-#[test]
-fn of_unclaimed_calls_those_wait_whose_job_is_lost() {
-    let unclaimed = [0, 1].map(|n| call(n, CallState::Ready));
-    let found = sweep(&unclaimed, Duration::ZERO);
-    let waits = Change::Wait { attempt: 1, backlog: Backlog::Job, check_at: now() + TimeDelta::seconds(60) };
-    assert_eq!(found, [Change::Postpone { wake_at: now() + TimeDelta::seconds(10) }, waits]);
-}
-
-#[test]
-fn each_call_learns_why_it_waited() {
-    let waiting = [0, 1].map(|n| CallRecord {
-        attempt: 0,
-        backlog: Some(Backlog::Job),
-        deadline_at: now(),
-        ..call(n, CallState::Ready)
-    });
-    let messages: Vec<String> = sweep(&waiting, Duration::ZERO)
-        .into_iter()
-        .filter_map(|change| match change {
-            Change::End { failure, .. } => failure.map(|failure| failure.message),
-            _ => None,
-        })
-        .collect();
+fn each_call_is_planned_with_what_is_known_of_it() {
+    let late =
+        |n| CallRecord { attempt: 0, backlog: Some(Backlog::Job), deadline_at: now(), ..call(n, CallState::Ready) };
+    let calls = [call(0, CallState::RetryWait), call(1, CallState::RetryWait), call(0, CallState::Ready)];
+    let calls = [&calls[..], &[call(1, CallState::Ready), late(0), late(1)]].concat();
+    let waits = |backlog| Change::Wait { attempt: 1, backlog, check_at: now() + TimeDelta::seconds(60) };
+    let found = sweep(&calls, Duration::ZERO);
+    let queued = Change::Postpone { wake_at: now() + TimeDelta::seconds(10) };
+    assert_eq!(found[..4], [waits(Backlog::Retry), waits(Backlog::Retry), queued, waits(Backlog::Job)]);
     let wanted = [
         "no worker started it before the call's total deadline",
         "no live worker had the tool \"look-1\" before the call's total deadline",
     ];
-    assert_eq!(messages, wanted);
-}
-
-#[test]
-fn a_lease_expires_only_after_the_grace() {
+    for (change, wanted) in found[4..].iter().zip(wanted) {
+        assert!(
+            matches!(change, Change::End { failure: Some(failure), .. } if failure.message == wanted),
+            "{change:?}"
+        );
+    }
     let running = [call(0, CallState::Running)];
     let grace = Duration::from_secs(5);
-    assert_eq!(sweep(&running, grace), [Change::Postpone { wake_at: now() + grace }]);
+    assert_eq!(
+        sweep(&running, grace),
+        [Change::Postpone { wake_at: now() + grace }],
+        "a lease expires after the grace"
+    );
     assert!(matches!(sweep(&running, Duration::ZERO)[..], [Change::Retry { .. }]));
 }
 

@@ -8,12 +8,6 @@ use redial_records::{Backlog, CallRecord, Change};
 use super::fixture::{DUE, call, change, due_while, due_with, next, now, waiting};
 
 #[test]
-fn a_due_retry_waits_in_its_part_of_the_backlog() {
-    let waits = "Retry waits after 1 attempts, look again in 60000 ms";
-    assert_eq!(next(&call(CallState::RetryWait, 1), &DUE), waits);
-}
-
-#[test]
 fn a_call_that_waits_is_not_looked_at_before_its_deadline() {
     for backlog in Backlog::ALL {
         assert_eq!(next(&waiting(backlog, 1), &DUE), "look again in 60000 ms");

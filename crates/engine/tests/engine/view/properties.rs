@@ -2,78 +2,36 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use proptest::prelude::*;
+use proptest::{
+    prelude::*,
+    sample::{Index, select},
+};
 use redial_engine::view::{Limits, view};
 use redial_proto::{Message, Role, StoredMessage};
 use serde_json::{Map, Value};
 
-use super::conversation::{assistant, calling, feedback, result, store, system, user};
+use super::conversation::{result, store, system, turn, written};
 
-/// What can be stored: mostly as it should be, sometimes not.
-#[derive(Clone, Debug)]
-enum Part {
-    One(Message),
-    /// Text, calls with arguments and results; none: never answered.
-    Exchange(String, Vec<(String, Option<String>)>),
-}
-
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        4 => "[a-z\"\\\\\n ]{0,30}",
-        2 => "[明天去北京。]{0,30}",
-        1 => Just(String::new()),
-        1 => (1..3_000_usize).prop_map(|n| "word \u{1f600}语\n".repeat(n / 10)),
-    ]
-}
-
-fn arguments() -> impl Strategy<Value = String> {
-    prop_oneof![
-        3 => Just("{\"city\":\"巴黎\"}".to_owned()),
-        1 => Just("{}".to_owned()),
-        1 => "[\\[\\]{}:,\"a0 ]{0,12}",
-        1 => (0..2_000_usize).prop_map(|n| format!("{{\"t\":\"{}\"}}", "x".repeat(n))),
-    ]
-}
-
-fn part() -> impl Strategy<Value = Part> {
-    let calls = prop::collection::vec((arguments(), prop::option::weighted(0.9, text())), 1..4);
-    prop_oneof![
-        1 => text().prop_map(|text| Part::One(system(&text))),
-        3 => text().prop_map(|text| Part::One(user(&text))),
-        1 => text().prop_map(|text| Part::One(Message { by_redial: true, ..user(&text) })),
-        2 => (text(), prop::option::of(text()))
-            .prop_map(|(text, thought)| Part::One(Message { thought, ..assistant(&text) })),
-        1 => text().prop_map(|text| Part::One(result("nobody", &text))),
-        6 => (text(), calls).prop_map(|(text, calls)| Part::Exchange(text, calls)),
-    ]
-}
-
-/// A conversation, and some of its calls.
+/// What can be stored: mostly as the state machine writes it, sometimes not; and some of its calls.
 fn conversation() -> impl Strategy<Value = (Vec<StoredMessage>, BTreeSet<String>)> {
-    (prop::collection::vec(part(), 0..12), any::<u64>()).prop_map(|(parts, prune)| {
-        let (mut messages, mut pruned) = (vec![user("begin")], BTreeSet::new());
-        let mut n = 0_u32;
-        for part in parts {
-            let (text, calls) = match part {
-                Part::One(message) => {
-                    messages.push(message);
-                    continue;
-                }
-                Part::Exchange(text, calls) => (text, calls),
-            };
-            let ids: Vec<String> = calls.iter().enumerate().map(|(i, _)| format!("c{n}_{i}")).collect();
-            let asked: Vec<(&str, &str)> =
-                ids.iter().zip(&calls).map(|(id, (arguments, _))| (id.as_str(), arguments.as_str())).collect();
-            messages.push(calling(&text, &asked));
-            for (id, (_, answer)) in ids.iter().zip(&calls) {
-                let answered = if n.is_multiple_of(2) { result } else { feedback };
-                messages.extend(answer.as_ref().map(|text| answered(id, text)));
-                if prune >> (n % 64) & 1 == 1 && n.is_multiple_of(3) {
-                    pruned.insert(id.clone());
-                }
+    let bytes = prop_oneof![8 => 0..40_usize, 1 => 40..9_000_usize].boxed();
+    let damages = &["remove", "remove", "empty", "orphan", "system", "arguments"][..];
+    let damages = prop::collection::vec((any::<Index>(), select(damages)), 0..5);
+    let pruned = prop::collection::vec(any::<Index>(), 0..3);
+    (prop::collection::vec(turn(bytes), 0..12), damages, pruned).prop_map(|(turns, damages, pruned)| {
+        let mut messages = written(turns);
+        for (at, damage) in damages {
+            let at = at.index(messages.len());
+            match damage {
+                "remove" if messages.len() > 1 => drop(messages.remove(at)),
+                "orphan" => messages.insert(at, result("nobody", "an answer")),
+                "system" => messages.insert(at, system("Be long.")),
+                "arguments" => messages[at].calls.iter_mut().for_each(|call| call.arguments.truncate(5)),
+                _ => messages[at].content.clear(),
             }
-            n += 1;
         }
+        let ids: Vec<String> = messages.iter().flat_map(|message| &message.calls).map(|call| call.id.clone()).collect();
+        let pruned = pruned.into_iter().filter(|_| !ids.is_empty()).map(|at| at.get(&ids).clone()).collect();
         (store(messages), pruned)
     })
 }
