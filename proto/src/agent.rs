@@ -274,8 +274,10 @@ mod tests {
 
     #[test]
     fn patterns_offer_tools() {
-        let agent =
-            AgentSpec { tools: vec!["get_*".into(), "book_flight".into(), "a*b*c".into()], ..AgentSpec::new("m") };
+        let agent = AgentSpec {
+            tools: vec!["get_*".into(), "book_flight".into(), "a*b*c".into(), "订*票".into()],
+            ..AgentSpec::new("m")
+        };
         for (tool, offered) in [
             ("get_weather", true),
             ("book_flight", true),
@@ -285,6 +287,8 @@ mod tests {
             ("aXbYc", true),
             ("ac", false),
             ("abcb", false),
+            ("订机票", true),
+            ("订票号", false),
         ] {
             assert_eq!(agent.offers(tool), offered, "{tool}");
         }

@@ -105,21 +105,3 @@ fn in_one_line(text: &str) -> String {
     }
     line
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_repair_is_one_readable_line() {
-        let made = |path: Option<&str>, before: &str, after: &str| Repair {
-            kind: RepairKind::Quotes,
-            path: path.map(str::to_owned),
-            offset: Some(3),
-            before: before.to_owned(),
-            after: after.to_owned(),
-        };
-        assert_eq!(made(None, "'a\n\"'", "\"a\"").to_string(), "quotes at byte 3: 'a\\n\"' → \"a\"");
-        assert_eq!(made(Some("/a"), "\u{feff}", "").to_string(), "quotes at /a: \\u{feff} left out");
-    }
-}

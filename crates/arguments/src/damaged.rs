@@ -9,13 +9,14 @@ use proptest::prelude::*;
 use redial_proto::{Help, Language};
 use serde_json::{Value, json};
 
-use self::strategy::{assert_linear, damaged};
+use self::strategy::damaged;
 use crate::{Repairs, Schema, tool_name_in};
 
+const CORPUS: &str = include_str!("../tests/arguments/corpus.txt");
+
 /// The texts of the corpus.
-fn arguments() -> Vec<String> {
-    let corpus = include_str!("../tests/arguments/corpus.txt").lines();
-    corpus.filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "\n")).collect()
+fn arguments() -> impl Iterator<Item = String> {
+    CORPUS.lines().filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "\n"))
 }
 
 const NAMES: [&str; 7] =
@@ -70,30 +71,18 @@ fn resolve(bytes: &[u8], nth: usize) -> bool {
     true
 }
 
-/// The schema of the damaged texts, one of many kinds of values, and one that allows everything.
+/// The schemas of the corpus, one that allows other properties, and one that allows everything.
 fn schemas() -> Vec<Schema> {
-    let weather = json!({
-        "type": "object",
+    let open = json!({
         "properties": {
-            "location": {"type": "string"}, "days": {"type": "integer"}, "hourly": {"type": "boolean"},
-            "units": {"enum": ["metric", "imperial"]}, "tags": {"type": "array", "items": {"type": "string"}},
-            "factor": {"type": "number"}, "note": {"type": ["string", "null"]},
+            "location": {"type": "string"}, "days": {"type": "integer"},
+            "tags": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["location"],
     });
-    let order = json!({
-        "type": "object",
-        "properties": {
-            "date": {"type": "string", "format": "date"}, "code": {"type": "string", "pattern": "^[A-Z]{3}$"},
-            "lines": {"type": "array", "maxItems": 5, "items": {
-                "type": "object", "properties": {"itemId": {"type": "integer"}, "count": {"type": "integer", "minimum": 1}},
-                "required": ["itemId"], "additionalProperties": false}},
-            "to": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"city": {"type": "string"}}}]},
-        },
-        "additionalProperties": false,
-    });
-    let compile = |schema: Value| Schema::compile(&schema).unwrap();
-    [weather, order, json!({"type": "object"})].map(compile).into()
+    let of_corpus =
+        CORPUS.lines().filter_map(|line| line.strip_prefix(':')).map(|text| serde_json::from_str(text).unwrap());
+    of_corpus.chain([open, json!({})]).map(|schema: Value| Schema::compile(&schema).unwrap()).collect()
 }
 
 /// Any schema is compiled or refused, and checks deep arguments in bounded steps.
@@ -131,7 +120,7 @@ fn name(bytes: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn damaged_arguments_are_resolved_or_refused(bytes in damaged(arguments()), nth in 0..6_usize) {
+    fn damaged_arguments_are_resolved_or_refused(bytes in damaged(arguments()), nth in any::<usize>()) {
         resolve(&bytes, nth);
     }
 
@@ -146,19 +135,10 @@ proptest! {
     }
 }
 
-#[test]
-fn long_texts_take_no_more_than_linear_time() {
-    for nth in 0..SCHEMAS.len() {
-        assert_linear(|bytes| resolve(bytes, nth));
-    }
-    assert_linear(schema);
-    assert_linear(name);
-}
-
 /// Damage to documents that are refused anyway would test only the first line of a decoder.
 #[test]
 fn the_first_document_of_every_corpus_is_good() {
-    assert!((0..SCHEMAS.len()).any(|nth| resolve(arguments()[0].as_bytes(), nth)));
+    assert!((0..SCHEMAS.len()).any(|nth| resolve(arguments().next().unwrap().as_bytes(), nth)));
     assert!(schema(hostile_schemas()[0].as_bytes()) && name(NAMES[0].as_bytes()));
 }
 
@@ -172,7 +152,7 @@ fn inputs_that_once_failed_pass() {
         r#"{"location":"Pari{{arguments.a}}s{1e999"," days":"007"}"#,
     ];
     for input in found {
-        for nth in 0..6 {
+        for nth in 0..2 * SCHEMAS.len() {
             resolve(input.as_bytes(), nth);
         }
     }

@@ -7,8 +7,6 @@
 
 mod command;
 mod context;
-#[cfg(test)]
-mod damaged;
 mod echo;
 mod error;
 mod handler;
