@@ -59,12 +59,7 @@ mod tests {
     fn ids_are_kept_or_replaced_and_always_unique() {
         let mut any = CallIds::new(Ids::Any);
         assert_eq!(any.of("c12_3"), "c12_3");
-        let again = any.of("c12_3");
-        assert_ne!(again, "c12_3");
-        for odd in ["", "a b", "订票", &"x".repeat(41)] {
-            let made = any.of(odd);
-            assert!(made.len() == 9 && made.bytes().all(|b| b.is_ascii_alphanumeric()), "{made}");
-        }
+        assert_ne!(any.of("c12_3"), "c12_3");
         let mut nine = CallIds::new(Ids::Nine);
         assert_eq!(nine.of("abcdef123"), "abcdef123");
         let ids: HashSet<String> = (0..1000).map(|n| nine.of(&format!("c1_{}", n % 500))).collect();

@@ -115,30 +115,3 @@ fn tag_at(text: &str) -> Option<(usize, bool)> {
     });
     after.into_iter().next().map(|after| (text.len() - after.len(), opens))
 }
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn piece() -> impl Strategy<Value = String> {
-        let known =
-            ["<think>", "</think>", "[THINK]", "[/THINK]", "`", "```\n", "\n", "{\"a\":\"", "\"}", "\"", "<", "◁"];
-        prop_oneof![proptest::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,4}"]
-    }
-
-    proptest! {
-        /// No word is lost, and the rest has no more thoughts.
-        #[test]
-        fn nothing_is_lost(pieces in proptest::collection::vec(piece(), 0..12)) {
-            let text = pieces.concat();
-            let parts = split(&text);
-            let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).count();
-            let tags: usize = tags(&text).iter().map(|tag| letters(&text[tag.range.clone()])).sum();
-            let kept = letters(&parts.rest) + letters(parts.thought.as_deref().unwrap_or_default());
-            prop_assert!(kept <= letters(&text) && kept + tags >= letters(&text), "{:?}", parts);
-            prop_assert!(text.trim_end().ends_with(parts.rest.trim_end()));
-        }
-    }
-}

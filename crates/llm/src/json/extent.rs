@@ -169,9 +169,6 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::Value;
-
     use super::*;
 
     #[test]
@@ -198,35 +195,6 @@ mod tests {
         ] {
             assert_eq!(end(text, Style::Strict).ok(), strict, "{text}");
             assert_eq!(end(text, Style::Loose).ok(), loose, "{text}");
-        }
-    }
-
-    fn json() -> impl Strategy<Value = Value> {
-        let leaf =
-            prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), "\\PC{0,8}".prop_map(Value::from)];
-        let inner = leaf.prop_recursive(4, 20, 4, |inner| {
-            prop_oneof![
-                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                proptest::collection::vec(("\\PC{0,4}", inner), 0..4)
-                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
-            ]
-        });
-        inner.prop_map(|value| Value::Array(vec![value]))
-    }
-
-    proptest! {
-        #[test]
-        fn json_ends_at_its_end(value in json(), after in "\\PC{0,8}", loose: bool) {
-            let text = value.to_string();
-            let style = if loose { Style::Loose } else { Style::Strict };
-            prop_assert_eq!(end(&format!("{text}{after}"), style), Ok(text.len()));
-            let cut = text.floor_char_boundary(text.len() - 1);
-            prop_assert!(end(&text[..cut], style).is_err());
-        }
-
-        #[test]
-        fn nothing_panics(text in r#"[\[\]{}:,"'\\ /*#0-9a<\n]{0,40}"#) {
-            let _ = (end(&text, Style::Strict), end(&text, Style::Loose));
         }
     }
 }

@@ -3,13 +3,11 @@
 mod answers;
 mod failures;
 
-use std::fs;
-
-use redial_llm::{Model, load_with};
+use redial_llm::Model;
 use redial_proto::{Delta, Failure, Message, Role, TurnReply, TurnRequest};
 use redial_testkit::{Reply, ScriptedHttp};
 
-use crate::request::{request, tool};
+use crate::request::{load, request, tool};
 
 const KEY: &str = "canary-5f1c";
 
@@ -25,15 +23,7 @@ fn model(server: &ScriptedHttp, provider: &str, lines: &str) -> Model {
         "TEAM" => Some("team-canary".to_owned()),
         _ => None,
     };
-    load(&text, &variable)
-}
-
-/// The only model of a file.
-fn load(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Model {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("models.toml");
-    fs::write(&path, text).unwrap();
-    load_with(&path, variable).unwrap().remove(0)
+    load(&text, "", &variable).unwrap().remove(0)
 }
 
 fn asked() -> TurnRequest {

@@ -4,21 +4,18 @@ use std::fs;
 
 use redial_llm::{Model, load_with};
 
+use crate::request;
+
 fn load(text: &str) -> Result<Vec<Model>, String> {
     load_script(text, "[[rule]]\ntext = \"hello\"\n")
 }
 
 fn load_script(text: &str, script: &str) -> Result<Vec<Model>, String> {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("models.toml"), text).unwrap();
-    fs::write(folder.path().join("rules.toml"), script).unwrap();
-    let variable = |name: &str| match name {
+    request::load(text, script, &|name| match name {
         "ANTHROPIC_API_KEY" | "TEAM" => Some("canary-5f1c".to_owned()),
         "TWO_LINES" => Some("a\nb".to_owned()),
         _ => None,
-    };
-    load_with(&folder.path().join("models.toml"), &variable)
-        .map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+    })
 }
 
 #[test]
@@ -35,17 +32,6 @@ fn every_mistake_is_reported_with_its_line() {
     let lines: Vec<_> =
         include_str!("models/mistakes.txt").split("---\n").map(|text| load(text).unwrap_err()).collect();
     insta::assert_snapshot!(lines.join("\n"));
-}
-
-#[test]
-fn a_model_has_the_retry_budget_of_its_entry() {
-    let of = |line: &str| format!("[models.a]\nprovider = \"openai\"\nmodel = \"m\"\n{line}\n");
-    let models = load(&of("retry_budget = { burst = 5, per_second = 0.5 }")).unwrap();
-    let budget = models[0].spec().retry_budget;
-    assert_eq!((budget.burst, budget.per_success, budget.per_second), (5.0, 0.1, 0.5));
-    let error = load(&of("retry_budget = { per_second = 0 }")).unwrap_err();
-    assert!(error.starts_with("models.toml:"), "{error}");
-    assert!(error.contains("retry_budget.per_second is 0; allowed: 0.001 to 100000"), "{error}");
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 mod history;
 
-use proptest::prelude::*;
-use redial_llm::{openai, react};
+use redial_llm::{Api, openai, react, read_response};
 use redial_proto::{Finish, Language, TurnReply, TurnRequest};
 
 use crate::{
@@ -130,47 +129,9 @@ fn hostile_texts_are_read() {
         assert!(reply.calls.len() <= 1, "{line}: {:?}", reply.calls);
         let body = serde_json::json!({"choices": [{"message": {"content": text}}]});
         assert!(openai::reply(&asked(), &body).is_some(), "{line}");
-    }
-}
-
-/// Pieces of strange texts.
-fn piece() -> impl Strategy<Value = String> {
-    let known = [
-        "Thought:",
-        "\nAction:",
-        "\nAction Input：",
-        "\n**Observation:**",
-        "\nFinal Answer:",
-        "\n最终答案：",
-        "```",
-        "`",
-    ];
-    let known = known.into_iter().chain(["{\"a\":", "1}", "\n"]).map(str::to_owned).collect::<Vec<_>>();
-    prop_oneof![11 => proptest::sample::select(known), 1 => "\\PC{0,6}"]
-}
-
-proptest! {
-    #[test]
-    fn every_text_is_a_call_an_answer_or_a_problem(pieces in proptest::collection::vec(piece(), 0..14), cut_off: bool, with_tools: bool) {
-        let asked = if with_tools { asked() } else { request() };
-        let text: String = pieces.concat();
-        let reply = react::read(&text, &asked, cut_off);
-        // Exactly one of: a call, an answer, a problem.
-        let kinds = [!reply.calls.is_empty(), reply.text.is_some() && reply.problem.is_none(), reply.problem.is_some()];
-        prop_assert_eq!(kinds.iter().filter(|is| **is).count(), 1, "{:?}", reply);
-        prop_assert!(reply.calls.len() <= 1);
-        // Names and arguments come from the text, except that JSON may escape them.
-        for call in &reply.calls {
-            prop_assert!(text.contains(&call.name) || text.contains('\\'), "{:?} in {:?}", call, text);
-        }
-    }
-
-    #[test]
-    fn text_that_is_sent_back_reads_the_same(city in "[a-zA-Z京 \"\\\\{}:]{0,12}", thought in "[a-z ]{0,10}") {
-        let arguments = serde_json::json!({"city": city}).to_string();
-        let text = format!("Thought: {thought}\nAction: get_weather\nAction Input: {arguments}\nObservation: 1");
-        let reply = read(&text);
-        prop_assert_eq!(&reply.calls[0].arguments, &arguments);
-        prop_assert_eq!(reply.thought.unwrap_or_default(), thought.trim());
+        let _ = (
+            read_response(Api::OpenAi, &asked(), text.as_bytes(), true),
+            read_response(Api::Anthropic, &asked(), text.as_bytes(), true),
+        );
     }
 }

@@ -1,7 +1,6 @@
 //! One corpus of replies. Each is read as a whole body and as a stream that is cut in several ways, and means the same.
 
 mod anthropic;
-mod cut;
 mod events;
 mod openai;
 mod properties;
@@ -47,7 +46,7 @@ fn short(reply: &TurnReply) -> String {
 fn check(api: Api, name: &str, body: &Value, wanted: &str) {
     let reply = whole(api, body);
     assert_eq!(short(&reply), wanted, "{name}");
-    for cut in cut::ALL {
+    for cut in events::CUTS {
         let events = events::of(api, body, cut);
         assert_eq!(streamed(api, &events), reply, "{name}, {cut:?}:\n{}", lines(&events));
     }

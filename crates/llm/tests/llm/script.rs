@@ -1,19 +1,14 @@
 //! Scripted models: files of rules.
 
-use std::fs;
-
-use redial_llm::{Model, load_with};
+use redial_llm::Model;
 use redial_proto::{ErrorClass, Finish, Message, MessageCall, Role, TaskId, TurnReply, TurnRequest};
 use serde_json::Value;
 
-use crate::request::{request, tool};
+use crate::request::{load, request, tool};
 
 fn model(script: &str) -> Model {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("rules.toml"), script).unwrap();
     let text = "[models.m]\nprovider = \"script\"\nscript = \"rules.toml\"\ninput_price = 2\noutput_price = 10\n";
-    fs::write(folder.path().join("models.toml"), text).unwrap();
-    load_with(&folder.path().join("models.toml"), &|_| None).unwrap().remove(0)
+    load(text, script, &|_| None).unwrap().remove(0)
 }
 
 fn user(text: &str) -> Message {

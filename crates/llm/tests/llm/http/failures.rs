@@ -4,7 +4,8 @@ use redial_proto::{ErrorClass, Failure};
 use redial_testkit::{Reply, ScriptedHttp};
 use serde_json::json;
 
-use super::{KEY, ask, asked, load, stream};
+use super::{KEY, ask, asked, stream};
+use crate::request::{Variable, load};
 
 async fn failure(provider: &str, reply: Reply) -> Failure {
     let failure = ask(provider, reply).await.0.unwrap_err();
@@ -34,21 +35,11 @@ async fn a_status_becomes_a_failure_without_secrets() {
 
 #[tokio::test]
 async fn a_key_that_is_shown_in_part_is_removed() {
-    for (text, shown) in [
-        (
-            "Incorrect API key provided: cana***5f1c. See the docs.",
-            "Incorrect API key provided: [secret]. See the docs.",
-        ),
-        ("Your api key: ****5f1c is invalid", "Your api key: [secret] is invalid"),
-        ("key=canary… at tcp:10.0.0.7:80:x", "key=[secret] at tcp:[host]:x"),
-        ("upstream key sk-1234567890abcdefghij", "upstream key [secret]"),
-    ] {
-        let body = json!({"error": {"message": text}}).to_string();
-        let whole = failure("openai", Reply::status(401).body(body.clone())).await;
-        assert_eq!(whole.message, format!("the provider answered 401 Unauthorized: {shown}"));
-        let event = failure("openai", stream(&body)).await;
-        assert_eq!(event.message, format!("the provider reported an error: {shown}"));
-    }
+    let told = json!({"error": {"message": "key cana***5f1c at tcp:10.0.0.7:80:x"}}).to_string();
+    let whole = failure("openai", Reply::status(401).body(told.clone())).await;
+    assert_eq!(whole.message, "the provider answered 401 Unauthorized: key [secret] at tcp:[host]:x");
+    let event = failure("openai", stream(&told)).await;
+    assert_eq!(event.message, "the provider reported an error: key [secret] at tcp:[host]:x");
     // A message that is cut in the middle of the key.
     let long = format!("{}{KEY} is wrong", "x".repeat(984));
     let cut = failure("openai", Reply::status(401).body(json!({"error": {"message": long}}).to_string())).await;
@@ -79,13 +70,10 @@ async fn an_unusable_response_is_retried() {
     assert_eq!(failure.message, "the provider reported an error: Overloaded");
 }
 
-/// The environment, as the loading of models reads it.
-type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 /// The failure of a model with these lines, which cannot be asked.
 async fn not_asked(lines: &str, variable: Variable<'_>) -> Failure {
     let text = format!("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n{lines}\n");
-    load(&text, variable).ask(&asked(), |_| ()).await.unwrap_err()
+    load(&text, "", variable).unwrap().remove(0).ask(&asked(), |_| ()).await.unwrap_err()
 }
 
 #[tokio::test]

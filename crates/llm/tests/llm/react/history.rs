@@ -45,7 +45,7 @@ fn line() -> impl Strategy<Value = String> {
 proptest! {
     /// Whatever a model thought, its message in the history is read as the call that it made.
     #[test]
-    fn thoughts_in_the_history_are_no_actions(lines in proptest::collection::vec(line(), 0..6), city in "[a-z]{0,8}") {
+    fn thoughts_in_the_history_are_no_actions(lines in proptest::collection::vec(line(), 0..6), city in "[a-zA-Z京 \"\\\\{}:]{0,12}") {
         let arguments = serde_json::json!({"city": city}).to_string();
         let reply = read(&shown(&lines.join("\n"), "", vec![call(&arguments)]));
         prop_assert_eq!(reply.calls.len(), 1, "{:?}", reply);

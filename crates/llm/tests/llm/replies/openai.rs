@@ -93,48 +93,27 @@ fn pieces_of_a_name_and_repeated_names() {
 }
 
 #[test]
-fn a_whole_message_in_a_chunk_counts_once() {
-    let delta = json!({"choices": [{"delta": {"content": "hi"}}]});
-    let message = json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]});
-    for events in [vec![delta, message.clone()], vec![message]] {
-        assert_eq!(short(&streamed(Api::OpenAi, &events)), "\"hi\" stop");
+fn a_whole_message_in_a_chunk_adds_what_was_not_received() {
+    let call = |arguments: &str| json!({"function": {"name": "add", "arguments": arguments}});
+    let said = json!({"content": "hello", "reasoning": "hm"});
+    let calls = |first: &str| json!({"content": null, "tool_calls": [call(first), call("{}")]});
+    let mut rows = vec![
+        (json!({"reasoning": "hm"}), said.clone(), "[hm] \"hello\" stop".to_owned()),
+        (json!({"content": "he"}), said.clone(), "[hm] \"hello\" stop".to_owned()),
+        (json!({"content": " hello"}), said.clone(), "[hm] \" hello\" stop".to_owned()),
+        (json!({"content": "hello", "reasoning": "hm"}), said, "[hm] \"hello\" stop".to_owned()),
+    ];
+    for (first, read) in [("", "add() add({}) tool_calls"), ("{\"a\": ", "add({\"a\": ) add({}) tool_calls")] {
+        rows.push((json!({"role": "assistant"}), calls(first), read.to_owned()));
+        rows.push((json!({"reasoning": "hm"}), calls(first), format!("[hm] {read}")));
+        rows.push((json!({"tool_calls": [call(first)]}), calls(first), read.to_owned()));
     }
-}
-
-#[test]
-fn a_whole_message_in_a_chunk_is_read_as_a_whole_one() {
-    for (first, wanted) in [("", "add() add({}) tool_calls"), ("{\"a\": ", "add({\"a\": ) add({}) tool_calls")] {
-        let call = |arguments: &str| json!({"function": {"name": "add", "arguments": arguments}});
-        let said = json!({"content": null, "tool_calls": [call(first), call("{}")]});
-        let reply = whole(Api::OpenAi, &body(&said, "tool_calls"));
-        assert_eq!(short(&reply), wanted);
-        let message = json!({"model": "m", "choices": [{"message": said, "finish_reason": "tool_calls"}]});
-        for delta in [json!({"role": "assistant"}), json!({"reasoning": "hm"}), json!({"tool_calls": [call(first)]})] {
-            let thought = if delta["reasoning"].is_null() { "" } else { "[hm] " };
-            let events = [json!({"choices": [{"delta": delta}]}), message.clone()];
-            assert_eq!(short(&streamed(Api::OpenAi, &events)), format!("{thought}{wanted}"));
-        }
-    }
-}
-
-#[test]
-fn a_whole_message_adds_what_was_not_received() {
-    let message = json!({"content": "hello", "reasoning": "hm"});
-    for (delta, wanted) in [
-        (json!({"reasoning": "hm"}), "[hm] \"hello\" stop"),
-        (json!({"content": "he"}), "[hm] \"hello\" stop"),
-        (json!({"content": " hello"}), "[hm] \" hello\" stop"),
-        (json!({"content": "hello", "reasoning": "hm"}), "[hm] \"hello\" stop"),
-    ] {
-        for together in [false, true] {
-            let mut last = json!({"message": message, "finish_reason": "stop"});
-            let mut events = vec![json!({"choices": [{"delta": delta}]})];
-            if together {
-                last["delta"] = delta.clone();
-                events.clear();
-            }
-            events.push(json!({"choices": [last]}));
-            assert_eq!(short(&streamed(Api::OpenAi, &events)), wanted, "{events:?}");
+    for (delta, message, wanted) in rows {
+        let apart = [json!({"choices": [{"delta": delta}]}), body(&message, "stop")];
+        let mut together = body(&message, "stop");
+        together["choices"][0]["delta"] = delta;
+        for events in [&apart[..], &[together]] {
+            assert_eq!(short(&streamed(Api::OpenAi, events)), wanted, "{events:?}");
         }
     }
 }

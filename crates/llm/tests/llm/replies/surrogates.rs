@@ -16,17 +16,17 @@ const END: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}
 
 #[test]
 fn a_lone_half_does_not_cost_the_reply() {
-    let message =
-        r#"{"content":"sun \ud83d!","tool_calls":[{"function":{"name":"add","arguments":"{\"a\":\"\ude00\"}"}}]}"#;
-    let wanted = "add({\"a\":\"\u{fffd}\"}) \"sun \u{fffd}!\" tool_calls";
-    let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
-    assert_eq!(read(Api::OpenAi, &body, false), wanted);
-    assert_eq!(read(Api::OpenAi, &(chunk(message) + END), true), wanted);
-    let object = r#"{"content":null,"tool_calls":[{"function":{"name":"add","arguments":{"a":"\ud83d"}}}]}"#;
-    let body = format!(r#"{{"choices":[{{"message":{object},"finish_reason":"stop"}}]}}"#);
-    let wanted = "add({\"a\":\"\u{fffd}\"}) tool_calls";
-    assert_eq!(read(Api::OpenAi, &body, false), wanted);
-    assert_eq!(read(Api::OpenAi, &(chunk(object) + END), true), wanted);
+    let call = |content: &str, arguments: &str| {
+        format!(r#"{{"content":{content},"tool_calls":[{{"function":{{"name":"add","arguments":{arguments}}}}}]}}"#)
+    };
+    for (message, wanted) in [
+        (call(r#""sun \ud83d!""#, r#""{\"a\":\"\ude00\"}""#), "add({\"a\":\"\u{fffd}\"}) \"sun \u{fffd}!\" tool_calls"),
+        (call("null", r#"{"a":"\ud83d"}"#), "add({\"a\":\"\u{fffd}\"}) tool_calls"),
+    ] {
+        let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"stop"}}]}}"#);
+        assert_eq!(read(Api::OpenAi, &body, false), wanted);
+        assert_eq!(read(Api::OpenAi, &(chunk(&message) + END), true), wanted);
+    }
     let block = r#"{"stop_reason":"end_turn","content":[{"type":"text","text":"\ud83d!"}]}"#;
     assert_eq!(read(Api::Anthropic, block, false), "\"\u{fffd}!\" stop");
 }
