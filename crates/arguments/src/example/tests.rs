@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -99,53 +98,4 @@ fn recursive_schemas_end() {
     let wide: Map<String, Value> = (0..20).map(|n| (format!("p{n}"), json!({"$ref": "#"}))).collect();
     let names: Vec<&String> = wide.keys().collect();
     assert_eq!(example(&json!({"type": "object", "properties": wide, "required": names}), &json!({})), None);
-}
-
-/// A property's schema that some value fits.
-fn satisfiable() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        (-50..50_i64, 0..20_i64)
-            .prop_map(|(low, more)| json!({"type": "integer", "minimum": low, "maximum": low + more})),
-        (0..30_u32, 0..5_u32)
-            .prop_map(|(low, more)| json!({"type": "string", "minLength": low, "maxLength": low + more})),
-        prop::sample::select(vec!["date", "email", "uuid", "ipv4", "uri", "date-time"])
-            .prop_map(|format| json!({"type": "string", "format": format})),
-        prop::collection::vec("[a-z]{1,5}", 1..4).prop_map(|names| json!({"enum": names})),
-        (1..4_u32, "[a-z]{1,3}")
-            .prop_map(|(n, text)| json!({"type": "string", "pattern": format!("^{text}-[0-9]{{{n}}}$")})),
-        Just(json!({"type": "boolean"})),
-        (0.0..10.0_f64).prop_map(|low| json!({"type": "number", "exclusiveMinimum": low, "maximum": low + 0.5})),
-    ];
-    leaf.prop_recursive(3, 12, 3, |inner| {
-        prop_oneof![
-            (inner.clone(), 0..3_u32).prop_map(|(items, least)| json!({"type": "array", "items": items, "minItems": least})),
-            prop::collection::vec(inner.clone(), 1..3).prop_map(|parts| json!({"anyOf": parts})),
-            prop::collection::btree_map("[a-z]{1,3}", inner, 1..3).prop_map(|properties| {
-                let names: Vec<&String> = properties.keys().collect();
-                json!({"type": "object", "properties": properties.clone(), "required": names, "additionalProperties": false})
-            }),
-        ]
-    })
-}
-
-proptest! {
-    #[test]
-    fn every_example_is_valid_and_there_is_one(
-        properties in prop::collection::btree_map("[a-z]{1,3}", satisfiable(), 1..5),
-        sent in prop::collection::btree_map("[a-z]{1,3}", prop_oneof![Just(json!(5)), Just(json!("x")), Just(json!([]))], 0..4)
-    ) {
-        let names: Vec<&String> = properties.keys().collect();
-        let schema = json!({"properties": properties.clone(), "required": names});
-        let compiled = Schema::compile(&schema).unwrap();
-        let found = found(&compiled, Some(&json!(sent)));
-        let found = found.ok_or_else(|| TestCaseError::fail(format!("no example for {schema}")))?;
-        prop_assert!(compiled.check(&found.arguments.to_string()).is_ok(), "{} {}", schema, found.arguments);
-        for (name, value) in &sent {
-            let alone = Schema::compile(&json!({"properties": {name.as_str(): properties.get(name)}})).ok();
-            let is_right = alone.is_some_and(|alone| alone.check(&json!({name.as_str(): value}).to_string()).is_ok());
-            if is_right && properties.contains_key(name) {
-                prop_assert_eq!(&found.arguments[name.as_str()], value, "{}", schema);
-            }
-        }
-    }
 }

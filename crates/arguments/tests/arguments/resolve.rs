@@ -4,7 +4,6 @@ mod damage;
 mod hostile;
 mod pipeline;
 mod surroundings;
-mod typed;
 
 use std::borrow::Cow;
 
@@ -67,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_text_is_restored(object in any_object(), damage in any::<Damage>()) {
+    fn a_damaged_text_is_restored(object in any_object(), damage in Damage::any()) {
         let raw = Printer::new(damage).print(&object);
         let schema = anything();
         let done = schema.resolve(&raw, Repairs::On);
@@ -78,8 +77,8 @@ proptest! {
     }
 
     #[test]
-    fn the_start_of_a_text_never_runs(object in any_object(), damage in any::<Damage>(), part in 0.0..1.0_f64) {
-        let raw = Printer::new(Damage { fence: false, encoded: false, ..damage }).print(&object);
+    fn the_start_of_a_text_never_runs(object in any_object(), damage in Damage::any(), part in 0.0..1.0_f64) {
+        let raw = Printer::new(damage.unwrapped()).print(&object);
         let raw = raw.trim();
         let start = cut(raw, part);
         let refusal = anything().resolve(start, Repairs::On).unwrap_err();
@@ -87,22 +86,9 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics_and_what_runs_is_valid(raw in "\\PC{0,60}") {
-        check_any(&raw)?;
-    }
-
-    #[test]
     fn nothing_that_looks_like_json_panics(raw in r#"[\[\]{}:,"'\\ 0-9eE.+a-u`#/*“”，：TFN\n\u{feff}-]{0,80}"#) {
         check_any(&raw)?;
         check_any(&format!("{{{raw}}}"))?;
-    }
-
-    #[test]
-    fn no_mutation_of_json_panics(object in any_object(), at in 0.0..1.0_f64, insert in r#"[\[\]{}:,"'\\`a0#/ ]{0,2}"#, drop in 0..3_usize) {
-        let raw = object.to_string();
-        let start = cut(&raw, at);
-        let rest: String = raw[start.len()..].chars().skip(drop).collect();
-        check_any(&format!("{start}{insert}{rest}"))?;
     }
 }
 

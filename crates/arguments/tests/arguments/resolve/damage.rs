@@ -3,43 +3,30 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
+/// The mistakes that there are.
+const MISTAKES: &str = "fence encoded single_quotes python capitals trailing_commas comments bare_keys raw_controls full_width \
+    twice";
+
 /// The mistakes to make.
-#[expect(clippy::struct_excessive_bools, reason = "each mistake is independent")]
 #[derive(Clone, Debug)]
-pub(crate) struct Damage {
-    pub(crate) fence: bool,
-    pub(crate) encoded: bool,
-    pub(crate) single_quotes: bool,
-    pub(crate) python: bool,
-    pub(crate) capitals: bool,
-    pub(crate) trailing_commas: bool,
-    pub(crate) comments: bool,
-    pub(crate) bare_keys: bool,
-    pub(crate) raw_controls: bool,
-    pub(crate) full_width: bool,
-    pub(crate) twice: bool,
-}
+pub(crate) struct Damage(Vec<&'static str>);
 
-impl Arbitrary for Damage {
-    type Parameters = ();
-    type Strategy = BoxedStrategy<Self>;
+impl Damage {
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        let all: Vec<&str> = MISTAKES.split_whitespace().collect();
+        let count = all.len();
+        prop::sample::subsequence(all, 0..=count).prop_map(Self)
+    }
 
-    fn arbitrary_with((): ()) -> Self::Strategy {
-        prop::array::uniform11(any::<bool>())
-            .prop_map(|yes| Self {
-                fence: yes[0],
-                encoded: yes[1],
-                single_quotes: yes[2],
-                python: yes[3],
-                trailing_commas: yes[4],
-                comments: yes[5],
-                bare_keys: yes[6],
-                raw_controls: yes[7],
-                full_width: yes[8],
-                twice: yes[9],
-                capitals: yes[10],
-            })
-            .boxed()
+    /// The same for a text that is not wrapped in anything.
+    pub(crate) fn unwrapped(mut self) -> Self {
+        self.0.retain(|mistake| !["fence", "encoded"].contains(mistake));
+        self
+    }
+
+    fn has(&self, mistake: &str) -> bool {
+        debug_assert!(MISTAKES.contains(mistake), "{mistake}");
+        self.0.contains(&mistake)
     }
 }
 
@@ -57,10 +44,10 @@ impl Printer {
     pub(crate) fn print(mut self, value: &Value) -> String {
         self.value(value);
         let mut text = self.out;
-        if self.damage.encoded {
+        if self.damage.has("encoded") {
             text = Value::from(text).to_string();
         }
-        if self.damage.fence {
+        if self.damage.has("fence") {
             text = format!("Here it is:\n```json\n{text}\n```\n");
         }
         text
@@ -68,12 +55,12 @@ impl Printer {
 
     fn value(&mut self, value: &Value) {
         match value {
-            Value::Null if self.damage.capitals => self.out.push_str("NULL"),
-            Value::Bool(true) if self.damage.capitals => self.out.push_str("TRUE"),
-            Value::Bool(false) if self.damage.capitals => self.out.push_str("FALSE"),
-            Value::Null if self.damage.python => self.out.push_str("None"),
-            Value::Bool(true) if self.damage.python => self.out.push_str("True"),
-            Value::Bool(false) if self.damage.python => self.out.push_str("False"),
+            Value::Null if self.damage.has("capitals") => self.out.push_str("NULL"),
+            Value::Bool(true) if self.damage.has("capitals") => self.out.push_str("TRUE"),
+            Value::Bool(false) if self.damage.has("capitals") => self.out.push_str("FALSE"),
+            Value::Null if self.damage.has("python") => self.out.push_str("None"),
+            Value::Bool(true) if self.damage.has("python") => self.out.push_str("True"),
+            Value::Bool(false) if self.damage.has("python") => self.out.push_str("False"),
             Value::String(text) => self.string(text),
             Value::Array(items) => self.list(items),
             Value::Object(object) => self.object(object),
@@ -98,14 +85,14 @@ impl Printer {
             let plain =
                 key.starts_with(|c: char| c.is_ascii_lowercase()) && key.chars().all(|c| c.is_ascii_lowercase());
             let word = ["true", "false", "null"].contains(&key.as_str());
-            if self.damage.bare_keys && plain && !word {
+            if self.damage.has("bare_keys") && plain && !word {
                 self.out.push_str(key);
             } else {
                 self.string(key);
             }
-            self.out.push_str(if self.damage.full_width { "：" } else { ":" });
+            self.out.push_str(if self.damage.has("full_width") { "：" } else { ":" });
             self.value(value);
-            if self.damage.twice && last {
+            if self.damage.has("twice") && last {
                 let member = self.out[start..].to_owned();
                 self.out.push(',');
                 self.out.push_str(&member);
@@ -116,11 +103,11 @@ impl Printer {
     }
 
     fn comma(&mut self, last: bool) {
-        if self.damage.comments {
+        if self.damage.has("comments") {
             self.out.push_str(" /* , */ // \"x\": {\n # it's\n");
         }
-        match (last, self.damage.full_width) {
-            (true, _) if !self.damage.trailing_commas => {}
+        match (last, self.damage.has("full_width")) {
+            (true, _) if !self.damage.has("trailing_commas") => {}
             (_, true) => self.out.push('，'),
             (_, false) => self.out.push(','),
         }
@@ -128,12 +115,12 @@ impl Printer {
 
     /// In single quotes as Python writes them, or in double quotes, perhaps with raw control characters.
     fn string(&mut self, text: &str) {
-        let quote = if self.damage.single_quotes { '\'' } else { '"' };
+        let quote = if self.damage.has("single_quotes") { '\'' } else { '"' };
         self.out.push(quote);
         for c in text.chars() {
             match c {
                 c if c == quote || c == '\\' => self.out.extend(['\\', c]),
-                c if c < ' ' && !self.damage.raw_controls => {
+                c if c < ' ' && !self.damage.has("raw_controls") => {
                     let escape = format!("\\u{:04x}", u32::from(c));
                     self.out.push_str(&escape);
                 }
