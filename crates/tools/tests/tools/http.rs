@@ -31,20 +31,17 @@ url = "http://127.0.0.1:{port}/v1/{{{{arguments.city}}}}?days={{{{arguments.days
     load_with(&path, &CommandUser::Own, &|_| Some(SECRET.to_owned())).unwrap().remove(0)
 }
 
-fn context() -> Context {
-    Context {
+async fn run(tool: &Tool, arguments: &str) -> ToolResult {
+    run_with("key-7", tool, arguments).await
+}
+
+async fn run_with(idempotency_key: &str, tool: &Tool, arguments: &str) -> ToolResult {
+    let context = Context {
         attempt: 2,
-        idempotency_key: "key-7".to_owned(),
+        idempotency_key: idempotency_key.to_owned(),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         ..Context::new("t")
-    }
-}
-
-async fn run(tool: &Tool, arguments: &str) -> ToolResult {
-    run_as(context(), tool, arguments).await
-}
-
-async fn run_as(context: Context, tool: &Tool, arguments: &str) -> ToolResult {
+    };
     tool.run(context, RawValue::from_string(arguments.to_owned()).unwrap()).await
 }
 
@@ -67,10 +64,10 @@ async fn request(stream: &mut TcpStream) -> String {
 
 /// Answers one request with `reply`; returns the tool's result and the request.
 async fn exchange(http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (ToolResult, String) {
-    exchange_as(context(), http, arguments, reply).await
+    exchange_with("key-7", http, arguments, reply).await
 }
 
-async fn exchange_as(context: Context, http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (ToolResult, String) {
+async fn exchange_with(key: &str, http: &str, arguments: &str, reply: impl Into<Vec<u8>>) -> (ToolResult, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tool = tool(listener.local_addr().unwrap().port(), http);
     let reply = reply.into();
@@ -81,7 +78,7 @@ async fn exchange_as(context: Context, http: &str, arguments: &str, reply: impl 
         let _ = stream.write_all(&reply).await;
         request
     };
-    tokio::join!(run_as(context, &tool, arguments), server)
+    tokio::join!(run_with(key, &tool, arguments), server)
 }
 
 fn reply(status: &str, headers: &str, body: &str) -> String {
@@ -138,9 +135,8 @@ async fn declared_headers_win_over_redials_own() {
 #[tokio::test]
 async fn any_idempotency_key_is_sent() {
     for (key, sent) in [("order 7\n", "order%207%0A"), ("订单", "%E8%AE%A2%E5%8D%95"), ("a/b%", "a/b%")] {
-        let context = Context { idempotency_key: key.to_owned(), ..context() };
         let (answer, request) =
-            exchange_as(context, "method = \"POST\"", r#"{"city":"a"}"#, reply("200 OK", "", "")).await;
+            exchange_with(key, "method = \"POST\"", r#"{"city":"a"}"#, reply("200 OK", "", "")).await;
         answer.unwrap();
         assert!(request.contains(&format!("idempotency-key: {sent}\r\n")), "{request}");
     }

@@ -73,6 +73,9 @@ async fn functions_become_tools() {
 fn the_spec_comes_from_the_types() {
     let tool = Tool::new("book_flight", book_flight).describe("Books.").timeout(Duration::from_millis(1500));
     insta::assert_json_snapshot!(tool.spec);
+    let spec = tool.polling().exact_arguments().spec;
+    assert_eq!((spec.polling, spec.sequential, spec.repairs), (true, false, false));
+    assert!(Tool::new("add", add).sequential().spec.sequential);
 }
 
 #[tokio::test]
@@ -151,14 +154,6 @@ async fn a_secret_is_in_no_result_and_no_error() {
 }
 
 #[test]
-fn a_tool_declares_how_a_model_may_call_it() {
-    let spec = Tool::new("add", add).spec;
-    assert_eq!((spec.polling, spec.sequential, spec.repairs), (false, false, true));
-    let spec = Tool::new("add", add).polling().sequential().exact_arguments().spec;
-    assert_eq!((spec.polling, spec.sequential, spec.repairs), (true, true, false));
-}
-
-#[test]
 fn reserved_names_and_pools_are_refused() {
     let refusal = |tool: Tool| check_reserved(&tool.spec).unwrap_err();
     assert_eq!(
@@ -183,12 +178,6 @@ async fn the_output_of_every_handler_is_checked_and_quoted_without_parts_of_secr
         assert_eq!(failure.class, ErrorClass::OutputTooLarge);
         assert!(!failure.message.contains("can"), "{}", failure.message);
     }
-}
-
-#[tokio::test]
-async fn echo_returns_every_byte() {
-    let text = r#"{"a" : 1e400000, "b":"\u0000"}"#;
-    assert_eq!(run(&Tool::echo(), text).await.unwrap().get(), text);
 }
 
 #[test]
