@@ -171,8 +171,11 @@ mod tests {
         detector
     }
 
-    /// The grace in ms right after these observations, at their moments.
-    fn grace_after(observations: &[(f64, Observation)]) -> u128 {
+    /// Observations, each at its second.
+    type History<'a> = &'a [(f64, Observation)];
+
+    /// The grace in ms right after these observations.
+    fn grace_after(observations: History<'_>) -> u128 {
         let mut detector = without_outage();
         for (second, observation) in observations {
             detector.observe(*observation, at(*second));
@@ -200,7 +203,7 @@ mod tests {
         let checked = |began, failed| CheckEnded { began: at(began), failed };
         let database = |time: f64| DatabaseTime { since_epoch: at(1_000.0 + time) };
         // Checks follow one another within a second; each may take a third of the lease.
-        let rows: [(&str, &[(f64, Observation)], u128); 21] = [
+        let rows: [(&str, History<'_>, u128); 21] = [
             ("a sweep", &[(61.0, SWEEP)], 0),
             ("a lost connection", &[(61.0, SweepBegan { connected: false })], WHOLE),
             ("a failed sweep", &[(61.0, failed)], WHOLE),
