@@ -26,15 +26,15 @@ impl Server {
 
     /// A server, and a connection with all streams and pool `default`.
     pub(crate) async fn with_queue() -> (Self, Queue) {
-        let server = Self::started().await;
-        let queue = server.ready().await;
+        let server = Box::pin(Self::started()).await;
+        let queue = Box::pin(server.ready()).await;
         (server, queue)
     }
 
     /// A server without streams, and a connection.
     pub(crate) async fn with_connection() -> (Self, Queue) {
-        let server = Self::started().await;
-        let queue = server.connect().await;
+        let server = Box::pin(Self::started()).await;
+        let queue = Box::pin(server.connect()).await;
         (server, queue)
     }
 
