@@ -2,13 +2,10 @@
 //! server. The requests to that server show what the models see.
 
 mod conversations;
-mod correcting;
-mod cut_off;
-mod erasing;
+pub(crate) mod erasing;
 mod faults;
 mod fixture;
 mod functions;
-mod large;
 mod limits;
 mod offering;
 mod submitting;

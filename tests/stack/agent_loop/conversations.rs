@@ -1,36 +1,10 @@
-//! Conversations: follow-up tasks, one at a time; roles; parallel calls; long ones.
+//! Conversations: one task at a time, each sees those before it; long results, and contexts that do not fit into a message.
 
-use redial_proto::{Role, ToolEffect};
-use redial_test_stack::{Reply, ScriptedHttp};
+use redial_proto::{AgentSpec, Role, TaskState, ToolEffect, estimate};
 use redial_worker::Tool;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::fixture::{Fixture, agent, answer, book_tool, calls, http_tools, roles, says, task};
-
-const QUICK_READ: &str = "effect = \"read\"\nretry = { initial = \"1ms\", cap = \"1ms\" }";
-
-#[tokio::test]
-async fn a_follow_up_sees_the_whole_conversation() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([calls(&[("book", r#"{"departure_city":"Rome","seats":2}"#)]), says("Booked."), says("For two.")]);
-    let mut first = task("book Rome", agent());
-    first.conversation = Some("rome".into());
-    let id = fixture.stack.task(&first).await;
-    fixture.stack.task_ended(id).await;
-    first.input = "for how many?".into();
-    let id = fixture.stack.task(&first).await;
-    let report = fixture.stack.task_ended(id).await;
-    assert_eq!(answer(&report), "For two.");
-    assert_eq!(roles(&fixture.seen(2)), ["system", "user", "assistant", "tool", "assistant", "user"]);
-    let stored: Vec<(i32, String)> =
-        sqlx::query_as("SELECT seq, role FROM messages WHERE conversation = 'rome' ORDER BY seq")
-            .fetch_all(fixture.stack.db())
-            .await
-            .unwrap();
-    let wanted = ["system", "user", "assistant", "tool", "assistant", "user", "assistant"];
-    assert_eq!(stored, (1..).zip(wanted.map(str::to_owned)).collect::<Vec<_>>());
-    fixture.close().await;
-}
+use super::fixture::{Fixture, agent, answer, book_tool, calls, roles, says, task};
 
 #[tokio::test]
 async fn tasks_of_one_conversation_run_one_after_the_other() {
@@ -57,28 +31,6 @@ async fn tasks_of_one_conversation_run_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn parallel_calls_are_answered_in_their_order() {
-    let server = ScriptedHttp::start().await;
-    let busy = Reply::status(503);
-    server.script("/gone", [Reply::status(404).body("no such hotel")]);
-    server.script("/flaky", [busy.clone(), busy, Reply::json("2")]);
-    server.script("/fast", [Reply::json("3")]);
-    let fixture = Fixture::open(http_tools(&server, &["gone", "flaky", "fast"], QUICK_READ)).await;
-    fixture.small([calls(&[("gone", "{}"), ("flaky", "{}"), ("fast", "{}")]), says("all three")]);
-    let report = fixture.run("go").await;
-    assert_eq!(answer(&report), "all three");
-    let seen = fixture.seen(1);
-    let asked: Vec<_> = seen[2]["tool_calls"].as_array().unwrap().iter().map(|call| call["id"].clone()).collect();
-    let answered: Vec<_> = seen[3..].iter().map(|message| message["tool_call_id"].clone()).collect();
-    assert_eq!(asked, answered);
-    assert_eq!((&seen[4]["content"], &seen[5]["content"]), (&json!("2"), &json!("3")));
-    assert!(seen[3]["content"].as_str().unwrap().contains("business_rule"));
-    let attempts: Vec<i32> = fixture.calls_of(report.task.task).await.into_iter().map(|call| call.3).collect();
-    assert_eq!(attempts, [1, 3, 1]);
-    fixture.close().await;
-}
-
-#[tokio::test]
 async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
     let text: String = (0..20_000).flat_map(|n: u32| [n.to_string(), " ".to_owned()]).collect();
     let huge = move |_: serde_json::Map<String, Value>| {
@@ -101,5 +53,45 @@ async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
     assert!(piece.contains("1250 1251"), "{}", &piece[..200]);
     let whole = report.messages.iter().find(|message| message.message.role == Role::Tool).unwrap();
     assert!(whole.message.content.len() > 100_000, "the record contains all of it");
+    fixture.close().await;
+}
+
+/// A text of at least so many bytes, of which no part is like another.
+fn novel(name: &str, bytes: usize) -> String {
+    let mut text = String::with_capacity(bytes + 32);
+    for n in 0.. {
+        if text.len() >= bytes {
+            break;
+        }
+        text.push_str(&format!("{name}, sentence {n}.\n"));
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_context_of_a_million_tokens_reaches_the_model_to_the_letter() {
+    let fixture = Fixture::open(vec![book_tool()]).await;
+    let reader = AgentSpec { context_tokens: 1_100_000, ..agent() };
+    let novels = [novel("one", 1_800_000), novel("two", 1_800_000)];
+    fixture.small([says("I have read it."), says("I have read both.")]);
+    for (input, says) in novels.iter().zip(["I have read it.", "I have read both."]) {
+        let mut read = task(input, reader.clone());
+        read.conversation = Some("library".into());
+        let id = fixture.stack.task(&read).await;
+        fixture.stack.task_is(id, TaskState::is_terminal).await;
+        // A report of the task is several messages.
+        let answer: Option<String> = sqlx::query_scalar("SELECT answer FROM tasks WHERE id = $1")
+            .bind(id.0)
+            .fetch_one(fixture.stack.db())
+            .await
+            .unwrap();
+        assert_eq!(answer.as_deref(), Some(says));
+    }
+    let seen = fixture.seen(1);
+    let contents: Vec<&str> = seen.iter().map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(roles(&seen), ["system", "user", "assistant", "user"]);
+    assert!(contents[1] == novels[0] && contents[3] == novels[1], "something was cut");
+    assert!(contents.iter().map(|text| estimate::tokens(text)).sum::<usize>() >= 1_000_000);
+    // Checks that each turn can be put together again to the letter.
     fixture.close().await;
 }

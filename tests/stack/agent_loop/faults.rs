@@ -1,25 +1,18 @@
-//! Restarts, lost streams, and faulty providers.
+//! Restarts, replays and notices.
 
 use std::time::Duration;
 
-use redial_proto::{AgentSpec, TaskInput, TaskState};
+use redial_proto::TaskState;
 use redial_test_stack::{Reply, ScriptedHttp, unique_path, until};
-use redial_worker::Tool;
+use serde_json::{Value, json};
 
-use super::fixture::{BIG, Fixture, agent, answer, book_tool, calls, http_tools, says, task};
-
-/// A tool over HTTP that takes a second. The requests to its server show how often it ran.
-async fn slow_tool() -> (ScriptedHttp, Vec<Tool>) {
-    let server = ScriptedHttp::start().await;
-    server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
-    let tools = http_tools(&server, &["slow"], "effect = \"unsafe\"");
-    (server, tools)
-}
+use super::fixture::{Fixture, agent, answer, book_tool, calls, http_tools, says, task};
 
 #[tokio::test]
 async fn a_task_survives_the_restart_of_every_dispatcher() {
-    let (server, tools) = slow_tool().await;
-    let mut fixture = Fixture::open(tools).await;
+    let server = ScriptedHttp::start().await;
+    server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
+    let mut fixture = Fixture::open(http_tools(&server, &["slow"], "effect = \"unsafe\"")).await;
     fixture.small([calls(&[("slow", "{}")]), says("done")]);
     let id = fixture.stack.task(&task("go", agent())).await;
     server.arrived(1).await;
@@ -32,30 +25,7 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_costs_a_retry_and_no_correction() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([Reply::status(429).header("retry-after-ms", "20"), Reply::status(529), says("done")]);
-    let report = fixture.run("go").await;
-    assert_eq!(answer(&report), "done");
-    assert_eq!((report.task.turns, report.task.corrections, fixture.asked()), (1, 0, 3));
-    let retries =
-        report.steps.iter().filter(|step| matches!(step.input, TaskInput::Retrying { call_index: 0, .. })).count();
-    assert_eq!(retries, 2);
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn the_fallback_model_replaces_one_that_cannot_be_reached() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([Reply::status(503)]);
-    fixture.server.script(BIG, [says("here")]);
-    let report = fixture.run_as("go", AgentSpec { fallback_model: Some("big".into()), ..agent() }).await;
-    assert_eq!(answer(&report), "here");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_recorded_task_replays_without_a_difference() {
+async fn wrong_calls_are_corrected_and_the_saved_record_replays_until_it_is_changed() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([
         calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#), ("nope", "{}")]),
@@ -63,33 +33,37 @@ async fn a_recorded_task_replays_without_a_difference() {
         says("Booked."),
     ]);
     let report = fixture.run("go").await;
-    assert_eq!(answer(&report), "Booked.");
-    let program = env!("CARGO_BIN_EXE_redial");
-    let id = report.task.task.to_string();
+    assert_eq!((answer(&report), report.task.turns, report.task.tool_calls), ("Booked.", 3, 2));
+    let usage = report.task.usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost_micros), (300, 60, Some(3 * (100 + 200))));
+    let seen = fixture.seen(2);
+    let told = seen.iter().filter(|message| message["role"] == "tool").map(|message| &message["content"]);
+    let told: Vec<Value> = told.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap()).collect();
+    let by_tool = &told[0]["details"][0];
+    assert_eq!((&by_tool["path"], &by_tool["allowed"]), (&json!("/departure_city"), &json!("a city on Earth")));
+    assert_eq!((&told[1]["class"], &told[2]), (&json!("unknown_tool"), &json!({"booked": "Rome", "seats": 2})));
+    let ended = fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, attempts)| (state, attempts));
+    let wanted = [("failed", 1), ("refused", 0), ("succeeded", 1)];
+    assert_eq!(ended.collect::<Vec<_>>(), wanted.map(|(state, attempts)| (state.to_owned(), attempts)));
+    let repairs = "SELECT repairs::text FROM calls WHERE task_id = $1 AND turn = 2 AND call_index = 1";
+    let repairs = sqlx::query_scalar::<_, String>(repairs).bind(report.task.task.0).fetch_one(fixture.stack.db()).await;
+    assert!(repairs.unwrap().contains("departureCity"));
     let run = |arguments: &[&str]| {
-        let output = std::process::Command::new(program)
-            .args(arguments)
-            .env("REDIAL_NATS_URL", fixture.stack.servers.nats_url())
-            .env("REDIAL_DATABASE_URL", fixture.stack.servers.database_url())
-            .output()
-            .unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_redial"));
+        command.args(arguments).env("REDIAL_DATABASE_URL", fixture.stack.servers.database_url());
+        let output = command.env("REDIAL_NATS_URL", fixture.stack.servers.nats_url()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
-    let (code, _, stderr) = run(&["replay", &id]);
-    assert_eq!(code, Some(0), "{stderr}");
-    // A saved record is a regression test: it replays without a difference, and a changed one does not.
-    let (_, record, _) = run(&["show", &id, "--json"]);
-    let path = unique_path("record");
-    std::fs::write(&path, &record).unwrap();
-    let file = path.to_str().unwrap();
-    let (code, _, stderr) = run(&["replay", "--file", file]);
-    assert_eq!(code, Some(0), "{stderr}");
+    let (_, record) = run(&["show", &report.task.task.to_string(), "--json"]);
     let changed = ["\"corrections_left\":3", "\"corrections_left\": 3"]
         .iter()
-        .fold(record, |record, left| record.replacen(left, &left.replace('3', "1"), 1));
-    std::fs::write(&path, changed).unwrap();
-    let (code, stdout, _) = run(&["replay", "--file", file]);
-    assert_eq!(code, Some(1), "{stdout}");
+        .fold(record.clone(), |record, left| record.replacen(left, &left.replace('3', "1"), 1));
+    let path = unique_path("record");
+    for (record, code) in [(record, 0), (changed, 1)] {
+        std::fs::write(&path, record).unwrap();
+        let (exit, told) = run(&["replay", "--file", path.to_str().unwrap()]);
+        assert_eq!(exit, Some(code), "{told}");
+    }
     fixture.close().await;
 }
 

@@ -13,12 +13,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Paths of the small model and of the stronger one on the scripted server.
-pub(crate) const SMALL: &str = "/small/chat/completions";
-pub(crate) const BIG: &str = "/big/chat/completions";
-
 /// A turn or a tool runs again if everything stands still for that long.
-pub(crate) const LEASE: Duration = Duration::from_secs(15);
+const LEASE: Duration = Duration::from_secs(15);
 
 pub(crate) struct Fixture {
     pub(crate) stack: Stack,
@@ -37,12 +33,6 @@ pub(crate) fn calls(calls: &[(&str, &str)]) -> Reply {
     completion(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
 }
 
-/// A model's answer that ended at its limit of tokens, without a word about what it cost.
-pub(crate) fn cut_off(message: &Value) -> Reply {
-    let choice = json!({"index": 0, "message": message, "finish_reason": "length"});
-    Reply::json(&json!({"id": "1", "model": "scripted-1", "choices": [choice]}).to_string())
-}
-
 fn completion(message: &Value, finish: &str) -> Reply {
     let body = json!({
         "id": "1", "object": "chat.completion", "model": "scripted-1",
@@ -54,10 +44,10 @@ fn completion(message: &Value, finish: &str) -> Reply {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Trip {
-    pub(crate) departure_city: String,
+struct Trip {
+    departure_city: String,
     #[schemars(range(min = 1, max = 5))]
-    pub(crate) seats: u8,
+    seats: u8,
 }
 
 async fn book(trip: Trip) -> Result<Value, ToolError> {
@@ -69,12 +59,8 @@ async fn book(trip: Trip) -> Result<Value, ToolError> {
 
 /// `book`: trips from everywhere but Mars.
 pub(crate) fn book_tool() -> Tool {
-    Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent).retry(quick())
-}
-
-/// Retries without a delay.
-pub(crate) fn quick() -> RetryPolicy {
-    RetryPolicy { initial_ms: 1, cap_ms: 1, ..RetryPolicy::default() }
+    let at_once = RetryPolicy { initial_ms: 1, cap_ms: 1, ..RetryPolicy::default() };
+    Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent).retry(at_once)
 }
 
 /// An agent of the small model with every tool.
@@ -94,15 +80,13 @@ impl Fixture {
 
     pub(crate) async fn over(mut stack: Stack, tools: Vec<Tool>) -> Self {
         let server = ScriptedHttp::start().await;
-        let model = |name: &str| {
-            format!(
-                "[models.{name}]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{}\"\nstream = false\n\
-                 input_price = 1.0\noutput_price = 10.0\nretry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n",
-                server.url(&format!("/{name}"))
-            )
-        };
+        let model = format!(
+            "[models.small]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{}\"\nstream = false\n\
+             input_price = 1.0\noutput_price = 10.0\n",
+            server.url("/small")
+        );
         let models = unique_path("models");
-        std::fs::write(&models, format!("{}{}", model("small"), model("big"))).unwrap();
+        std::fs::write(&models, model).unwrap();
         stack.work(tools).await;
         stack.serve_models(&models).await;
         Self { stack, server }
@@ -110,16 +94,12 @@ impl Fixture {
 
     /// The answers of the small model in order; the last one is repeated.
     pub(crate) fn small(&self, replies: impl IntoIterator<Item = Reply>) {
-        self.server.script(SMALL, replies);
+        self.server.script("/small/chat/completions", replies);
     }
 
     /// Runs a task of the default agent to its end.
     pub(crate) async fn run(&self, input: &str) -> TaskReport {
-        self.run_as(input, agent()).await
-    }
-
-    pub(crate) async fn run_as(&self, input: &str, agent: AgentSpec) -> TaskReport {
-        let id = self.stack.task(&task(input, agent)).await;
+        let id = self.stack.task(&task(input, agent())).await;
         self.stack.task_ended(id).await
     }
 

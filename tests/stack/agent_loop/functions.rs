@@ -36,14 +36,12 @@ async fn give(queue: &Queue, request: &AnswerRequest) -> Result<CallState, Code>
     }
 }
 
-/// The calls of the task's functions that wait, once there are so many.
-async fn waiting(stack: &Stack, task: TaskId, count: usize) -> Vec<CallId> {
-    redial_test_stack::until("the functions wait for their client", async || {
-        let ids = sqlx::query_scalar::<_, uuid::Uuid>(
-            "SELECT id FROM calls WHERE task_id = $1 AND state = 'client_wait' ORDER BY turn, call_index",
-        );
-        let ids = ids.bind(task.0).fetch_all(stack.db()).await.unwrap();
-        (ids.len() == count).then(|| ids.into_iter().map(CallId).collect())
+/// The call of the task's function, once it waits.
+async fn waiting(stack: &Stack, task: TaskId) -> CallId {
+    redial_test_stack::until("the function waits for its client", async || {
+        let waits = "SELECT id FROM calls WHERE task_id = $1 AND state = 'client_wait'";
+        let call = sqlx::query_scalar(waits).bind(task.0).fetch_optional(stack.db()).await.unwrap();
+        call.map(CallId)
     })
     .await
 }
@@ -60,7 +58,9 @@ async fn a_client_answers_beside_tools_and_the_record_says_who() {
         says("Booked."),
     ]);
     let id = fixture.stack.task(&with_function("a trip")).await;
-    let call = waiting(&fixture.stack, id, 1).await[0];
+    let call = waiting(&fixture.stack, id).await;
+    let stranger = fixture.stack.user("globex", "eve").await;
+    assert_eq!(give(&stranger, &output(call, &json!(1))).await, Err(Code::CallNotFound));
     let view = fixture.stack.get(call).await;
     assert_eq!((view.state, view.attempts, view.repairs.len()), (CallState::ClientWait, 0, 3), "{view:?}");
     assert_eq!(fixture.body(0)["tools"][0]["function"]["name"], "ask_user");
@@ -75,65 +75,34 @@ async fn a_client_answers_beside_tools_and_the_record_says_who() {
     assert_eq!((view.state, view.attempts), (CallState::Succeeded, 1));
     assert_eq!(view.attempts_made[0].worker, format!("client {}", fixture.stack.queue().user()));
     assert_eq!(view.attempts_made[0].started_at, view.submitted_at);
-    let published: i32 = sqlx::query_scalar("SELECT publish_no FROM calls WHERE id = $1")
-        .bind(call.0)
-        .fetch_one(fixture.stack.db())
-        .await
-        .unwrap();
-    assert_eq!(published, 0, "no job was ever published");
+    let published = sqlx::query_scalar::<_, i32>("SELECT publish_no FROM calls WHERE id = $1").bind(call.0);
+    assert_eq!(published.fetch_one(fixture.stack.db()).await.unwrap(), 0, "no job was ever published");
     fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_function_that_nobody_answers_ends_and_its_model_is_told() {
+async fn a_function_ends_without_an_answer_and_its_model_is_told() {
     let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([calls(&[("ask_user", r#"{"question":"a"}"#)]), says("I got no answer.")]);
+    let asks = || calls(&[("ask_user", r#"{"question":"a"}"#)]);
+    fixture.small([asks(), says("I got no answer."), asks(), asks(), says("done")]);
     let id = fixture.stack.task(&TaskSubmission { function_timeout_ms: Some(1_000), ..with_function("go") }).await;
     let report = fixture.stack.task_ended(id).await;
-    assert_eq!(answer(&report), "I got no answer.");
-    assert_eq!(report.task.corrections, 0);
-    let told = feedback(&fixture.seen(1));
-    assert_eq!(told["class"], "unanswered");
-    assert!(told["message"].as_str().unwrap().contains("was not answered in time"), "{told}");
+    assert_eq!((answer(&report), report.task.corrections), ("I got no answer.", 0));
+    assert_eq!(feedback(&fixture.seen(1))["class"], "unanswered");
     let (call, _, state, attempts) = fixture.calls_of(id).await.remove(0);
     assert_eq!((state.as_str(), attempts), ("failed", 0));
     assert_eq!(give(fixture.stack.queue(), &output(call, &json!(1))).await, Err(Code::WrongState), "too late");
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn a_task_whose_function_waits_can_be_cancelled() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    let asks = || calls(&[("ask_user", r#"{"question":"a"}"#)]);
-    fixture.small([asks(), asks(), says("done")]);
+    // With its task.
     let id = fixture.stack.task(&with_function("go")).await;
-    let call = waiting(&fixture.stack, id, 1).await[0];
+    let call = waiting(&fixture.stack, id).await;
     fixture.stack.cancel_task(id).await;
     assert_eq!(fixture.stack.task_ended(id).await.task.state, TaskState::Cancelled);
     assert_eq!(fixture.stack.get(call).await.state, CallState::Cancelled);
-    // A call alone: the task goes on, and its model is told.
+    // Alone: the task goes on, and its model is told.
     let id = fixture.stack.task(&with_function("again")).await;
-    let call = waiting(&fixture.stack, id, 1).await[0];
+    let call = waiting(&fixture.stack, id).await;
     assert_eq!(fixture.stack.cancel(call).await, CallState::Cancelled);
-    fixture.stack.task_ended(id).await;
+    assert_eq!(answer(&fixture.stack.task_ended(id).await), "done");
     assert_eq!(fixture.stack.redrive(call).await.error.unwrap().code, Code::WrongState);
-    fixture.close().await;
-}
-
-#[tokio::test]
-async fn another_tenant_cannot_answer_and_a_tool_keeps_its_name() {
-    let fixture = Fixture::open(vec![book_tool()]).await;
-    fixture.small([calls(&[("ask_user", r#"{"question":"a"}"#)]), says("done")]);
-    let id = fixture.stack.task(&with_function("go")).await;
-    let call = waiting(&fixture.stack, id, 1).await[0];
-    let stranger = fixture.stack.user("globex", "eve").await;
-    assert_eq!(give(&stranger, &output(call, &json!(1))).await, Err(Code::CallNotFound));
-    let shadow = FunctionSpec { name: "book".into(), ..ask_user() };
-    let refused = fixture.stack.submit_task(&TaskSubmission { functions: vec![shadow], ..task("go", agent()) }).await;
-    let refused = refused.error.unwrap();
-    assert_eq!(refused.code, Code::InvalidAgent);
-    assert!(refused.message.contains("\"book\" is the name of a tool of the agent"), "{refused}");
-    give(fixture.stack.queue(), &output(call, &json!(1))).await.unwrap();
-    fixture.stack.task_ended(id).await;
     fixture.close().await;
 }

@@ -15,15 +15,20 @@ async fn offered(fixture: &Fixture) -> Vec<String> {
     body["tools"].as_array().unwrap().iter().map(name).collect()
 }
 
+/// A stack with `echo`, whose worker with `book` was just stopped.
+async fn without_book(lease: Duration) -> Fixture {
+    let mut stack = Stack::start_leasing(lease).await;
+    stack.work(vec![book_tool()]).await;
+    stack.stop_workers().await;
+    let fixture = Fixture::over(stack, vec![Tool::echo()]).await;
+    fixture.small([says("done")]);
+    fixture
+}
+
 /// When everything starts again, dispatchers are often first: a turn must not miss the tools of workers that come later.
 #[tokio::test]
 async fn after_a_long_outage_agents_are_offered_what_workers_had_before_it() {
-    let mut stack = Stack::start().await;
-    stack.lease = Duration::from_secs(20);
-    stack.work(vec![book_tool()]).await;
-    stack.stop_workers().await;
-    let mut fixture = Fixture::over(stack, vec![Tool::echo()]).await;
-    fixture.small([says("done")]);
+    let mut fixture = without_book(Duration::from_secs(20)).await;
     fixture.stack.stop_dispatchers().await;
     let outage = "UPDATE workers SET last_seen_at = now() - interval '30 min', live_until = now() - interval '29 min'";
     sqlx::query(outage).execute(fixture.stack.db()).await.unwrap();
@@ -34,11 +39,7 @@ async fn after_a_long_outage_agents_are_offered_what_workers_had_before_it() {
 
 #[tokio::test]
 async fn a_tool_is_offered_until_its_last_worker_was_gone_for_two_minutes() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![book_tool()]).await;
-    stack.stop_workers().await;
-    let mut fixture = Fixture::over(stack, vec![Tool::echo()]).await;
-    fixture.small([says("done")]);
+    let mut fixture = without_book(Duration::from_secs(6)).await;
     assert_eq!(offered(&fixture).await, ["book", "echo"], "a worker that was just stopped may be replaced by another");
     let earlier = "UPDATE workers SET last_seen_at = last_seen_at - interval '2 min' WHERE tools = '{book}'";
     sqlx::query(earlier).execute(fixture.stack.db()).await.unwrap();
