@@ -1,6 +1,6 @@
 //! A plain HTTP client.
 
-use redial_test_stack::TestGateway;
+use redial_test_stack::{Stack, TestGateway};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
 use serde_json::Value;
 
@@ -9,6 +9,7 @@ pub(crate) struct Http {
     client: reqwest::Client,
     pub(crate) url: String,
     token: Option<String>,
+    _gateway: Option<TestGateway>,
 }
 
 /// An answer that was read whole.
@@ -21,17 +22,25 @@ pub(crate) struct Answer {
 }
 
 impl Http {
+    /// A client of a new gateway that needs no token. The gateway stops with the client.
+    pub(crate) async fn open(stack: &Stack) -> Self {
+        let gateway = stack.serve_http().await;
+        let http = Self::of(&gateway);
+        Self { _gateway: Some(gateway), ..http }
+    }
+
     /// A client without a token.
     pub(crate) fn of(gateway: &TestGateway) -> Self {
         // The library wants one, also for plain HTTP.
         redial_telemetry::install_crypto();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { client, url: gateway.url.clone(), token: None }
+        Self { client, url: gateway.url.clone(), token: None, _gateway: None }
     }
 
     /// The same with a token.
     pub(crate) fn with_token(&self, token: &str) -> Self {
-        Self { client: self.client.clone(), url: self.url.clone(), token: Some(token.to_owned()) }
+        let token = Some(token.to_owned());
+        Self { client: self.client.clone(), url: self.url.clone(), token, _gateway: None }
     }
 
     /// The token that it shows.
@@ -48,8 +57,18 @@ impl Http {
         }
     }
 
+    /// Sends a request without a body.
+    pub(crate) async fn send(&self, method: Method, path: &str) -> Answer {
+        Answer::of(self.request(method, path).send().await.unwrap()).await
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        Answer::of(self.request(Method::GET, path).send().await.unwrap()).await
+        self.send(Method::GET, path).await
+    }
+
+    /// Posts what ends while the request waits; what it is then.
+    pub(crate) async fn ended(&self, path: &str, body: &Value) -> Value {
+        self.post_with(path, body, &[("prefer", "wait=60")]).await.must(200)
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -36,8 +36,7 @@ async fn redrive(http: &Http, id: &str) -> RedriveView {
 async fn no_more_runs_again_than_was_counted_and_confirmed() {
     let mut stack = Stack::start().await;
     stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     let ids = [(); 4].map(|()| RedriveId::generate().to_string());
     let [count, order, other_count, early] = ids.each_ref().map(String::as_str);
     let filter = "tool=tool&state=failed";
@@ -47,14 +46,9 @@ async fn no_more_runs_again_than_was_counted_and_confirmed() {
 
     // More failed before the order came.
     failed(&stack, 3).await;
-    let ordered = |filter: &'static str, order: &str, count: &str| {
+    let ordered = async |filter: &str, order: &str, count: &str| {
         let fields = [("filter", filter), ("redrive", order), ("count", count), ("confirmed", "yes"), ("rate", "1000")];
-        let fields: Vec<(&str, String)> = fields.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let http = &http;
-        async move {
-            let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            send(http, "/console/failed/redrive", &fields).await
-        }
+        send(&http, "/console/failed/redrive", &fields).await
     };
     assert_eq!(ordered(filter, order, count).await.status, 200);
     let view = redrive(&http, order).await;
@@ -88,8 +82,7 @@ async fn no_more_runs_again_than_was_counted_and_confirmed() {
 #[tokio::test]
 async fn addresses_that_cost_much_or_lead_nowhere_are_refused() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     let many: Vec<String> = (0..2_000).map(|n| format!("a=x{n}")).collect();
     let long = format!("x={}", "y".repeat(9_000));
     for query in [many.join("&"), long] {

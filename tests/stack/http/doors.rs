@@ -11,8 +11,7 @@ use super::client::{Answer, Http};
 async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo()]).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     let good = json!({"tool": "echo", "arguments": {}}).to_string();
     let deep = format!("{{\"tool\": \"echo\", \"arguments\": {}1{}}}", "[".repeat(100), "]".repeat(100));
     let long = format!("{{\"tool\": \"echo\", \"arguments\": {{\"a\": \"{}\"}}}}", "x".repeat(18 << 20));
@@ -27,15 +26,7 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
         (Method::POST, "/v1/calls", json, "{", 400, "invalid_message", "line 1"),
         (Method::POST, "/v1/calls", json, "17", 400, "invalid_message", "the body cannot be read"),
         (Method::POST, "/v1/calls", json, r#"{"tool": "echo"}"#, 400, "invalid_message", "arguments"),
-        (
-            Method::POST,
-            "/v1/calls",
-            json,
-            r#"{"tool": "echo", "arguments": {}, "retry": 3}"#,
-            400,
-            "invalid_message",
-            "retry",
-        ),
+        (Method::POST, "/v1/calls", json, r#"{"tool": "echo", "retry": 3}"#, 400, "invalid_message", "retry"),
         (Method::POST, "/v1/calls", json, r#"{"tool": "", "arguments": {}}"#, 422, "invalid_value", "tool"),
         (Method::POST, "/v1/calls", json, &deep, 413, "too_large", "allowed: 72"),
         (Method::POST, "/v1/calls", json, &long, 413, "too_large", "allowed: 17825792"),
@@ -58,11 +49,10 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
 #[tokio::test]
 async fn what_may_not_enter_is_told_why() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     what_is_wrong_in_a_body_or_its_headers_is_named(&http).await;
-    pages_of_other_sites_and_other_names_reach_nothing(&http, &gateway.url).await;
-    a_header_of_which_only_the_first_would_count_is_given_once(&http, &gateway.url).await;
+    pages_of_other_sites_and_other_names_reach_nothing(&http, &http.url).await;
+    a_header_of_which_only_the_first_would_count_is_given_once(&http, &http.url).await;
     stack.finish().await;
 }
 
@@ -122,8 +112,7 @@ async fn a_header_of_which_only_the_first_would_count_is_given_once(http: &Http,
 #[tokio::test]
 async fn health_readiness_and_metrics_are_told() {
     let mut stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     assert_eq!(http.get("/healthz").await.text, "ok\n");
     // On a busy machine each of the three may be late with its answer for a moment.
     let tells = async |status: u16, wanted: Value| {

@@ -20,7 +20,7 @@ async fn ended_calls(http: &Http, count: usize) -> BTreeSet<String> {
     let mut calls = BTreeSet::new();
     for n in 0..count {
         let body = json!({"tool": "echo", "arguments": {"n": n}});
-        let view = http.post_with("/v1/calls", &body, &[("prefer", "wait=60")]).await.must(200);
+        let view = http.ended("/v1/calls", &body).await;
         calls.insert(view["call"].as_str().unwrap().to_owned());
     }
     calls

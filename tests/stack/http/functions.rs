@@ -4,19 +4,16 @@ use redial_test_stack::{Stack, until};
 use reqwest::StatusCode;
 use serde_json::json;
 
-use super::client::Http;
+use super::{
+    client::{Answer, Http},
+    model::{asks, model, says},
+};
 
 #[tokio::test]
 async fn a_function_is_answered_over_http() {
     let mut stack = Stack::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let models = folder.path().join("models.toml");
-    let script = "[[rule]]\nwhen = { last = \"user\" }\ncalls = [{ name = \"ask\", arguments = {} }]\n[[rule]]\ntext = \"Done.\"\n";
-    std::fs::write(folder.path().join("script.toml"), script).unwrap();
-    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
-    stack.serve_models(&models).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    stack.play_models(vec![model("small", [asks([("ask", json!({}))]), says("Done.")])]).await;
+    let http = Http::open(&stack).await;
     let task = json!({"input": "Go.", "agent": {"model": "small"}, "functions": [{"name": "ask"}]});
     let task = http.post("/v1/tasks", &task).await.must(202)["task"].as_str().unwrap().to_owned();
     let call = until("the function waits for its client", async || {
@@ -33,7 +30,7 @@ async fn a_function_is_answered_over_http() {
     }
     http.post(&path, &json!({"output": 1})).await.problem(StatusCode::CONFLICT, "wrong_state");
     let ended = http.request(reqwest::Method::GET, &format!("/v1/tasks/{task}")).header("prefer", "wait=30");
-    let ended = super::client::Answer::of(ended.send().await.unwrap()).await.must(200);
+    let ended = Answer::of(ended.send().await.unwrap()).await.must(200);
     assert_eq!(ended["answer"], "Done.");
     stack.finish().await;
 }

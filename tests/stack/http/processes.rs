@@ -31,6 +31,7 @@ async fn after_sigterm_waits_and_streams_end_and_the_call_goes_on() {
     let answer = waits.await.unwrap().unwrap();
     assert_eq!((answer.status().as_u16(), &answer.headers()["location"]), (202, &path.parse().unwrap()));
     while stream.next().await.is_some() {}
+    assert!(stream.comment.contains("this gateway stops"), "it ends before the process: {}", stream.comment);
     assert!(gateway.ended().await.success(), "{}", gateway.output());
     std::fs::write(&hold, "").unwrap();
     stack.wait_for_end(call).await;

@@ -1,36 +1,35 @@
-//! What a timeline needs of a task, and arguments that are checked before they run.
+//! Tasks with all that a timeline needs of them, and arguments that are checked before they run.
 
-use redial_proto::{AgentRef, AgentSpec, TaskSubmission, ToolEffect};
+use redial_proto::ToolEffect;
 use redial_test_stack::{Stack, scripted_tool};
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use super::client::Http;
-
-const SCRIPT: &str = r#"
-[[rule]]
-when = { last = "user" }
-calls = [{ name = "tool", arguments = { n = 1, fail = "unavailable", times = 1 } }, { name = "nothing", arguments = {} }]
-
-[[rule]]
-text = "Done."
-"#;
+use super::{
+    client::{Answer, Http},
+    model::{asks, model, says},
+};
 
 #[tokio::test]
-async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
+async fn a_task_is_submitted_waited_for_and_told_with_its_attempts_its_turns_and_its_replay() {
     let mut stack = Stack::start().await;
-    let folder = tempfile::tempdir().unwrap();
-    let models = folder.path().join("models.toml");
-    std::fs::write(folder.path().join("script.toml"), SCRIPT).unwrap();
-    std::fs::write(&models, "[models.small]\nprovider = \"script\"\nscript = \"script.toml\"\n").unwrap();
+    let fails_once = ("tool", json!({"n": 1, "fail": "unavailable", "times": 1}));
     stack.work(vec![scripted_tool("tool", ToolEffect::Keyed, &stack.ledger)]).await;
-    stack.serve_models(&models).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
-    let agent = AgentSpec { tools: vec!["*".to_owned()], ..AgentSpec::new("small") };
-    let task = stack.task(&TaskSubmission::new("Do it.", AgentRef::Inline(Box::new(agent)))).await;
-    stack.task_ended(task).await;
-    let base = format!("/v1/tasks/{task}");
+    stack.play_models(vec![model("small", [asks([fails_once, ("nothing", json!({}))]), says("Done.")])]).await;
+    let http = Http::open(&stack).await;
+    let body = json!({"input": "Do it.", "agent": {"model": "small", "tools": ["*"]}, "key": "do-17"});
+    let answer = http.post("/v1/tasks", &body).await;
+    let base = answer.headers["location"].to_str().unwrap().to_owned();
+    let task = answer.must(202)["task"].as_str().unwrap().to_owned();
+    assert_eq!(base, format!("/v1/tasks/{task}"));
+    let view = http.request(Method::GET, &base).header("prefer", "wait=60").send().await.unwrap();
+    let view = Answer::of(view).await.must(200);
+    assert_eq!((&view["state"], &view["answer"]), (&"succeeded".into(), &"Done.".into()));
+    let again = http.post_with("/v1/tasks", &body, &[("prefer", "wait=5")]).await;
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert_eq!(again.must(200), view);
+    let wrong = http.post("/v1/tasks", &json!({"input": "x", "agent": "nobody"})).await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_agent");
     let first = http.get(&format!("{base}/calls?page_size=2")).await.must(200);
     assert_eq!((&first["calls"][0]["call_index"], &first["calls"][1]["call_index"]), (&0.into(), &1.into()));
     let call = &first["calls"][1];
@@ -50,6 +49,7 @@ async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
     let steps = http.get(&format!("{base}/steps")).await.must(200)["steps"].as_array().unwrap().clone();
     let last = http.get(&format!("{base}/steps?last=2")).await.must(200);
     assert_eq!(last["steps"].as_array().unwrap().as_slice(), &steps[steps.len() - 2..]);
+    assert_eq!(http.get(&format!("{base}/steps?after_step=1")).await.must(200)["steps"][0]["step"], 2);
     assert_eq!(http.get(&format!("{base}/steps?last=1000")).await.must(200)["steps"].as_array().unwrap(), &steps);
     for wrong in ["steps?last=0", "steps?last=1001", "steps?last=-1"] {
         http.get(&format!("{base}/{wrong}")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
@@ -63,11 +63,11 @@ async fn a_task_is_told_with_its_attempts_its_turns_and_its_replay() {
     let replay = http.get(&format!("{base}/replay")).await.must(200);
     assert_eq!((&replay["identical"], &replay["difference_count"]), (&true.into(), &0.into()));
     let record = http.get(&format!("{base}/record")).await;
-    assert!(record.headers["content-disposition"].to_str().unwrap().contains(&task.to_string()));
-    assert_eq!(record.must(200)["task"], task.to_string());
+    assert!(record.headers["content-disposition"].to_str().unwrap().contains(&task));
+    assert_eq!(record.must(200)["task"], task);
     let nobody = "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170";
-    for part in ["calls", "spec", "turns/1", "replay", "record"] {
-        http.get(&format!("{nobody}/{part}")).await.problem(StatusCode::NOT_FOUND, "task_not_found");
+    for part in ["", "/calls", "/spec", "/turns/1", "/replay", "/record"] {
+        http.get(&format!("{nobody}{part}")).await.problem(StatusCode::NOT_FOUND, "task_not_found");
     }
     stack.finish().await;
 }
@@ -78,8 +78,7 @@ async fn arguments_are_checked_and_nothing_runs() {
     let mut tool = scripted_tool("count", ToolEffect::Read, &stack.ledger);
     tool.spec.parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     stack.work(vec![tool]).await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     let check = async |arguments: &str| {
         let body: serde_json::Value = serde_json::from_str(&format!("{{\"arguments\": {arguments}}}")).unwrap();
         http.post("/v1/tools/count/check", &body).await.must(200)

@@ -5,20 +5,20 @@ use redial_test_stack::{Servers, Stack, scripted_tool, token};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use super::client::Http;
+use super::{
+    client::Http,
+    model::{model, says},
+};
 
 /// A stack with agents `clerk` and `guide`, tools of two effects, and what alice and bob have submitted: two tasks of `clerk` and
 /// one of `guide`; three calls that succeeded and two that failed.
 async fn stack(folder: &std::path::Path) -> (Stack, redial_test_stack::TestGateway, Http) {
     let mut stack = Stack::on(Servers::start().await).await;
-    let (agents, models) = (folder.join("agents.toml"), folder.join("models.toml"));
+    let agents = folder.join("agents.toml");
     std::fs::write(&agents, "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n").unwrap();
-    std::fs::write(folder.join("script.toml"), "[[rule]]\ntext = \"Hello.\"\n").unwrap();
-    let model = |name: &str| format!("[models.{name}]\nprovider = \"script\"\nscript = \"script.toml\"\n");
-    std::fs::write(&models, model("small") + &*model("large")).unwrap();
     stack.agents = Some(agents);
     stack.dispatch().await;
-    stack.serve_models(&models).await;
+    stack.play_models(["small", "large"].map(|name| model(name, [says("Hello.")])).to_vec()).await;
     let tools = [("look", ToolEffect::Read), ("book", ToolEffect::Unsafe)];
     stack.work(tools.map(|(name, effect)| scripted_tool(name, effect, &stack.ledger)).to_vec()).await;
     let gateway = stack.serve_http_with(|_| {}).await;
@@ -31,18 +31,24 @@ async fn stack(folder: &std::path::Path) -> (Stack, redial_test_stack::TestGatew
     let [alice, bob] = <[Http; 2]>::try_from(users).ok().unwrap();
     for (who, agent, input) in [(&alice, "clerk", "a room"), (&bob, "clerk", "a flight"), (&alice, "guide", "a room")] {
         let task = json!({"input": format!("Find {input}."), "agent": agent});
-        let view = who.post_with("/v1/tasks", &task, &[("prefer", "wait=30")]).await.must(200);
+        let view = who.ended("/v1/tasks", &task).await;
         assert_eq!(view["state"], "succeeded", "{view}");
     }
-    for (who, tool, fails) in [
+    for (n, (who, tool, fails)) in [
         (&alice, "look", None),
         (&bob, "look", None),
         (&bob, "book", None),
         (&alice, "look", Some("auth")),
         (&bob, "book", Some("business_rule")),
-    ] {
-        let body = json!({"tool": tool, "arguments": {"fail": fails}});
-        who.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let city = if n == 2 { "Paris" } else { "Rome" };
+        let arguments = json!({"fail": fails, "n": n, "output": json!({"at": city}).to_string()});
+        let conversation = format!("c{}", n % 2);
+        let body = json!({"tool": tool, "arguments": arguments, "key": format!("k{n}"), "conversation": conversation});
+        who.ended("/v1/calls", &body).await;
     }
     (stack, gateway, alice)
 }
@@ -102,8 +108,57 @@ async fn calls_are_found_by_what_they_are_and_by_what_they_are_not(http: &Http) 
         (not_of_worker.as_str(), 0),
         ("not_worker=nobody", 8),
         ("look_ms=10&contains=nowhere", 0),
+        ("key=k3", 1),
+        ("conversation=c1", 2),
+        ("argument=/n%3D2", 1),
+        ("argument=/n%3D2&tool=look", 0),
+        ("output=/at%3DRome&argument=/n%3D1", 1),
+        ("contains=Paris", 1),
+        ("not_state=failed", 6),
+        ("not_state=failed&not_state=succeeded", 0),
+        ("not_class=auth", 7),
+        ("since=2020-01-01T00:00:00Z&until=2021-01-01T00:00:00Z", 0),
+        ("since=2020-01-01T00:00:00Z", 8),
+        ("task=01a1f813-c80f-740d-a05c-89d86eeddd01", 0),
     ] {
         assert_eq!(count(http, "calls", query).await, wanted, "{query}");
+    }
+    let list = http.get("/v1/calls").await.must(200);
+    let ids: Vec<&str> = list["calls"].as_array().unwrap().iter().map(|call| call["call"].as_str().unwrap()).collect();
+    assert!(ids.is_sorted_by(|newer, older| newer > older), "newest first: {ids:?}");
+    let page = http.get("/v1/calls?contains=Rome&page_size=2").await.must(200);
+    assert_eq!((&page["searched"]["complete"], page["calls"].as_array().unwrap().len()), (&json!(false), 2));
+    assert!(page["searched"]["back_to"].is_string());
+    wrong_queries_say_what_is_allowed(http, page["next_page_token"].as_str().unwrap()).await;
+}
+
+/// `token`: of another list.
+async fn wrong_queries_say_what_is_allowed(http: &Http, token: &str) {
+    for (query, says) in [
+        (format!("calls?contains=Paris&page_token={token}").as_str(), "page_token is not of this list"),
+        ("calls?page_token=x", "page_token is not of this list"),
+        ("calls?tool=a%00b", "U+0000"),
+        ("calls?tool=a&tool=b", "tool is given 2 times"),
+        ("calls?since=2h", "since is \"2h\"; allowed: a time with its zone"),
+        ("calls?since=%2B200000-01-01T00:00:00Z", "allowed: 1970 to 9999"),
+        ("calls?until=0001-01-01T00:00:00Z", "allowed: 1970 to 9999"),
+        ("calls?page_size=x", "page_size is \"x\"; allowed: a whole number"),
+        ("calls?page_size=1001", "allowed: 1 to 1000"),
+        ("calls?argument=city", "allowed: POINTER=VALUE"),
+        ("calls?tool=echo&model=small", "allowed: one of them"),
+        ("calls?state=gone", "state is \"gone\"; allowed: ready, running, "),
+        ("calls?look_ms=9", "look_ms is 9; allowed: 10 to 2000"),
+        ("calls?not_effect=bad", "allowed: read"),
+        ("calls?toool=echo", "unknown parameter \"toool\"; allowed: tool, not_tool, "),
+        ("tasks?code=bad", "allowed: "),
+        ("tasks?not_state=bad", "allowed: "),
+        ("events/missed?since=-200000-01-01T00:00:00Z", "since"),
+        ("events?after=-200000-01-01T00:00:00Z", "after"),
+        ("tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", "after_step"),
+    ] {
+        let problem = http.get(&format!("/v1/{query}")).await;
+        let detail = problem.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        assert!(detail.contains(says), "{query}: {detail}");
     }
 }
 

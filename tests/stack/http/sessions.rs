@@ -98,8 +98,7 @@ async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
 #[tokio::test]
 async fn where_no_token_is_needed_a_session_that_is_none_means_nobody() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http().await;
-    let http = Http::of(&gateway);
+    let http = Http::open(&stack).await;
     let who = http.get("/v1/session").await.must(200);
     assert_eq!((&who["by"], &who["expires_at"]), (&"loopback".into(), &Value::Null));
     // Whoever reaches this gateway may have more rights than whoever the session was of.

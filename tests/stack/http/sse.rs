@@ -17,39 +17,32 @@ pub(crate) struct Sse {
     response: Response,
     buffer: Vec<u8>,
     pub(crate) headers: HeaderMap,
+    /// The last comment.
+    pub(crate) comment: String,
 }
 
 impl Sse {
     /// Opens the stream of a path, after this id.
     pub(crate) async fn open(url: &str, path: &str, after: Option<&str>) -> Self {
-        let response = Self::ask(url, path, after).await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK, "{path} {after:?}");
-        Self { headers: response.headers().clone(), response, buffer: Vec::new() }
+        Self::of(Self::ask(url, path, after.map(|after| ("last-event-id", after))).await)
     }
 
     /// Opens the stream of a path with a token.
     pub(crate) async fn open_with(url: &str, path: &str, token: &str) -> Self {
-        let response = Self::ask_with(url, path, token).await.unwrap();
-        assert_eq!(response.status(), StatusCode::OK, "{path}");
-        Self { headers: response.headers().clone(), response, buffer: Vec::new() }
+        Self::of(Self::ask(url, path, Some(("authorization", &format!("Bearer {token}")))).await)
     }
 
-    /// Sends the request with a token; the answer may be no stream.
-    pub(crate) async fn ask_with(url: &str, path: &str, token: &str) -> reqwest::Result<Response> {
-        redial_telemetry::install_crypto();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        client.get(format!("{url}{path}")).bearer_auth(token).send().await
+    fn of(response: Response) -> Self {
+        assert_eq!(response.status(), StatusCode::OK, "{}", response.url());
+        Self { headers: response.headers().clone(), response, buffer: Vec::new(), comment: String::new() }
     }
 
     /// Sends the request; the answer may be no stream.
-    pub(crate) async fn ask(url: &str, path: &str, after: Option<&str>) -> reqwest::Result<Response> {
+    pub(crate) async fn ask(url: &str, path: &str, header: Option<(&str, &str)>) -> Response {
         redial_telemetry::install_crypto();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut request = client.get(format!("{url}{path}"));
-        if let Some(after) = after {
-            request = request.header("last-event-id", after);
-        }
-        request.send().await
+        let request = client.get(format!("{url}{path}"));
+        header.into_iter().fold(request, |request, (name, value)| request.header(name, value)).send().await.unwrap()
     }
 
     /// The next event; `None` if the stream ended or broke.
@@ -57,9 +50,11 @@ impl Sse {
         loop {
             while let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
                 let block: Vec<u8> = self.buffer.drain(..end + 2).collect();
-                if let Some(event) = event(str::from_utf8(&block).unwrap()) {
+                let block = str::from_utf8(&block).unwrap();
+                if let Some(event) = event(block) {
                     return Some(event);
                 }
+                block.clone_into(&mut self.comment);
             }
             self.buffer.extend_from_slice(&self.response.chunk().await.ok()??);
         }

@@ -1,21 +1,14 @@
 //! Tokens: who may do what, and in which tenant.
 
-use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, ToolEffect, UserRole, subjects::Verb};
-use redial_test_stack::{Stack, scripted_tool, token, unique_path, until};
+use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb};
+use redial_test_stack::{Stack, token, until};
 use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{
-    client::{Answer, Http},
-    sse::Sse,
-};
+use super::{client::Http, sse::Sse};
 
 pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
-
-fn random() -> ApiToken {
-    ApiToken::of_random(&std::array::from_fn(|_| rand::random()))
-}
 
 #[tokio::test]
 async fn a_token_is_a_tenant_and_its_roles() {
@@ -29,7 +22,7 @@ async fn a_token_is_a_tenant_and_its_roles() {
     let other = http.with_token(&token(&globex, &UserRole::ALL).await.text());
 
     let body = json!({"tool": "echo", "arguments": {"n": 1}, "key": "k"});
-    let call = submits.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200)["call"].clone();
+    let call = submits.ended("/v1/calls", &body).await["call"].clone();
     let path = format!("/v1/calls/{}", call.as_str().unwrap());
     let view = reads.get(&path).await.must(200);
     assert_eq!(view["submitted_by"], "alice");
@@ -39,8 +32,22 @@ async fn a_token_is_a_tenant_and_its_roles() {
     other.get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
     let wait = json!({"calls": [call]});
     other.post("/v1/calls/wait", &wait).await.problem(StatusCode::NOT_FOUND, "call_not_found");
-    let theirs = other.post_with("/v1/calls", &body, &[("prefer", "wait=30")]).await.must(200);
+    let theirs = other.ended("/v1/calls", &body).await;
     assert_ne!(theirs["call"], call, "keys are a tenant's own");
+    for query in ["", "tool=echo", "key=k", "contains=n", "not_tool=none", "state=succeeded"] {
+        let list = other.get(&format!("/v1/calls?{query}")).await.must(200);
+        let calls = list["calls"].as_array().unwrap();
+        assert_eq!((calls.len(), &calls[0]["call"]), (1, &theirs["call"]), "{query}");
+        assert_eq!(list["searched"]["calls"], 1, "{query}: nobody learns how many calls others have");
+    }
+    let actions = other.get("/v1/actions").await.must(200);
+    assert!(actions["actions"].as_array().unwrap().iter().all(|action| action["user"] == "bob"), "{actions}");
+    assert_eq!(other.get("/v1/statistics").await.must(200)["groups"][0]["calls"], 1);
+    other.get("/v1/workers").await.problem(StatusCode::FORBIDDEN, "forbidden");
+    submits.ended("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
+    let token_of_acme = reads.get("/v1/calls?page_size=1").await.must(200)["next_page_token"].clone();
+    let stolen = other.get(&format!("/v1/calls?page_token={}", token_of_acme.as_str().unwrap())).await;
+    stolen.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
     stack.finish().await;
 }
 
@@ -61,7 +68,8 @@ async fn what_is_no_valid_token_opens_nothing() {
     let id = valid.id.to_string();
     let secret = valid.text().rsplit_once('_').unwrap().1.to_owned();
     let swapped: String = secret.chars().rev().collect();
-    for wrong in ["x".to_owned(), format!("rdl_{id}_{swapped}"), random().text(), String::new()] {
+    let unknown = ApiToken::of_random(&[7; 40]).text();
+    for wrong in ["x".to_owned(), format!("rdl_{id}_{swapped}"), unknown, String::new()] {
         let answer = http.with_token(&wrong).get(path).await;
         assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
     }
@@ -76,7 +84,7 @@ async fn what_is_no_valid_token_opens_nothing() {
 #[tokio::test]
 async fn a_token_has_its_limits() {
     let stack = Stack::start().await;
-    let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 0);
+    let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 2);
     let gateway = stack.serve_http_with(limited).await;
     let (one, two) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
     let http = Http::of(&gateway);
@@ -89,42 +97,13 @@ async fn a_token_has_its_limits() {
     })
     .await;
     two.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
-    let wait = Value::from(vec!["01a20236-ac46-7781-a3d0-49c0fb4d6170"]);
-    let answer = two.post("/v1/calls/wait", &json!({"calls": wait})).await;
-    answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    // A wait counts by its calls.
+    let _feed = Sse::open_with(&gateway.url, "/v1/events", two.token()).await;
+    let calls: Vec<String> = (0..51).map(|n| format!("01a20236-ac46-7781-a3d0-49c0fb4d6{n:03}")).collect();
+    let answer = two.post("/v1/calls/wait", &json!({"calls": calls})).await;
+    let detail = answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    assert_eq!(detail, "1 of the 2 streams and waiting requests of the token are free; this request needs 2");
     assert!(answer.headers.contains_key("retry-after"));
-    stack.finish().await;
-}
-
-#[tokio::test]
-async fn a_wait_counts_by_its_calls() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("slow", ToolEffect::Read, &stack.ledger)]).await;
-    let gateway = stack.serve_http_with(|config| config.streams = 3).await;
-    let roles = [UserRole::Submit, UserRole::Read, UserRole::Operate];
-    let http = Http::of(&gateway).with_token(&token(&stack.user("acme", "alice").await, &roles).await.text());
-    let hold = unique_path("hold");
-    let calls: Vec<Value> = (0..101).map(|n| json!({"tool": "slow", "arguments": {"n": n, "hold": hold}})).collect();
-    let accepted = http.post("/v1/calls", &json!(calls)).await.must(200);
-    let calls: Vec<Value> = accepted["results"].as_array().unwrap().iter().map(|one| one["call"].clone()).collect();
-    let wait = async |calls: &[Value], seconds| {
-        http.post_with("/v1/calls/wait", &json!({"calls": calls}), &[("prefer", seconds)]).await
-    };
-    let others = async {
-        let waits = "redial_gateway_waiting 101";
-        until(waits, async || http.get("/metrics").await.text.contains(waits).then_some(())).await;
-        let detail = wait(&calls[..1], "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
-        assert_eq!(detail, "0 of the 3 streams and waiting requests of the token are free; this request needs 1");
-        std::fs::write(&hold, "").unwrap();
-    };
-    let (all, ()) = tokio::join!(wait(&calls, "wait=60"), others);
-    let all = all.must(200);
-    assert_eq!((&all["done"], all["calls"].as_array().unwrap().len()), (&json!(true), 101));
-    let feed = Sse::open_with(&gateway.url, "/v1/events", http.token()).await;
-    wait(&calls[..100], "wait=1").await.must(200);
-    let detail = wait(&calls, "wait=1").await.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
-    assert!(detail.ends_with("this request needs 3"), "{detail}");
-    drop(feed);
     stack.finish().await;
 }
 
@@ -141,10 +120,6 @@ async fn which_requests_all_send_is_told_to_operators_only() {
     let page = other.get("/metrics").await.text;
     assert!(!page.contains("route=") && page.contains("redial_gateway_streams"), "{page}");
     stack.finish().await;
-}
-
-async fn delete(http: &Http, path: &str) -> Answer {
-    Answer::of(http.request(Method::DELETE, path).send().await.unwrap()).await
 }
 
 #[tokio::test]
@@ -177,10 +152,12 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     assert_eq!(theirs["tokens"].as_array().unwrap().len(), 1, "the tokens of another tenant do not exist: {theirs}");
 
     let path = format!("/v1/tokens/{}", created["id"].as_str().unwrap());
-    delete(&other, &path).await.problem(StatusCode::NOT_FOUND, "token_not_found");
-    delete(&admin, "/v1/tokens/x").await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-    assert_eq!(delete(&admin, &path).await.must(200)["changed"], true);
-    assert_eq!(delete(&admin, &path).await.must(200)["changed"], false);
+    other.send(Method::DELETE, &path).await.problem(StatusCode::NOT_FOUND, "token_not_found");
+    let wrong = admin.send(Method::DELETE, "/v1/tokens/x").await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    for changed in [true, false] {
+        assert_eq!(admin.send(Method::DELETE, &path).await.must(200)["changed"], changed);
+    }
     until("the token is refused", async || (reads.get("/v1/calls").await.status == 401).then_some(())).await;
     let valid = admin.get("/v1/tokens?only_valid=true").await.must(200);
     assert_eq!(valid["tokens"].as_array().unwrap().len(), 1, "{valid}");
