@@ -1,8 +1,8 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
 use redial_proto::{
-    Code, DeleteWebhook, RedriveReply, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
-    WebhookState, WebhookView, subjects::Verb,
+    Code, RedriveReply, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView,
+    subjects::Verb,
 };
 use redial_store::{Purpose, WebhookChange};
 use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack, until};
@@ -18,15 +18,14 @@ async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
     let request = subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall]);
     let webhook = request.webhook;
     let created = create(&acme, &request).await;
-    let update = json!({"webhook": webhook, "state": "disabled"});
-    assert_eq!(ask::<Value>(&globex, Verb::WebhookUpdate, &update).await, Err(Code::WebhookNotFound));
-    assert_eq!(
-        ask::<Value>(&globex, Verb::WebhookDelete, &DeleteWebhook { webhook }).await,
-        Err(Code::WebhookNotFound)
-    );
-    let rotate = RotateWebhook { webhook, version: 1 };
-    assert_eq!(ask::<Value>(&globex, Verb::WebhookRotate, &rotate).await, Err(Code::WebhookNotFound));
-    assert_eq!(ask::<Value>(&globex, Verb::WebhookTest, &TestWebhook { webhook }).await, Err(Code::WebhookNotFound));
+    for (verb, request) in [
+        (Verb::WebhookUpdate, json!({"webhook": webhook, "state": "disabled"})),
+        (Verb::WebhookDelete, json!({ "webhook": webhook })),
+        (Verb::WebhookRotate, json!({"webhook": webhook, "version": 1})),
+        (Verb::WebhookTest, json!({ "webhook": webhook })),
+    ] {
+        assert_eq!(ask::<Value>(&globex, verb, &request).await, Err(Code::WebhookNotFound), "{verb:?}");
+    }
     let store = stack.store(Purpose::Audit).await;
     let tenant: redial_proto::Tenant = "globex".parse().unwrap();
     assert_eq!(store.of(&tenant).webhook(webhook).await.unwrap(), None);
@@ -94,16 +93,6 @@ async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
     stack.finish().await;
 }
 
-#[tokio::test]
-async fn nobody_submits_deliveries_and_agents_are_not_offered_them() {
-    let (stack, _receiver) = start([Reply::status(200)]).await;
-    let call = json!({"tool": "redial_webhook", "arguments": {"url": "http://127.0.0.1/"}});
-    let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
-    assert_eq!(result.error.unwrap().code, Code::Forbidden);
-    assert_eq!(deliveries(&stack).await.len(), 0);
-    stack.finish().await;
-}
-
 /// The tenant's list names what its users may call. Deliveries come with its webhooks.
 #[tokio::test]
 async fn a_tenant_with_a_list_of_tools_redrives_its_deliveries() {
@@ -166,5 +155,8 @@ async fn filters_by_tool_and_type_hold() {
         ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook: request.webhook }).await.unwrap();
     receiver.arrived(3).await;
     stack.drained(super::fixture::ANSWER).await;
+    let call = json!({"tool": "redial_webhook", "arguments": {"url": "http://127.0.0.1/"}});
+    let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
+    assert_eq!(result.error.unwrap().code, Code::Forbidden, "nobody submits deliveries");
     stack.finish().await;
 }

@@ -2,7 +2,7 @@
 
 use redial_proto::WebhookEvent;
 use redial_store::{DeliveryLimits, PendingEvent, Purpose};
-use redial_test_stack::{Reply, ScriptedHttp, Stack};
+use redial_test_stack::{Reply, Stack};
 
 use super::fixture::{create, start, subscription};
 
@@ -28,25 +28,18 @@ async fn backlog(stack: &Stack, calls: i32) {
     sqlx::query("UPDATE webhooks SET since = clock_timestamp() - interval '1 h'").execute(stack.db()).await.unwrap();
 }
 
-/// A stack in which acme has webhooks to `/flood`, as many as wanted, and globex one to `/hook`.
-async fn two_tenants(webhooks: usize) -> (Stack, ScriptedHttp) {
-    let (stack, receiver) = start([Reply::status(200)]).await;
-    receiver.script("/flood", [Reply::status(200)]);
-    let (acme, globex) = (stack.user("acme", "ann").await, stack.user("globex", "bob").await);
-    for _ in 0..webhooks {
-        create(&acme, &subscription(&receiver.url("/flood"), &[WebhookEvent::CallCancelled])).await;
-    }
-    create(&globex, &subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall])).await;
-    (stack, receiver)
-}
-
 fn of<'a>(events: &'a [PendingEvent], tenant: &'a str) -> Vec<&'a PendingEvent> {
     events.iter().filter(|event| event.tenant == tenant).collect()
 }
 
 #[tokio::test]
 async fn tenants_and_their_webhooks_take_turns_within_their_limits() {
-    let (mut stack, _receiver) = two_tenants(3).await;
+    let (mut stack, receiver) = start([Reply::status(200)]).await;
+    let (acme, globex) = (stack.user("acme", "ann").await, stack.user("globex", "bob").await);
+    for _ in 0..3 {
+        create(&acme, &subscription(&receiver.url("/hook"), &[WebhookEvent::CallCancelled])).await;
+    }
+    create(&globex, &subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall])).await;
     stack.stop_dispatchers().await;
     backlog(&stack, 300).await;
     sqlx::query(

@@ -1,43 +1,26 @@
 //! Events of tasks.
 
-use redial_proto::{
-    AgentRef, TaskSubmission, WebhookEvent,
-    turn::{TurnReply, TurnRequest},
-};
-use redial_test_stack::{Reply, ScriptedHttp, Stack, unique_path};
-use redial_tools::Tool;
+use redial_proto::{AgentRef, TaskSubmission, WebhookEvent};
+use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack};
 use serde_json::{Value, json};
 
 use super::fixture::{HERE, create, delivered, subscription};
-
-/// A stack with the agents `travel` and `hotels`, whose model answers at once, and a receiver.
-async fn with_agents() -> (Stack, ScriptedHttp) {
-    let mut stack = Stack::start().await;
-    stack.stop_dispatchers().await;
-    let path = unique_path("agents");
-    std::fs::write(&path, "[agents.travel]\nmodel = \"small\"\n[agents.hotels]\nmodel = \"small\"\n").unwrap();
-    stack.agents = Some(path);
-    stack.dispatch().await;
-    let small = Tool::new("small", |_: TurnRequest| async {
-        TurnReply { text: Some("It is booked.".to_owned()), ..TurnReply::default() }
-    });
-    stack.play_models(vec![small]).await;
-    stack.deliver_webhooks(HERE).await;
-    let receiver = ScriptedHttp::start().await;
-    receiver.script("/hook", [Reply::status(200)]);
-    (stack, receiver)
-}
-
-fn task(agent: &str) -> TaskSubmission {
-    TaskSubmission::new("Book a room.", AgentRef::Name(agent.into()))
-}
+use crate::http::model::{model, says};
 
 #[tokio::test]
 async fn a_task_that_succeeded_is_posted_with_its_answer() {
-    let (stack, receiver) = with_agents().await;
+    let mut stack = Stack::on(Servers::start().await).await;
+    let agents = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&agents, "[agents.travel]\nmodel = \"small\"\n").unwrap();
+    stack.agents = Some(agents.path().to_owned());
+    stack.dispatch().await;
+    stack.play_models(vec![model("small", [says("It is booked.")])]).await;
+    stack.deliver_webhooks(HERE).await;
+    let receiver = ScriptedHttp::start().await;
+    receiver.script("/hook", [Reply::status(200)]);
     // The turns of its model are calls, and raise no event.
     create(stack.queue(), &subscription(&receiver.url("/hook"), &[WebhookEvent::AnyTask, WebhookEvent::AnyCall])).await;
-    let id = stack.task(&task("travel")).await;
+    let id = stack.task(&TaskSubmission::new("Book a room.", AgentRef::Name("travel".into()))).await;
     let request = receiver.arrived(1).await;
     assert_eq!(request.header("webhook-id"), Some(format!("evt_{}", id.0.simple()).as_str()));
     let posted: Value = serde_json::from_slice(&request.body).unwrap();
