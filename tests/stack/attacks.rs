@@ -3,5 +3,4 @@
 
 mod floods;
 mod mistakes;
-mod tenants;
 mod world;

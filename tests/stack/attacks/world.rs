@@ -22,8 +22,6 @@ sam = { roles = ["submit"], password = "$TEST_PASSWORD" }
 [tenants.globex.users]
 bob = { roles = ["submit", "inline", "read", "operate", "admin"], password = "$TEST_PASSWORD" }
 rita = { roles = ["read"], password = "$TEST_PASSWORD" }
-[tenants.default.users]
-root = { roles = ["operate", "admin"], password = "$TEST_PASSWORD" }
 [workers.tools]
 pools = ["default"]
 password = "$TEST_PASSWORD"
@@ -36,12 +34,10 @@ password = "$TEST_PASSWORD"
 "#;
 
 pub(crate) const ANSWER: Duration = Duration::from_secs(25);
-/// What only acme may see.
-pub(crate) const SECRET: &str = "passport-X123";
 
 pub(crate) struct World {
-    pub(crate) server: Server,
-    pub(crate) servers: Servers,
+    server: Server,
+    servers: Servers,
     shutdown: CancellationToken,
     roles: Vec<JoinHandle<()>>,
 }
@@ -84,25 +80,9 @@ impl World {
         tokio::time::timeout(ANSWER, ready).await.expect("the worker is registered").unwrap();
     }
 
+    /// The settings of a user.
     pub(crate) fn config(&self, user: &str) -> QueueConfig {
-        let (password, inbox) = Server::credentials(user);
-        let mut url = String::from("nats://");
-        for part in [user, ":", password] {
-            let encode = |c: char| {
-                if c.is_ascii_alphanumeric() || ".:".contains(c) { c.to_string() } else { format!("%{:02X}", c as u32) }
-            };
-            url.extend(part.chars().map(encode));
-        }
-        let mut config = QueueConfig {
-            url: format!("{url}@{}", self.server.address()),
-            name: user.to_owned(),
-            inbox_prefix: Some(inbox),
-            ..QueueConfig::default()
-        };
-        if let Some((tenant, user)) = user.split_once('.').filter(|(tenant, _)| *tenant != "worker") {
-            (config.tenant, config.user) = (tenant.parse().unwrap(), user.parse().unwrap());
-        }
-        config
+        self.server.config(user)
     }
 
     /// A correct client of a user, `tenant.user`.

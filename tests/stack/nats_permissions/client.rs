@@ -107,11 +107,6 @@ impl Client {
         }
     }
 
-    /// Waits until the server ends the connection.
-    pub(crate) async fn ended(&mut self) {
-        timeout(ANSWER, async { while self.step().await.is_ok() {} }).await.expect("the server ends the connection");
-    }
-
     /// The server answers in order: once it answers a ping, it has read all that came before, and sent what it had to say.
     pub(crate) async fn flush(&mut self) -> Result<(), String> {
         self.send(b"PING\r\n").await?;

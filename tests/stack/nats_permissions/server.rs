@@ -3,20 +3,13 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Stdio,
-    time::Duration,
 };
 
 use redial_access::{Access, server_configuration};
 use redial_proto::subjects::{DISPATCHER_INBOX, GATEWAY_INBOX, user_inbox, worker_inbox};
-use rustix::process::{Pid, Signal, kill_process};
+use redial_queue::QueueConfig;
+use redial_test_stack::Process;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command},
-    sync::watch,
-    time::timeout,
-};
 
 use super::client::Client;
 
@@ -25,61 +18,31 @@ const PASSWORDS: [(&str, &str); 2] = [("TEST_DISPATCHER", "12e4"), ("TEST_PASSWO
 
 pub(crate) struct Server {
     address: String,
-    log: watch::Receiver<String>,
-    child: Child,
-    folder: tempfile::TempDir,
+    _process: Process,
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
-    /// Starts the server on a free port.
+    /// Starts the server on a free port with the users of an access file.
     pub(crate) async fn start(access: &str) -> Self {
+        let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
         let folder = tempfile::tempdir().unwrap();
-        write_users(folder.path(), &users(access));
-        let mut command = Command::new(program());
-        command.arg("--config").arg(folder.path().join("nats.conf")).stdin(Stdio::null()).stderr(Stdio::piped());
-        command.kill_on_drop(true);
-        for (variable, password) in PASSWORDS {
-            command.env(variable, format!("\"{}\"", password.replace('\\', "\\\\").replace('"', "\\\"")));
-        }
+        fs::write(folder.path().join("users.conf"), server_configuration(&access, "access.toml")).unwrap();
         fs::write(folder.path().join("nats.conf"), configuration(folder.path())).unwrap();
-        let mut child = command.spawn().unwrap();
-        let (writer, log) = watch::channel(String::new());
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        tokio::spawn(async move {
-            while let Ok(Some(line)) = lines.next_line().await {
-                writer.send_modify(|log| *log = format!("{log}{line}\n"));
+        let process = Process::start(program(), |command| {
+            command.arg("--config").arg(folder.path().join("nats.conf"));
+            for (variable, password) in PASSWORDS {
+                command.env(variable, format!("\"{}\"", password.replace('\\', "\\\\").replace('"', "\\\"")));
             }
         });
-        let mut server = Self { address: String::new(), log, child, folder };
-        let started = server.wait_for("Server is ready", |log| log.contains("Server is ready")).await;
-        let mut addresses =
-            started.lines().filter_map(|line| line.split_once("client connections on ")).map(|(_, rest)| rest);
-        server.address = addresses.next().expect("the server says where it listens").trim().into();
-        server
-    }
-
-    /// Gives the server other users, as an operator does: a new file and SIGHUP.
-    pub(crate) async fn reload(&self, access: &str) {
-        let reloads = |log: &str| log.matches("Reloaded server configuration").count();
-        let before = reloads(&self.log.borrow());
-        write_users(self.folder.path(), &users(access));
-        let process = Pid::from_raw(self.child.id().unwrap().try_into().unwrap()).unwrap();
-        kill_process(process, Signal::HUP).unwrap();
-        self.wait_for("Reloaded server configuration", |log| reloads(log) > before).await;
-    }
-
-    /// Waits until the log matches, and returns all of it.
-    async fn wait_for(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
-        let mut log = self.log.clone();
-        let found = timeout(Duration::from_secs(20), log.wait_for(|log| fits(log))).await;
-        match found {
-            Ok(Ok(log)) => log.clone(),
-            _ => panic!("nats-server did not say {what:?} but\n{}", self.log.borrow().as_str()),
-        }
+        let line = process.line("client connections on ").await;
+        process.line("Server is ready").await;
+        let address = line.split_once("client connections on ").unwrap().1.trim().to_owned();
+        Self { address, _process: process, _folder: folder }
     }
 
     /// A user's password and inbox.
-    pub(crate) fn credentials(user: &str) -> (&'static str, String) {
+    fn credentials(user: &str) -> (&'static str, String) {
         match user.split_once('.') {
             None if user == "gateway" => (PASSWORDS[1].1, GATEWAY_INBOX.to_owned()),
             None => (PASSWORDS[0].1, DISPATCHER_INBOX.to_owned()),
@@ -88,9 +51,26 @@ impl Server {
         }
     }
 
-    /// Host and port.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
+    /// The settings of a user's correct client.
+    pub(crate) fn config(&self, user: &str) -> QueueConfig {
+        let (password, inbox) = Self::credentials(user);
+        let mut url = String::from("nats://");
+        for part in [user, ":", password] {
+            let encode = |c: char| {
+                if c.is_ascii_alphanumeric() || ".:".contains(c) { c.to_string() } else { format!("%{:02X}", c as u32) }
+            };
+            url.extend(part.chars().map(encode));
+        }
+        let mut config = QueueConfig {
+            url: format!("{url}@{}", self.address),
+            name: user.to_owned(),
+            inbox_prefix: Some(inbox),
+            ..QueueConfig::default()
+        };
+        if let Some((tenant, user)) = user.split_once('.').filter(|(tenant, _)| *tenant != "worker") {
+            (config.tenant, config.user) = (tenant.parse().unwrap(), user.parse().unwrap());
+        }
+        config
     }
 
     /// A connection of a user with its inbox.
@@ -117,16 +97,6 @@ fn configuration(folder: &Path) -> String {
         assert!(text.contains(old), "{old}");
         text.replace(old, &new)
     })
-}
-
-/// The users of an access file.
-fn users(access: &str) -> String {
-    let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
-    server_configuration(&access, "access.toml")
-}
-
-fn write_users(folder: &Path, text: &str) {
-    fs::write(folder.join("users.conf"), text).unwrap();
 }
 
 /// Found as everywhere: `REDIAL_NATS_SERVER`, the project's copy, PATH, Debian's path.
