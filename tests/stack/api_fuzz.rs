@@ -123,15 +123,7 @@ async fn ask(python: &Path, fixture: &Fixture, roles: &[UserRole]) -> Report {
     let names: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
     let mut command = Command::new(python.with_file_name("st"));
     command.arg("run").arg(document()).args(["--url", &fixture.gateway.url, "--checks", CHECKS]);
-    command.args([
-        "--continue-on-failure",
-        "--no-shrink",
-        "--no-color",
-        "--warnings",
-        "off",
-        "--request-timeout",
-        "90",
-    ]);
+    command.args("--continue-on-failure --no-shrink --no-color --warnings off --request-timeout 90".split(' '));
     if !roles.is_empty() {
         let token = fixture.token(roles).await;
         command.args(["--header", &format!("Authorization: Bearer {token}"), "--exclude-operation-id", ENDLESS]);

@@ -244,19 +244,13 @@ mod tests {
     #[test]
     fn a_whole_file() {
         let access = read("access.toml", EXAMPLE).unwrap();
-        assert_eq!(access.dispatcher.user, "dispatcher");
-        assert_eq!(access.gateway.as_ref().unwrap().user, "gateway");
+        let roles = BTreeSet::from([UserRole::Submit, UserRole::Read]);
+        assert_eq!(access.roles_of(&named("acme"), &named("alice")), Some(&roles));
         assert_eq!(access.roles_of(&named("globex"), &named("alice")), None);
-        assert_eq!(access.dispatcher.password, Password::Variable("REDIAL_NATS_DISPATCHER_PASSWORD".into()));
-        assert_eq!(
-            access.tenants[&named::<Tenant>("acme")].users[&named::<User>("alice")].roles,
-            BTreeSet::from([UserRole::Submit, UserRole::Read])
-        );
         let policy = access.tenant(&named("acme")).unwrap();
         assert!(policy.allows_tool("get_rate") && !policy.allows_tool("delete") && policy.budgets.turns == Some(20));
         assert_eq!(access.tenant(&named("globex")), Some(&TenantPolicy::default()));
         assert_eq!(access.tenant(&named("other")), None);
-        assert_eq!(access.workers[&named::<WorkerIdentity>("models")].pools, BTreeSet::from(["models".to_owned()]));
         assert_eq!(access.warnings, Vec::<String>::new());
     }
 

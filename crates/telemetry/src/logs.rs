@@ -81,23 +81,25 @@ mod tests {
         }
     }
 
-    fn written(json: bool, filter: &str) -> String {
+    fn written(json: bool, filter: &str, log: impl Fn()) -> String {
         let buffer = Buffer::default();
         let writer = buffer.clone();
         let layer = writing_to(move || writer.clone(), json, false, parse(filter).unwrap(), None);
-        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            let span = tracing::info_span!("claim", pool = "default");
-            let _entered = span.enter();
-            tracing::info!(calls = 3, "granted");
-            tracing::debug!("not by default");
-        });
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         let bytes = buffer.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()
     }
 
+    fn in_a_span() {
+        let span = tracing::info_span!("claim", pool = "default");
+        let _entered = span.enter();
+        tracing::info!(calls = 3, "granted");
+        tracing::debug!("not by default");
+    }
+
     #[test]
     fn a_json_line_has_the_fields_and_the_span() {
-        let text = written(true, "info");
+        let text = written(true, "info", in_a_span);
         assert_eq!(text.lines().count(), 1, "{text}");
         for part in [r#""level":"INFO""#, r#""calls":3"#, r#""message":"granted""#, r#""pool":"default""#] {
             assert!(text.contains(part), "{part} in {text}");
@@ -106,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_text_line_is_plain_where_there_is_no_terminal() {
-        let text = written(false, "debug");
+        let text = written(false, "debug", in_a_span);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("claim{pool=\"default\"}") && text.contains("granted calls=3"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
@@ -115,14 +117,10 @@ mod tests {
     #[test]
     fn a_line_shows_what_a_terminal_would_obey() {
         for json in [false, true] {
-            let buffer = Buffer::default();
-            let writer = buffer.clone();
-            let layer = writing_to(move || writer.clone(), json, false, parse("info").unwrap(), None);
-            tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let written = written(json, "info", || {
                 let text = "\u{1b}[2J\u{202e}\u{9b}\u{7f}\r";
                 tracing::info!(%text, quoted = text, "message {text}");
             });
-            let written = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
             assert!(written.contains("202e") && !written.contains(crate::is_obeyed), "{written:?}");
         }
     }

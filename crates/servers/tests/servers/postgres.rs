@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use redial_servers::{Postgres, PostgresConfig, Server as _, ServerError, Supervised};
+use redial_servers::{Postgres, PostgresConfig, Server as _, ServerError};
 use tempfile::TempDir;
 
 /// Open to the user that Postgres runs as when the tests run as root.
@@ -49,21 +49,6 @@ async fn a_server_asks_for_a_password_and_keeps_its_address() {
     let second = Postgres::start(config(&temp)).await.unwrap();
     assert_eq!(second.url(), url);
     assert_eq!(knock(second.port()), (b'R', scram));
-}
-
-#[tokio::test]
-async fn a_killed_server_can_be_restarted_at_once() {
-    let temp = open_folder();
-    let mut server = Postgres::start(config(&temp)).await.unwrap();
-    let port = server.port();
-    for _ in 0..5 {
-        // An open connection has its own server process, which outlives the main one for a moment.
-        let _open = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-        server.kill().await;
-        server = Postgres::start(config(&temp)).await.unwrap();
-        assert_eq!(server.port(), port);
-        assert_eq!(knock(port).0, b'R');
-    }
 }
 
 #[tokio::test]
@@ -126,19 +111,4 @@ async fn a_folder_that_postgres_cannot_reach_is_replaced() {
         assert!(target.starts_with(Path::new("/var/lib/redial")));
         fs::remove_dir_all(target).unwrap();
     }
-}
-
-#[tokio::test]
-async fn a_supervised_server_is_restarted_at_the_same_address() {
-    let temp = open_folder();
-    let supervised = Supervised::start::<Postgres>(config(&temp)).await.unwrap();
-    let (url, mut pid) = (supervised.url().to_owned(), supervised.pid());
-    let first = pid.borrow_and_update().unwrap();
-    let victim = rustix::process::Pid::from_raw(i32::try_from(first).unwrap()).unwrap();
-    rustix::process::kill_process(victim, redial_servers::Signal::KILL).unwrap();
-    let second = pid.wait_for(|pid| pid.is_some_and(|pid| pid != first)).await.unwrap().unwrap();
-    assert_eq!(supervised.url(), url);
-    assert_eq!(knock(supervised.port()).0, b'R');
-    supervised.stop().await;
-    assert!(!Path::new(&format!("/proc/{second}")).exists());
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::{
-    metrics::v1::{Metric, metric::Data, number_data_point::Value},
+    common::v1::KeyValue,
+    metrics::v1::{Metric, NumberDataPoint, metric::Data, number_data_point::Value},
     resource::v1::Resource,
     trace::v1::Span,
 };
@@ -87,10 +88,6 @@ async fn model_worker() {
     telemetry.shutdown().await;
 }
 
-fn spans(collector: &Collector) -> Vec<(Resource, Span)> {
-    spans_of(&collector.posts())
-}
-
 fn spans_of(posts: &[Post]) -> Vec<(Resource, Span)> {
     posts.iter().filter(|post| post.path == "/v1/traces").flat_map(Post::spans).collect()
 }
@@ -120,12 +117,35 @@ async fn one_call_is_one_trace_over_processes_and_attempts() {
     for (resource, attempt) in &spans[1..] {
         assert_eq!(attempt.trace_id, submit.trace_id);
         assert_eq!(attempt.parent_span_id, submit.span_id);
-        assert_eq!(attribute(&resource.attributes, "service.name").as_deref(), Some("redial-worker"));
-        assert_eq!(attribute(&resource.attributes, "service.instance.id").as_deref(), Some("w1"));
+        let named = pairs(&resource.attributes, &["service.instance", "service.name"]);
+        assert_eq!(named, "service.instance.id=w1 service.name=redial-worker");
     }
-    assert_genai_names(&spans[1..]);
+    for ((_, attempt), own) in spans[1..].iter().zip(["error.type=unavailable redial.attempt=1", "redial.attempt=2"]) {
+        assert_eq!(pairs(&attempt.attributes, &["error.type", "redial.attempt"]), own);
+        assert_eq!(
+            attempt.status.as_ref().map_or(0, |status| status.code) == 2,
+            own.starts_with("error"),
+            "2 is ERROR"
+        );
+        let named = "gen_ai.operation.name=execute_tool gen_ai.tool.call.id=0192 gen_ai.tool.name=book_flight \
+                     gen_ai.tool.type=function";
+        assert_eq!(pairs(&attempt.attributes, &["gen_ai."]), named);
+    }
     let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(Post::metrics);
-    assert_metrics(&metrics.collect::<Vec<_>>());
+    let metrics: Vec<_> = metrics.collect();
+    for (name, wanted) in [
+        ("redial.calls.submitted", &["2 gen_ai.tool.name=book_flight redial.submit.status=accepted"][..]),
+        ("redial.calls.finished", &["1 error.type=timeout gen_ai.tool.name=book_flight redial.call.state=failed"]),
+        (
+            "redial.attempts.finished",
+            &["1 error.type=unavailable gen_ai.tool.name=book_flight", "1 gen_ai.tool.name=book_flight"],
+        ),
+        ("redial.queue.age", &["0.04 s"]),
+        ("redial.batch.size", &["2 {item}"]),
+        ("redial.attempt.duration", &["4 s"]),
+    ] {
+        assert_eq!(told(&metrics, name), wanted, "{name}");
+    }
 }
 
 #[tokio::test]
@@ -135,54 +155,44 @@ async fn a_submission_belongs_to_the_trace_of_its_sender_and_the_operator_names_
     let resource = ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7,deployment.environment.name=staging");
     let variables = [(ENDPOINT, &*collector.url()), ("CALL", sender), ("OTEL_SERVICE_NAME", "calls"), resource];
     let output = everything(&run("exporting::dispatcher", &variables).await);
-    let (resource, submit) = spans(&collector).remove(0);
-    let of = |key| attribute(&resource.attributes, key);
-    assert_eq!(of("service.name").as_deref(), Some("calls"));
-    assert_eq!(of("service.instance.id").as_deref(), Some("pod-7"));
-    assert_eq!(of("deployment.environment.name").as_deref(), Some("staging"));
-    assert!(of("service.version").is_some());
+    let (resource, submit) = spans_of(&collector.posts()).remove(0);
+    let named = pairs(&resource.attributes, &["deployment", "service.instance", "service.name"]);
+    assert_eq!(named, "deployment.environment.name=staging service.instance.id=pod-7 service.name=calls");
+    assert!(attribute(&resource.attributes, "service.version").is_some());
     assert_eq!(hex(&submit.trace_id), "0af7651916cd43dd8448eb211c80319c");
     assert_eq!(hex(&submit.parent_span_id), "b7ad6b7169203331");
     assert_eq!(attribute(&submit.attributes, "gen_ai.tool.name").as_deref(), Some("book_flight"));
     assert!(said(&output, "traceparent=").contains(&hex(&submit.span_id)), "{output}");
 }
 
-/// Of two attempts of which the first failed.
-fn assert_genai_names(spans: &[(Resource, Span)]) {
-    let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
-    for (index, attempt) in [(0, "1"), (1, "2")] {
-        assert_eq!(of(index, "gen_ai.operation.name").as_deref(), Some("execute_tool"));
-        assert_eq!(of(index, "gen_ai.tool.name").as_deref(), Some("book_flight"));
-        assert_eq!(of(index, "gen_ai.tool.call.id").as_deref(), Some("0192"));
-        assert_eq!(of(index, "gen_ai.tool.type").as_deref(), Some("function"));
-        assert_eq!(of(index, "redial.attempt").as_deref(), Some(attempt));
-    }
-    assert_eq!(of(0, "error.type").as_deref(), Some("unavailable"));
-    assert_eq!(spans[0].1.status.as_ref().unwrap().code, 2, "2 is ERROR");
-    assert_eq!(of(1, "error.type"), None);
-}
-
 #[tokio::test]
 async fn a_model_that_is_asked_has_the_genai_names() {
     let collector = Collector::start(Answer::Ok).await;
     run("exporting::model_worker", &[(ENDPOINT, &collector.url())]).await;
-    let spans = spans(&collector);
-    let of = |index: usize, key: &str| attribute(&spans[index].1.attributes, key);
-    for index in [0, 1] {
-        assert_eq!(spans[index].1.name, "chat small");
-        assert_eq!(spans[index].1.kind, 3, "3 is CLIENT");
-        assert_eq!(of(index, "gen_ai.operation.name").as_deref(), Some("chat"));
-        assert_eq!(of(index, "gen_ai.request.model").as_deref(), Some("small"));
-        assert_eq!(of(index, "gen_ai.conversation.id").as_deref(), Some("c1"));
-        assert_eq!(of(index, "redial.call.id").as_deref(), Some("0192"));
+    let spans = spans_of(&collector.posts());
+    for ((_, span), own) in spans.iter().zip([
+        "error.type=rate_limited",
+        "gen_ai.response.finish_reasons=[\"stop\"] gen_ai.response.model=small-2 gen_ai.usage.input_tokens=7 \
+         gen_ai.usage.output_tokens=3",
+    ]) {
+        assert_eq!((span.name.as_str(), span.kind), ("chat small", 3), "3 is CLIENT");
+        let told = pairs(&span.attributes, &["error.type", "gen_ai.response", "gen_ai.usage"]);
+        assert_eq!(told, own);
+        let told =
+            pairs(&span.attributes, &["gen_ai.operation", "gen_ai.request", "gen_ai.conversation", "redial.call"]);
+        let asked =
+            "gen_ai.conversation.id=c1 gen_ai.operation.name=chat gen_ai.request.model=small redial.call.id=0192";
+        assert_eq!(told, asked);
     }
-    assert_eq!(of(0, "error.type").as_deref(), Some("rate_limited"));
-    assert_eq!(of(0, "gen_ai.response.model"), None);
-    assert_eq!(of(1, "error.type"), None);
-    assert_eq!(of(1, "gen_ai.response.model").as_deref(), Some("small-2"));
-    assert_eq!(of(1, "gen_ai.response.finish_reasons").as_deref(), Some("[\"stop\"]"));
-    assert_eq!(of(1, "gen_ai.usage.input_tokens").as_deref(), Some("7"));
-    assert_eq!(of(1, "gen_ai.usage.output_tokens").as_deref(), Some("3"));
+    assert_eq!(spans.len(), 2);
+}
+
+/// The attributes of these beginnings, sorted.
+fn pairs(attributes: &[KeyValue], of: &[&str]) -> String {
+    let keys = attributes.iter().map(|one| one.key.as_str()).filter(|key| of.iter().any(|of| key.starts_with(of)));
+    let mut pairs: Vec<_> = keys.map(|key| format!("{key}={}", attribute(attributes, key).unwrap())).collect();
+    pairs.sort();
+    pairs.join(" ")
 }
 
 #[tokio::test]
@@ -193,56 +203,29 @@ async fn a_call_that_is_not_sampled_is_exported_by_no_process() {
     let call = said(&output, "traceparent=");
     assert!(call.ends_with("-00"), "{call}");
     run("exporting::worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
-    assert!(spans(&collector).is_empty());
+    assert!(spans_of(&collector.posts()).is_empty());
 }
 
-/// Of the dispatcher and the worker.
-fn assert_metrics(metrics: &[Metric]) {
-    assert_eq!(
-        counts(metrics, "redial.calls.submitted"),
-        [(2, "gen_ai.tool.name=book_flight redial.submit.status=accepted".to_owned())]
-    );
-    assert_eq!(
-        counts(metrics, "redial.calls.finished"),
-        [(1, "error.type=timeout gen_ai.tool.name=book_flight redial.call.state=failed".to_owned())]
-    );
-    assert_eq!(
-        counts(metrics, "redial.attempts.finished"),
-        [
-            (1, "error.type=unavailable gen_ai.tool.name=book_flight".to_owned()),
-            (1, "gen_ai.tool.name=book_flight".to_owned())
-        ]
-    );
-    assert_eq!(sum(metrics, "redial.queue.age"), (0.04, "s"));
-    assert_eq!(sum(metrics, "redial.batch.size"), (2.0, "{item}"));
-    assert_eq!(sum(metrics, "redial.attempt.duration"), (4.0, "s"));
-}
-
-fn find<'a>(metrics: &'a [Metric], name: &str) -> &'a Metric {
-    metrics.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name} in {metrics:?}"))
-}
-
-/// The points of a counter: value, and sorted `key=value` pairs.
-fn counts(metrics: &[Metric], name: &str) -> Vec<(i64, String)> {
-    let Some(Data::Sum(sum)) = &find(metrics, name).data else { panic!("{name} is not a counter") };
-    let point = |point: &opentelemetry_proto::tonic::metrics::v1::NumberDataPoint| {
-        let Some(Value::AsInt(value)) = point.value else { panic!("{name} counts in floats") };
-        let pair = |key: &str| format!("{key}={}", attribute(&point.attributes, key).unwrap());
-        let mut pairs: Vec<_> = point.attributes.iter().map(|attribute| pair(&attribute.key)).collect();
-        pairs.sort();
-        (value, pairs.join(" "))
-    };
-    let mut points: Vec<_> = sum.data_points.iter().map(point).collect();
-    points.sort_by(|a, b| a.1.cmp(&b.1));
-    points
-}
-
-/// Sum over all points of a histogram, and its unit.
-fn sum<'a>(metrics: &'a [Metric], name: &str) -> (f64, &'a str) {
-    let metric = find(metrics, name);
-    let Some(Data::Histogram(histogram)) = &metric.data else { panic!("{name} is not a histogram") };
-    let total: f64 = histogram.data_points.iter().filter_map(|point| point.sum).sum();
-    ((total * 1000.0).round() / 1000.0, &metric.unit)
+/// The points of a counter, each a value with its attributes; the sum of a histogram with its unit.
+fn told(metrics: &[Metric], name: &str) -> Vec<String> {
+    let metric =
+        metrics.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name} in {metrics:?}"));
+    match &metric.data {
+        Some(Data::Sum(sum)) => {
+            let point = |point: &NumberDataPoint| {
+                let Some(Value::AsInt(value)) = point.value else { panic!("{name} counts in floats") };
+                format!("{value} {}", pairs(&point.attributes, &[""]))
+            };
+            let mut points: Vec<_> = sum.data_points.iter().map(point).collect();
+            points.sort();
+            points
+        }
+        Some(Data::Histogram(histogram)) => {
+            let total: f64 = histogram.data_points.iter().filter_map(|point| point.sum).sum();
+            vec![format!("{} {}", (total * 1000.0).round() / 1000.0, metric.unit)]
+        }
+        other => panic!("{name} is {other:?}"),
+    }
 }
 
 #[tokio::test]

@@ -30,17 +30,39 @@ fn started() -> TaskStep {
 /// The model asks for one call.
 fn asked(client: bool) -> (TaskStep, StoredMessage) {
     let call = MessageCall { id: "call_1".to_owned(), tool: "book".to_owned(), arguments: "{}".to_owned() };
-    let message = Message { calls: vec![call], ..Message::text(Role::Assistant, "") };
-    let run = TaskDecision::Run {
+    asked_for(vec![call], "", client)
+}
+
+fn asked_for(calls: Vec<MessageCall>, text: &str, client: bool) -> (TaskStep, StoredMessage) {
+    let run = |(call_index, call): (u32, &MessageCall)| TaskDecision::Run {
         turn: 1,
-        call_index: 1,
-        id: "call_1".to_owned(),
-        tool: "book".to_owned(),
+        call_index,
+        id: call.id.clone(),
+        tool: call.tool.clone(),
         repairs: Vec::new(),
         client,
     };
     let ended = TaskInput::TurnEnded { turn: 1, call: CallId::generate() };
-    (step(2, ended, vec![TaskDecision::Message { seq: 3 }, run]), stored(3, message))
+    let decisions = std::iter::once(TaskDecision::Message { seq: 3 }).chain((1..).zip(&calls).map(run)).collect();
+    (step(2, ended, decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
+}
+
+/// The result of a call, under the id that the model knows it by.
+fn answered(call_index: u32, call: CallId, class: Option<ErrorClass>, text: &str) -> (TaskStep, StoredMessage) {
+    let (id, seq) = (format!("call_{call_index}"), call_index + 3);
+    let answered = TaskDecision::Answered {
+        turn: 1,
+        call_index,
+        id: id.clone(),
+        tool: "book".to_owned(),
+        ran: true,
+        class,
+        message: None,
+        corrections_left: None,
+    };
+    let ended = TaskInput::CallEnded { turn: 1, call_index, call };
+    let result = Message { call_id: Some(id), class, ..Message::text(Role::Tool, text) };
+    (step(call_index + 2, ended, vec![answered, TaskDecision::Message { seq }]), stored(seq, result))
 }
 
 fn stored(seq: u32, message: Message) -> StoredMessage {
@@ -108,26 +130,8 @@ fn a_tool_that_failed_is_shown_as_the_clients_type_has_it() {
     let task = task(&[]);
     let mut response = record(&task, 0);
     let (asked, message) = asked(false);
-    let answered = TaskDecision::Answered {
-        turn: 1,
-        call_index: 1,
-        id: "call_1".to_owned(),
-        tool: "book".to_owned(),
-        ran: true,
-        class: Some(ErrorClass::Rejected),
-        message: None,
-        corrections_left: None,
-    };
-    let ended = TaskInput::CallEnded { turn: 1, call_index: 1, call: CallId::generate() };
-    let result = Message {
-        call_id: Some("call_1".to_owned()),
-        class: Some(ErrorClass::Rejected),
-        ..Message::text(Role::Tool, "no seat is left")
-    };
-    response.add(
-        &[started(), asked, step(3, ended, vec![answered, TaskDecision::Message { seq: 4 }])],
-        vec![message, stored(4, result)],
-    );
+    let (answered, result) = answered(1, CallId::generate(), Some(ErrorClass::Rejected), "no seat is left");
+    response.add(&[started(), asked, answered], vec![message, result]);
     let item = &response.output()[0];
     assert_eq!((&item["status"], &item["output"]), (&"failed".into(), &Value::Null));
     let content = json!([{"type": "text", "text": "no seat is left"}]);
@@ -138,38 +142,14 @@ fn a_tool_that_failed_is_shown_as_the_clients_type_has_it() {
 #[test]
 fn what_calls_wrote_is_cut_alike_however_it_is_read_and_says_where_the_whole_is() {
     let task = task(&[]);
-    let id = |n: usize| format!("call_{n}");
-    let call = |n| MessageCall { id: id(n), tool: "book".to_owned(), arguments: "é".repeat(SHOWN) };
-    let message =
-        Message { calls: (0..40).map(call).collect(), ..Message::text(Role::Assistant, "x".repeat(SHOWN * 2)) };
-    let run = |n: usize| TaskDecision::Run {
-        turn: 1,
-        call_index: u32::try_from(n).unwrap() + 1,
-        id: id(n),
-        tool: "book".to_owned(),
-        repairs: Vec::new(),
-        client: false,
-    };
-    let asked = TaskInput::TurnEnded { turn: 1, call: CallId::generate() };
-    let decisions = std::iter::once(TaskDecision::Message { seq: 3 }).chain((0..40).map(run)).collect();
-    let (mut steps, mut messages) = (vec![started(), step(2, asked, decisions)], vec![stored(3, message)]);
+    let call = |n| MessageCall { id: format!("call_{n}"), tool: "book".to_owned(), arguments: "é".repeat(SHOWN) };
+    let (asked, message) = asked_for((1..=40).map(call).collect(), &"x".repeat(SHOWN * 2), false);
+    let (mut steps, mut messages) = (vec![started(), asked], vec![message]);
     let called = CallId::generate();
-    for n in 0..40 {
-        let (call_index, seq) = (u32::try_from(n).unwrap() + 1, u32::try_from(n).unwrap() + 4);
-        let answered = TaskDecision::Answered {
-            turn: 1,
-            call_index,
-            id: id(n),
-            tool: "book".to_owned(),
-            ran: true,
-            class: None,
-            message: None,
-            corrections_left: None,
-        };
-        let ended = TaskInput::CallEnded { turn: 1, call_index, call: called };
-        steps.push(step(seq - 1, ended, vec![answered, TaskDecision::Message { seq }]));
-        let result = Message { call_id: Some(id(n)), ..Message::text(Role::Tool, "o".repeat(SHOWN + 1)) };
-        messages.push(stored(seq, result));
+    for n in 1..=40 {
+        let (step, result) = answered(n, called, None, &"o".repeat(SHOWN + 1));
+        steps.push(step);
+        messages.push(result);
     }
     let (mut whole, mut pages) = (record(&task, 0), record(&task, 0));
     whole.add(&steps, messages.clone());

@@ -208,17 +208,3 @@ fn csv_line(call: &CallItem) -> String {
     let cells: Vec<_> = cells.iter().map(|text| csv_cell(text)).collect();
     format!("{}\n", cells.join(","))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_query_has_an_own_part_and_a_filter() {
-        assert_eq!(
-            parts("tool=a&format=csv&limit=3&not_tool=b"),
-            ("format=csv&limit=3".to_owned(), "tool=a&not_tool=b".to_owned())
-        );
-        assert_eq!(parts(""), (String::new(), String::new()));
-    }
-}
