@@ -109,8 +109,8 @@ async fn one_call_is_one_trace_over_processes_and_attempts() {
 
     let posts = collector.posts();
     let spans = spans_of(&posts);
-    let names: Vec<_> = spans.iter().map(|(_, span)| span.name.as_str()).collect();
-    assert_eq!(names, ["submit", "execute_tool book_flight", "execute_tool book_flight"]);
+    let shown: Vec<_> = spans.iter().map(|(_, span)| span.name.as_str()).collect();
+    assert_eq!(shown, ["submit", "execute_tool book_flight", "execute_tool book_flight"]);
     let submit = &spans[0].1;
     assert_eq!(call, format!("00-{}-{}-01", hex(&submit.trace_id), hex(&submit.span_id)));
     assert!(submit.parent_span_id.is_empty());
