@@ -9,6 +9,8 @@ pub mod agent;
 pub mod api;
 pub mod call;
 pub mod contract;
+#[cfg(test)]
+mod damaged;
 pub mod duration;
 pub mod error;
 pub mod estimate;

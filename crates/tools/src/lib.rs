@@ -7,6 +7,8 @@
 
 mod command;
 mod context;
+#[cfg(test)]
+mod damaged;
 mod echo;
 mod error;
 mod handler;

@@ -1,5 +1,8 @@
 //! Reads `agents.toml`. All mistakes are found at once, each with its line and column.
 
+#[cfg(test)]
+mod damaged;
+
 use std::{collections::BTreeMap, fmt, path::Path};
 
 use redial_engine::feedback::check_templates;
