@@ -2,6 +2,7 @@
 //! refuses everything else. `REDIAL_NATS_SERVER` names another nats-server than the project's.
 
 pub(crate) mod client;
+mod reloading;
 mod replies;
 pub(crate) mod server;
 mod streams;

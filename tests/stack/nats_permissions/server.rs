@@ -8,7 +8,8 @@ use std::{
 use redial_access::{Access, server_configuration};
 use redial_proto::subjects::{DISPATCHER_INBOX, GATEWAY_INBOX, user_inbox, worker_inbox};
 use redial_queue::QueueConfig;
-use redial_test_stack::Process;
+use redial_test_stack::{Process, until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::client::Client;
@@ -18,16 +19,15 @@ const PASSWORDS: [(&str, &str); 2] = [("TEST_DISPATCHER", "12e4"), ("TEST_PASSWO
 
 pub(crate) struct Server {
     address: String,
-    _process: Process,
-    _folder: tempfile::TempDir,
+    process: Process,
+    folder: tempfile::TempDir,
 }
 
 impl Server {
     /// Starts the server on a free port with the users of an access file.
     pub(crate) async fn start(access: &str) -> Self {
-        let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("users.conf"), server_configuration(&access, "access.toml")).unwrap();
+        write_users(folder.path(), access);
         fs::write(folder.path().join("nats.conf"), configuration(folder.path())).unwrap();
         let process = Process::start(program(), |command| {
             command.arg("--config").arg(folder.path().join("nats.conf"));
@@ -38,7 +38,17 @@ impl Server {
         let line = process.line("client connections on ").await;
         process.line("Server is ready").await;
         let address = line.split_once("client connections on ").unwrap().1.trim().to_owned();
-        Self { address, _process: process, _folder: folder }
+        Self { address, process, folder }
+    }
+
+    /// Gives the server other users, as an operator does: a new file and SIGHUP.
+    pub(crate) async fn reload(&self, access: &str) {
+        let reloads = || self.process.output().matches("Reloaded server configuration").count();
+        let before = reloads();
+        write_users(self.folder.path(), access);
+        let process = Pid::from_raw(self.process.pid().try_into().unwrap()).unwrap();
+        kill_process(process, Signal::HUP).unwrap();
+        until("the server has reloaded", async || (reloads() > before).then_some(())).await;
     }
 
     /// A user's password and inbox.
@@ -83,6 +93,11 @@ impl Server {
     pub(crate) async fn login(&self, login: &Value, inbox: &str) -> Result<Client, String> {
         Client::connect(&self.address, login, inbox).await
     }
+}
+
+fn write_users(folder: &Path, access: &str) {
+    let access = Access::read("access.toml", access).unwrap_or_else(|wrong| panic!("{}", wrong.join("\n")));
+    fs::write(folder.join("users.conf"), server_configuration(&access, "access.toml")).unwrap();
 }
 
 /// `deploy/nats.conf` on a free port and with a folder of its own.

@@ -69,7 +69,7 @@ async fn a_failure_is_tried_again_under_the_same_id_and_a_pause_is_obeyed() {
     let busy = Reply::status(429).header("retry-after", "2");
     let (stack, receiver) = start([]).await;
     // The target is allowed, so only that redirects are not followed keeps the request away from it.
-    let redirect = Reply::status(307).header("location", &receiver.url("/inside"));
+    let redirect = Reply::status(302).header("location", &receiver.url("/inside"));
     receiver.script("/hook", [redirect, Reply::hang_up(), busy, Reply::status(200)]);
     receiver.script("/inside", [Reply::status(200)]);
     let secret = subscribe(&stack, &receiver, &[WebhookEvent::CallSucceeded]).await.secret;
