@@ -47,7 +47,8 @@ async fn start() -> Postgres {
     Postgres::start(config).await.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Starts a Postgres for the test processes of a run, prints what [`OF_THE_RUN`] must be, and stops it when standard input ends.
+/// Starts a Postgres for the test processes of a run, prints what `REDIAL_TEST_POSTGRES` must be, and stops it when standard
+/// input ends.
 pub async fn serve_postgres() {
     let postgres = start().await;
     let mut out = std::io::stdout();
