@@ -1,6 +1,6 @@
 //! The OpenAPI document is true: Schemathesis finds no answer that it does not declare, and a generated client works.
 //!
-//! `REDIAL_API_FUZZ` has arguments for Schemathesis, for more than the short run of the suite (`./dev api-fuzz`).
+//! `REDIAL_API_FUZZ` has arguments for Schemathesis, for more than the short run of the night (`./dev api-fuzz`).
 
 mod fixture;
 

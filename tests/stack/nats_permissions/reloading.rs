@@ -1,5 +1,7 @@
 //! A changed access file reaches a running server at SIGHUP: connections of others stay.
 
+use redial_test_stack::until;
+
 use super::{ACCESS, ask, dispatcher, server::Server};
 
 /// Carl gets a role and alice loses one; bob is removed and emil is new; the workers get another model worker.
@@ -35,7 +37,7 @@ async fn connections_of_others_stay_and_new_rights_apply() {
     server.reload(&changed()).await;
 
     // Who was removed is disconnected.
-    while bob.flush().await.is_ok() {}
+    until("bob is disconnected", async || bob.flush().await.is_err().then_some(())).await;
     // Who did not change notices nothing: no subscription, request or pull is lost.
     dispatcher.publish(&early.reply, "", "", "late answer").await;
     let answer = carl.wait_for("the answer", |message| message.subject.split('.').next_back() == Some("early")).await;

@@ -60,3 +60,21 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
     Some(f64::midpoint(*low, *high))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_of_rounds_and_ratios_of_pairs() {
+        let (ours, theirs) = ((Side::Redial, Metric::Calls), (Side::Packed, Metric::Calls));
+        let mut samples = Samples::default();
+        for (our, their) in [(10.0, 10.0), (1.0, 2.0), (30.0, 100.0)] {
+            samples.add(ours, our);
+            samples.add(theirs, their);
+        }
+        assert_eq!((samples.median(ours), samples.ratio(ours, theirs)), (Some(10.0), Some(0.5)));
+        assert_eq!(samples.median((Side::Plain, Metric::Calls)), None);
+        assert_eq!([vec![3.0, 1.0], vec![4.0], vec![]].map(median), [Some(2.0), Some(4.0), None]);
+    }
+}

@@ -100,3 +100,26 @@ fn any_line(n: usize, random: &mut StdRng) -> Line {
         _ => Line::ClientToNats,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const SINGLE: Redundancy = Redundancy { cluster: false, standby: false };
+
+    #[test]
+    fn every_kind_occurs_in_a_usual_run_of_any_seed() {
+        for seed in 0..50 {
+            let kinds = |redundancy| {
+                let steps = plan(seed, 64, "", redundancy);
+                steps.iter().map(|step| step.fault.kind()).collect::<BTreeSet<String>>()
+            };
+            assert_eq!(kinds(SINGLE).len(), 19, "{:?}", kinds(SINGLE));
+            let redundant = kinds(Redundancy { cluster: true, standby: true });
+            assert_eq!(redundant.len(), 19, "{redundant:?}");
+            assert!(redundant.contains("kill -9 leaders of streams") && redundant.contains("Postgres failover"));
+        }
+    }
+}

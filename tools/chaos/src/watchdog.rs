@@ -114,3 +114,39 @@ impl Standstills {
         long.map(|one| Disturbance { worker: None, from: one.from, until: Some(one.until) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + chrono::TimeDelta::milliseconds(ms)
+    }
+
+    fn seen(windows: &[(i64, i64)]) -> Standstills {
+        let all = windows.iter().map(|(from, until)| Standstill { from: at(*from), until: at(*until) }).collect();
+        Standstills { all, watched: Duration::from_secs(100) }
+    }
+
+    #[test]
+    fn only_what_overlaps_a_standstill_is_excused() {
+        let seen = seen(&[(1_000, 2_000), (5_000, 5_300)]);
+        let within = |from, until| seen.within(at(from), at(until)).as_millis();
+        assert_eq!([within(0, 900), within(2_000, 4_999), within(5_300, 9_000)], [0, 0, 0]);
+        assert_eq!([within(0, 1_100), within(1_500, 5_100), within(0, 9_000)], [100, 600, 1_300]);
+    }
+
+    #[test]
+    fn a_short_standstill_excuses_no_lost_lease() {
+        let seen = seen(&[(1_000, 1_999), (5_000, 6_000)]);
+        let excused: Vec<_> =
+            seen.disturbances(Duration::from_secs(3)).map(|one| (one.worker, one.from, one.until)).collect();
+        assert_eq!(excused, [(None, at(5_000), Some(at(6_000)))]);
+    }
+
+    #[test]
+    fn a_machine_that_mostly_stands_still_proves_nothing() {
+        assert!(!seen(&[]).are_too_many() && !seen(&[(0, 10_000)]).are_too_many());
+        assert!(seen(&[(0, 10_001)]).are_too_many());
+    }
+}

@@ -1,7 +1,8 @@
 //! The checker of the invariants: what is in the database, what was guaranteed to users and what tools did must agree,
 //! whatever was killed meanwhile.
 //!
-//! Two tests break each invariant: `tests/stack/end_to_end/checker.rs` in the evidence, `tests/stack/mutations.rs` in the protocol.
+//! Each invariant is broken by a test: by `tests/stack/mutations.rs` in the protocol, every night, or by
+//! `tests/stack/end_to_end/checker.rs` in the evidence.
 
 mod claims;
 mod conversations;
