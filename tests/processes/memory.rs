@@ -49,26 +49,21 @@ async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_ot
         command.arg("dispatcher").env("REDIAL_NATS_URL", stack.servers.nats_url());
         command.env("REDIAL_DATABASE_URL", stack.servers.database_url());
     });
-    let patience = std::time::Duration::from_mins(2);
-    until_within(patience, "every task asks its model", async || {
-        let waiting = "SELECT count(*) FROM tasks WHERE state = 'waiting'";
-        (sqlx::query_scalar::<_, i64>(waiting).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
-    })
-    .await;
+    let every = async || (stack.count("tasks WHERE state = 'waiting'").await == 0).then_some(());
+    until_within(std::time::Duration::from_mins(2), "every task asks its model", every).await;
     let peak = peak(&dispatcher);
     assert!(peak < MOST_BYTES, "{} MiB", peak >> 20);
     let requests = "SELECT min((arguments ->> 'bytes')::int), max(length(arguments::text)) FROM calls
                     WHERE conversation LIKE 'giant%'";
-    let (shortest, on_record): (i32, i32) = sqlx::query_as(requests).fetch_one(stack.db()).await.unwrap();
+    let (shortest, on_record): (i32, i32) = stack.rows(requests).await[0];
     assert!(shortest > 50_000 && on_record < 4_000, "{shortest}, on record {on_record}");
-    let started = async |which: &'static str| -> DateTime<Utc> {
-        let statement = "SELECT max(started_at) FROM tasks WHERE conversation LIKE $1";
-        sqlx::query_scalar(statement).bind(which).fetch_one(stack.db()).await.unwrap()
+    let started = async |which: &str| -> DateTime<Utc> {
+        stack.value(&format!("SELECT max(started_at) FROM tasks WHERE conversation LIKE '{which}'")).await
     };
     let (small, giant) = (started("small").await, started("giant%").await);
     assert!(small < giant, "it was submitted last, and did not wait for all others: {small}, {giant}");
     // No task wrote the messages, so that there is nothing to check.
-    sqlx::raw_sql("TRUNCATE tasks, task_inbox, task_steps, messages, calls").execute(stack.db()).await.unwrap();
+    stack.execute("TRUNCATE tasks, task_inbox, task_steps, messages, calls").await;
     stack.leaves_calls();
     stack.finish().await;
 }

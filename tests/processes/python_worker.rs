@@ -67,8 +67,7 @@ fn read_greeting(port: u16) -> Submission {
 }
 
 async fn field_errors(stack: &Stack, call: CallId) -> Vec<FieldError> {
-    let details = "SELECT details FROM attempts WHERE call_id = $1";
-    let details: Value = sqlx::query_scalar(details).bind(call.0).fetch_one(stack.db()).await.unwrap();
+    let details = stack.value(&format!("SELECT details FROM attempts WHERE call_id = '{call}'")).await;
     serde_json::from_value(details).unwrap()
 }
 
@@ -111,14 +110,9 @@ async fn calls_run_and_their_results_are_recorded() {
     assert_eq!(stack.output(call).await, r#"{"notes":1}"#);
     let acme = stack.user("acme", "alice").await;
     let result: SubmitResult = acme.ask(Verb::CallSubmit, &note, Duration::from_secs(25)).await.unwrap();
-    let output = until("the note of another tenant is written", async || {
-        sqlx::query_scalar::<_, Value>("SELECT output FROM attempts WHERE call_id = $1 AND output IS NOT NULL")
-            .bind(result.call.unwrap().0)
-            .fetch_optional(stack.db())
-            .await
-            .unwrap()
-    })
-    .await;
+    let of_acme = result.call.unwrap();
+    stack.wait_for_end(of_acme).await;
+    let output: Value = stack.value(&format!("SELECT output FROM attempts WHERE call_id = '{of_acme}'")).await;
     assert_eq!(output, json!({"notes": 1}), "it does not see the notes of others");
     let evidence = finish(stack, worker).await;
     assert_eq!(evidence.attempts().count(), 52, "nothing was run twice");

@@ -16,9 +16,12 @@ mod wire;
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 
 use futures_util::{FutureExt, StreamExt, stream};
-use redial_test_stack::Invariant;
+use redial_test_stack::{Invariant, Violation};
 
-use self::list::{MUTATIONS, Mutation};
+use self::{
+    fixture::Fixture,
+    list::{MUTATIONS, Mutation},
+};
 
 /// Scenarios run at once: they wait most of the time.
 const AT_ONCE: usize = 6;
@@ -29,7 +32,7 @@ async fn the_checker_catches_every_mutation() {
     let runs = MUTATIONS.iter().flat_map(|mutation| [(mutation, false), (mutation, true)]);
     let caught: Vec<(&Mutation, BTreeSet<Invariant>)> = stream::iter(runs)
         .map(async |(mutation, mutated)| {
-            let played = AssertUnwindSafe((mutation.scenario)(mutation, mutated)).catch_unwind().await;
+            let played = AssertUnwindSafe(play(mutation, mutated)).catch_unwind().await;
             let order = if mutated { "with the mutation" } else { "without the mutation" };
             let violations = played.unwrap_or_else(|_| panic!("{}: the scenario failed {order}", mutation.name));
             mutated.then(|| (mutation, violations.into_iter().map(|violation| violation.invariant).collect()))
@@ -45,6 +48,13 @@ async fn the_checker_catches_every_mutation() {
         .map(|(mutation, _)| mutation.name)
         .collect();
     assert!(missed.is_empty(), "not caught by the invariant that they violate: {missed:#?}");
+}
+
+/// Runs a scenario; returns what the checker finds.
+async fn play(mutation: &'static Mutation, mutated: bool) -> Vec<Violation> {
+    let mut fixture = Fixture::new(mutation, mutated).await;
+    (mutation.scenario)(&mut fixture).await;
+    fixture.violations().await
 }
 
 /// What the mutations violate.

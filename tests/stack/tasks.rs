@@ -3,7 +3,7 @@
 use redial_proto::{AgentSpec, Language, TaskId, TaskState};
 use redial_records::NewTask;
 use redial_store::Purpose;
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -54,10 +54,6 @@ fn when_bad(what: &str) -> String {
 
 const CURE: &str = "DROP TRIGGER bad ON messages";
 
-async fn run(stack: &Stack, statement: &str) {
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement.to_owned())).execute(stack.db()).await.unwrap();
-}
-
 async fn succeed(stack: &Stack, tasks: &[TaskId]) {
     for task in tasks {
         assert_eq!(stack.task_ended(*task).await.task.state, TaskState::Succeeded);
@@ -74,11 +70,11 @@ async fn a_batch_that_takes_too_long_is_divided_until_the_task_that_does_is_alon
     let (mut stack, tasks) = stack_with(&conversations).await;
     // What Postgres says when a statement takes too long.
     let timeout = "RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = 'query_canceled'";
-    run(&stack, &when_bad(timeout)).await;
+    stack.execute(&when_bad(timeout)).await;
     stack.dispatch().await;
     succeed(&stack, &tasks[..4]).await;
     succeed(&stack, &tasks[5..]).await;
-    run(&stack, CURE).await;
+    stack.execute(CURE).await;
     succeed(&stack, &tasks[4..5]).await;
     stack.finish().await;
 }
@@ -102,10 +98,10 @@ async fn failing_tasks_at_the_head_do_not_keep_the_others_from_their_turn() {
     ] {
         println!("{name}");
         let (mut stack, tasks) = stack_with(&[names("bad", 70), names("good", 2)].concat()).await;
-        run(&stack, &breaks).await;
+        stack.execute(&breaks).await;
         stack.dispatch().await;
         succeed(&stack, &tasks[70..]).await;
-        run(&stack, cure).await;
+        stack.execute(cure).await;
         succeed(&stack, &tasks[..70]).await;
         stack.finish().await;
     }
@@ -114,17 +110,12 @@ async fn failing_tasks_at_the_head_do_not_keep_the_others_from_their_turn() {
 #[tokio::test]
 async fn a_batch_is_not_divided_when_the_connection_is_lost() {
     let (mut stack, tasks) = stack_with(&[names("good", 3), names("bad", 1)].concat()).await;
-    run(&stack, &when_bad("PERFORM pg_terminate_backend(pg_backend_pid())")).await;
+    stack.execute(&when_bad("PERFORM pg_terminate_backend(pg_backend_pid())")).await;
     stack.dispatch().await;
     // Divided, the good ones would be advanced after the first few.
-    until("it was tried again and again", async || {
-        let tries = "SELECT is_called AND last_value >= 12 FROM tries";
-        sqlx::query_scalar::<_, bool>(tries).fetch_one(stack.db()).await.unwrap().then_some(())
-    })
-    .await;
-    let waiting = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tasks WHERE state = 'waiting'");
-    assert_eq!(waiting.fetch_one(stack.db()).await.unwrap(), 4);
-    run(&stack, CURE).await;
+    stack.holds("it was tried again and again", "SELECT is_called AND last_value >= 12 FROM tries").await;
+    assert_eq!(stack.count("tasks WHERE state = 'waiting'").await, 4);
+    stack.execute(CURE).await;
     succeed(&stack, &tasks).await;
     stack.finish().await;
 }

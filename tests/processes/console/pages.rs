@@ -81,11 +81,8 @@ async fn everything(scene: &Scene) -> Vec<(String, &'static str)> {
         scene.stack.ended(call).await;
     }
     scene.stack.wait_until_empty().await;
-    let conversation: String = sqlx::query_scalar("SELECT conversation FROM tasks WHERE id = $1")
-        .bind(task.0)
-        .fetch_one(scene.stack.db())
-        .await
-        .unwrap();
+    let conversation = format!("SELECT conversation FROM tasks WHERE id = '{task}'");
+    let conversation: String = scene.stack.value(&conversation).await;
     let page = |path: String, says: &'static str| (format!("/console{path}"), says);
     let mut pages = vec![
         page(format!("/tasks/{task}"), "fed back without running (invalid arguments): /date"),

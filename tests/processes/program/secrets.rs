@@ -9,7 +9,6 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use redial_test_stack::{Process, Stack};
 use serde_json::{Value, json};
-use sqlx::Row;
 use uuid::Uuid;
 
 use super::redial;
@@ -137,11 +136,8 @@ impl Spied {
     async fn record(&self) -> String {
         let mut record = String::new();
         for table in ["calls", "attempts", "call_history", "attempt_history", "tools", "workers", "dead_letters"] {
-            let rows = sqlx::query(sqlx::AssertSqlSafe(format!("SELECT row_to_json(t)::text FROM {table} t")));
-            for row in rows.fetch_all(self.stack.db()).await.unwrap() {
-                record += &row.get::<String, _>(0);
-                record.push('\n');
-            }
+            record +=
+                &self.stack.values::<String>(&format!("SELECT row_to_json(t)::text FROM {table} t")).await.join("\n");
         }
         record
     }

@@ -32,7 +32,7 @@ async fn a_worker_whose_nats_client_failed_ends_with_an_error() {
     stack.dispatch().await;
     let worker = role(&stack, "worker", &[]);
     worker.line("Worker started").await;
-    let id: String = sqlx::query_scalar("SELECT id FROM workers").fetch_one(stack.db()).await.unwrap();
+    let id: String = stack.value("SELECT id FROM workers").await;
     let subject = subjects::worker(&id.parse::<WorkerId>().unwrap());
     stack.raw_nats().await.publish_with(&subject, MALFORMED, b"{}").await;
     ends_with_an_error(&worker).await;
@@ -56,8 +56,8 @@ async fn messages_with_malformed_headers_become_dead_letters_and_are_not_deliver
     let next = dispatcher(&stack);
     next.line(kept).await;
     next.line("Dispatcher started").await;
-    let letters = sqlx::query_as("SELECT tenant, code, payload FROM dead_letters ORDER BY id").fetch_all(stack.db());
-    let letters: Vec<(String, String, Vec<u8>)> = letters.await.unwrap();
+    let letters = "SELECT tenant, code, payload FROM dead_letters ORDER BY id";
+    let letters: Vec<(String, String, Vec<u8>)> = stack.rows(letters).await;
     let letter = |payload: &[u8]| ("default".to_owned(), "invalid_message".to_owned(), payload.to_vec());
     assert_eq!(letters, [letter(b"1"), letter(b"2")], "{}\n{}", first.output(), next.output());
     stack.wait_until_empty().await;

@@ -56,8 +56,7 @@ async fn sigterm_lets_quick_calls_finish_and_releases_slow_ones() {
 
 /// The lease of a call, as text: it changes with each renewal.
 async fn lease(stack: &Stack, call: CallId) -> Option<String> {
-    let lease = "SELECT lease_until::text FROM calls WHERE id = $1";
-    sqlx::query_scalar(lease).bind(call.0).fetch_one(stack.db()).await.unwrap()
+    stack.value(&format!("SELECT lease_until::text FROM calls WHERE id = '{call}'")).await
 }
 
 #[tokio::test]

@@ -19,11 +19,8 @@ async fn tasks_of_one_conversation_run_one_after_the_other() {
     for id in &ids {
         assert_eq!(answer(&fixture.stack.task_ended(*id).await), "done");
     }
-    let order: Vec<String> =
-        sqlx::query_scalar("SELECT content FROM messages WHERE conversation = 'busy' AND role = 'user' ORDER BY seq")
-            .fetch_all(fixture.stack.db())
-            .await
-            .unwrap();
+    let order = "SELECT content FROM messages WHERE conversation = 'busy' AND role = 'user' ORDER BY seq";
+    let order: Vec<String> = fixture.stack.values(order).await;
     assert_eq!(order, (0..6).map(|n| format!("number {n}")).collect::<Vec<_>>());
     let last = fixture.seen(5);
     assert_eq!(last.len(), 1 + 6 + 5, "each task saw all earlier ones with their answers: {last:?}");
@@ -80,12 +77,7 @@ async fn a_context_of_a_million_tokens_reaches_the_model_to_the_letter() {
         let id = fixture.stack.task(&read).await;
         fixture.stack.task_is(id, TaskState::is_terminal).await;
         // A report of the task is several messages.
-        let answer: Option<String> = sqlx::query_scalar("SELECT answer FROM tasks WHERE id = $1")
-            .bind(id.0)
-            .fetch_one(fixture.stack.db())
-            .await
-            .unwrap();
-        assert_eq!(answer.as_deref(), Some(says));
+        assert_eq!(fixture.stack.value::<String>(&format!("SELECT answer FROM tasks WHERE id = '{id}'")).await, says);
     }
     let seen = fixture.seen(1);
     let contents: Vec<&str> = seen.iter().map(|message| message["content"].as_str().unwrap()).collect();

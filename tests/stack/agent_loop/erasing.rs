@@ -9,9 +9,8 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::Queue;
-use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments, until};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments};
 use serde_json::{json, value::RawValue};
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::fixture::{Fixture, agent, book_tool, calls, http_tools, says, task};
@@ -21,22 +20,16 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// The tables in which a text is, each with the columns that hold it.
 pub(crate) async fn found(stack: &Stack, text: &str) -> BTreeMap<String, Vec<String>> {
-    let columns: Vec<(String, String, String)> = sqlx::query_as(
-        "SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns
-         JOIN information_schema.tables USING (table_schema, table_name)
-         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-             AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition)",
-    )
-    .fetch_all(stack.db())
-    .await
-    .unwrap();
+    let columns = "SELECT table_name::text, column_name::text, data_type::text FROM information_schema.columns
+                   JOIN information_schema.tables USING (table_schema, table_name)
+                   WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+                       AND table_name NOT IN (SELECT relname FROM pg_class WHERE relispartition)";
+    let columns: Vec<(String, String, String)> = stack.rows(columns).await;
     assert!(columns.len() > 100);
     let mut found = BTreeMap::<String, Vec<String>>::new();
     for (table, column, kind) in columns {
         let value = if kind == "bytea" { format!("encode({column}, 'escape')") } else { format!("{column}::text") };
-        let question = format!("SELECT count(*) FROM {table} WHERE {value} LIKE '%{text}%'");
-        let count: i64 = sqlx::query_scalar(AssertSqlSafe(question)).fetch_one(stack.db()).await.unwrap();
-        if count > 0 {
+        if stack.count(&format!("{table} WHERE {value} LIKE '%{text}%'")).await > 0 {
             found.entry(table).or_default().push(column);
         }
     }
@@ -45,19 +38,14 @@ pub(crate) async fn found(stack: &Stack, text: &str) -> BTreeMap<String, Vec<Str
 
 /// The rows of every table but for those that change by themselves.
 async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
-    let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT table_name::text FROM information_schema.tables
-         WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-             AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats', 'attempt_stats',
-                                    'model_stats', 'model_day_stats', 'pointer_stats')",
-    )
-    .fetch_all(stack.db())
-    .await
-    .unwrap();
+    let tables = "SELECT table_name::text FROM information_schema.tables
+                  WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
+                      AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats',
+                                             'attempt_stats', 'model_stats', 'model_day_stats', 'pointer_stats')";
     let mut rows = BTreeMap::new();
-    for table in tables {
-        let count = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
-        rows.insert(table, count.fetch_one(stack.db()).await.unwrap());
+    for table in stack.values::<String>(tables).await {
+        let count = stack.count(&table).await;
+        rows.insert(table, count);
     }
     rows
 }
@@ -150,12 +138,7 @@ async fn report(stack: &Stack, call: CallId, word: &str) {
 }
 
 async fn letters(stack: &Stack, count: i64) {
-    until("the dead letters are kept", async || {
-        let kept =
-            sqlx::query_scalar::<_, i64>("SELECT count(*) FROM dead_letters").fetch_one(stack.db()).await.unwrap();
-        (kept >= count).then_some(())
-    })
-    .await;
+    stack.holds("the dead letters are kept", &format!("SELECT count(*) >= {count} FROM dead_letters")).await;
     stack.wait_until_empty().await;
 }
 
@@ -212,8 +195,7 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
     letters(stack, 7).await;
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());
     let told = "DELETE FROM dead_letters WHERE id = (SELECT max(id) FROM dead_letters) RETURNING message";
-    let told: String = sqlx::query_scalar(told).fetch_one(stack.db()).await.unwrap();
-    assert_eq!(told, "it names a call that is not on record, so its content was not kept");
+    assert_eq!(stack.value::<String>(told).await, "it names a call that is not on record, so its content was not kept");
     assert_eq!(found(stack, &talk.to_string()).await, BTreeMap::new());
     the_tenant_is_erased_with_everything_of_it(stack, &ann, of_others).await;
     world.fixture.close().await;
@@ -221,7 +203,7 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
 
 /// What it has besides its other conversation, of which the rest is of others.
 async fn the_tenant_is_erased_with_everything_of_it(stack: &Stack, ann: &Queue, others: BTreeMap<String, i64>) {
-    sqlx::raw_sql(OF_TENANTS).execute(stack.db()).await.unwrap();
+    stack.execute(OF_TENANTS).await;
     let request = of_tenant();
     let counted = forget(ann, &Forget { dry_run: true, ..request.clone() }).await;
     let erased = forget(ann, &request).await;
@@ -236,10 +218,8 @@ async fn the_tenant_is_erased_with_everything_of_it(stack: &Stack, ann: &Queue, 
     assert_eq!(left, others);
     let named = found(stack, "acme").await;
     assert_eq!(named.keys().collect::<Vec<_>>(), ["actions", "tombstones"], "{named:?}");
-    let left = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM call_stats WHERE tenant = 'other'");
-    assert_eq!(left.fetch_one(stack.db()).await.unwrap(), 40);
-    let by = "SELECT actor FROM tombstones WHERE conversation IS NULL";
-    assert_eq!(sqlx::query_scalar::<_, String>(by).fetch_one(stack.db()).await.unwrap(), "ann");
+    assert_eq!(stack.count("call_stats WHERE tenant = 'other'").await, 40);
+    assert_eq!(stack.value::<String>("SELECT actor FROM tombstones WHERE conversation IS NULL").await, "ann");
 }
 
 /// What has no conversation, of acme and of another tenant.
@@ -267,29 +247,21 @@ async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_g
     letters(stack, 3).await;
     let left = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at, phase)
                 VALUES (gen_random_uuid(), 'default', 'talk-1', 'ann', false, now(), now() + interval '1 h', 'letters')";
-    sqlx::query(left).execute(stack.db()).await.unwrap();
+    stack.execute(left).await;
     let next = TaskSubmission { conversation: Some("talk-1".into()), ..task("Another trip.", agent()) };
     fixture.small([says("Gladly.")]);
     let next = stack.task(&next).await;
-    let looked = "SELECT wake_at > submitted_at + interval '2 s' FROM tasks WHERE id = $1";
-    until("it was looked at, and waits", async || {
-        let waits = sqlx::query_scalar::<_, bool>(looked).bind(next.0).fetch_one(stack.db()).await.unwrap();
-        waits.then_some(())
-    })
-    .await;
+    let looked = format!("SELECT wake_at > submitted_at + interval '2 s' FROM tasks WHERE id = '{next}'");
+    stack.holds("it was looked at, and waits", &looked).await;
     assert_eq!(stack.task_report(next).await.task.state, TaskState::Waiting);
     let redriven = stack.redrive(call).await;
     assert!(redriven.error.is_some_and(|error| error.message.contains("is being erased")));
 
-    sqlx::query("UPDATE tombstones SET touched_at = now() - interval '1 min'").execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE tombstones SET touched_at = now() - interval '1 min'").await;
     let report = stack.task_ended(next).await;
     assert_eq!((report.messages[0].seq, report.task.state), (1, TaskState::Succeeded));
     assert_eq!(fixture.seen(fixture.asked() - 1).len(), 2, "the model sees the new conversation only");
-    until("the erasure is finished", async || {
-        let open = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tombstones WHERE erased_at IS NULL");
-        (open.fetch_one(stack.db()).await.unwrap() == 0).then_some(())
-    })
-    .await;
+    stack.counts(0, "tombstones WHERE erased_at IS NULL").await;
     assert_eq!(found(stack, CANARY).await, BTreeMap::new());
     world.fixture.close().await;
 }

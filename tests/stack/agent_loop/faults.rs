@@ -45,9 +45,8 @@ async fn wrong_calls_are_corrected_and_the_saved_record_replays_until_it_is_chan
     let ended = fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, attempts)| (state, attempts));
     let wanted = [("failed", 1), ("refused", 0), ("succeeded", 1)];
     assert_eq!(ended.collect::<Vec<_>>(), wanted.map(|(state, attempts)| (state.to_owned(), attempts)));
-    let repairs = "SELECT repairs::text FROM calls WHERE task_id = $1 AND turn = 2 AND call_index = 1";
-    let repairs = sqlx::query_scalar::<_, String>(repairs).bind(report.task.task.0).fetch_one(fixture.stack.db()).await;
-    assert!(repairs.unwrap().contains("departureCity"));
+    let repairs = "SELECT repairs::text FROM calls WHERE turn = 2 AND call_index = 1";
+    assert!(fixture.stack.value::<String>(repairs).await.contains("departureCity"));
     let run = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_redial"));
         command.args(arguments).env("REDIAL_DATABASE_URL", fixture.stack.servers.database_url());

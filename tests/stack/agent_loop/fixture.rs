@@ -11,7 +11,6 @@ use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 /// A turn or a tool runs again if everything stands still for that long.
 const LEASE: Duration = Duration::from_secs(15);
@@ -119,13 +118,8 @@ impl Fixture {
 
     /// A task's tool calls by turn and call index: id, tool, state, attempts.
     pub(crate) async fn calls_of(&self, task: TaskId) -> Vec<(CallId, String, String, i32)> {
-        let rows: Vec<(uuid::Uuid, String, String, i32)> = sqlx::query_as(
-            "SELECT id, tool, state, attempt FROM calls WHERE task_id = $1 AND call_index > 0 ORDER BY turn, call_index",
-        )
-        .bind(task.0)
-        .fetch_all(self.stack.db())
-        .await
-        .unwrap();
+        let of = format!("task_id = '{task}' AND call_index > 0 ORDER BY turn, call_index");
+        let rows = self.stack.rows(&format!("SELECT id, tool, state, attempt FROM calls WHERE {of}")).await;
         rows.into_iter().map(|(id, tool, state, attempt)| (CallId(id), tool, state, attempt)).collect()
     }
 
@@ -137,8 +131,8 @@ impl Fixture {
     /// What each model was asked can be put together from what is on record, to the letter.
     async fn check_turns(&self) {
         let store = self.stack.store(Purpose::Audit).await;
-        let turns = sqlx::query_scalar::<_, Uuid>("SELECT id FROM calls WHERE pool = 'models' AND state <> 'refused'");
-        for turn in turns.fetch_all(self.stack.db()).await.unwrap() {
+        let turns = "SELECT id FROM calls WHERE pool = 'models' AND state <> 'refused'";
+        for turn in self.stack.values(turns).await {
             let record = store.record(CallId(turn)).await.unwrap().unwrap();
             serde_json::from_str::<TurnRequest>(record.arguments.get()).unwrap();
         }

@@ -39,9 +39,8 @@ async fn give(queue: &Queue, request: &AnswerRequest) -> Result<CallState, Code>
 /// The call of the task's function, once it waits.
 async fn waiting(stack: &Stack, task: TaskId) -> CallId {
     redial_test_stack::until("the function waits for its client", async || {
-        let waits = "SELECT id FROM calls WHERE task_id = $1 AND state = 'client_wait'";
-        let call = sqlx::query_scalar(waits).bind(task.0).fetch_optional(stack.db()).await.unwrap();
-        call.map(CallId)
+        let waits = format!("SELECT id FROM calls WHERE task_id = '{task}' AND state = 'client_wait'");
+        stack.values(&waits).await.pop().map(CallId)
     })
     .await
 }
@@ -75,8 +74,8 @@ async fn a_client_answers_beside_tools_and_the_record_says_who() {
     assert_eq!((view.state, view.attempts), (CallState::Succeeded, 1));
     assert_eq!(view.attempts_made[0].worker, format!("client {}", fixture.stack.queue().user()));
     assert_eq!(view.attempts_made[0].started_at, view.submitted_at);
-    let published = sqlx::query_scalar::<_, i32>("SELECT publish_no FROM calls WHERE id = $1").bind(call.0);
-    assert_eq!(published.fetch_one(fixture.stack.db()).await.unwrap(), 0, "no job was ever published");
+    let never = format!("calls WHERE id = '{call}' AND publish_no = 0");
+    assert_eq!(fixture.stack.count(&never).await, 1, "no job was ever published");
     fixture.close().await;
 }
 

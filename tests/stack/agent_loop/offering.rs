@@ -31,7 +31,7 @@ async fn after_a_long_outage_agents_are_offered_what_workers_had_before_it() {
     let mut fixture = without_book(Duration::from_secs(20)).await;
     fixture.stack.stop_dispatchers().await;
     let outage = "UPDATE workers SET last_seen_at = now() - interval '30 min', live_until = now() - interval '29 min'";
-    sqlx::query(outage).execute(fixture.stack.db()).await.unwrap();
+    fixture.stack.execute(outage).await;
     fixture.stack.dispatch().await;
     assert_eq!(offered(&fixture).await, ["book", "echo"]);
     fixture.close().await;
@@ -42,7 +42,7 @@ async fn a_tool_is_offered_until_its_last_worker_was_gone_for_two_minutes() {
     let mut fixture = without_book(Duration::from_secs(6)).await;
     assert_eq!(offered(&fixture).await, ["book", "echo"], "a worker that was just stopped may be replaced by another");
     let earlier = "UPDATE workers SET last_seen_at = last_seen_at - interval '2 min' WHERE tools = '{book}'";
-    sqlx::query(earlier).execute(fixture.stack.db()).await.unwrap();
+    fixture.stack.execute(earlier).await;
     until("the tool is not offered", async || (offered(&fixture).await == ["echo"]).then_some(())).await;
     fixture.stack.work(vec![book_tool()]).await;
     assert_eq!(offered(&fixture).await, ["book", "echo"], "a worker has it again");

@@ -9,10 +9,7 @@ use redial_test_stack::{Stack, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::json;
 
-use super::{
-    by_hand::Hand,
-    fixture::{ask, count},
-};
+use super::{by_hand::Hand, fixture::ask};
 
 async fn actions(stack: &Stack) -> Vec<(String, String, Vec<String>, Option<String>, Option<i32>)> {
     let found: Vec<ActionRecord> =
@@ -59,27 +56,18 @@ async fn every_action_is_on_record_with_who_what_and_on_how_many() {
 
 /// Actions of bob that are on record: what changed something, and the others.
 async fn kept(stack: &Stack) -> (i64, i64) {
-    sqlx::query_as(
-        "SELECT count(*) FILTER (WHERE effective), count(*) FILTER (WHERE NOT effective) FROM actions WHERE user_name = 'bob'",
-    )
-    .fetch_one(stack.db())
-    .await
-    .unwrap()
+    let bobs = async |what: &str| stack.count(&format!("actions WHERE user_name = 'bob' AND {what}")).await;
+    (bobs("effective").await, bobs("NOT effective").await)
 }
 
 /// Actions that are on record already: all of `fill`, newest last.
 async fn fill(stack: &Stack, rows: i64, result: &str, changed: i32) {
-    sqlx::query(
+    let fill = format!(
         "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, result, changed)
-         SELECT 'default', user_name, 'submit', 'nats', 'calls.cancel', '{x}', 1, $2, $3
-         FROM generate_series(1, $1), (VALUES ('bob'), ('ann')) AS u (user_name)",
-    )
-    .bind(rows)
-    .bind(result)
-    .bind(changed)
-    .execute(stack.db())
-    .await
-    .unwrap();
+         SELECT 'default', user_name, 'submit', 'nats', 'calls.cancel', '{{x}}', 1, '{result}', {changed}
+         FROM generate_series(1, {rows}), (VALUES ('bob'), ('ann')) AS u (user_name)"
+    );
+    stack.execute(&fill).await;
 }
 
 #[tokio::test]
@@ -99,7 +87,7 @@ async fn a_user_cannot_fill_the_record_nor_push_out_what_was_done() {
     })
     .await;
     assert!(kept(&stack).await.1 >= 10_000, "the newest stay");
-    assert_eq!(count(&stack, "actions WHERE user_name = 'ann'").await, 110_040, "nobody pushes out what others did");
+    assert_eq!(stack.count("actions WHERE user_name = 'ann'").await, 110_040, "nobody pushes out what others did");
     stack.finish().await;
 }
 
@@ -111,12 +99,12 @@ async fn nothing_is_done_that_cannot_be_recorded() {
     stack.leaves_jobs();
     let call = stack.call("read", json!({})).await;
     worker.beat().await;
-    sqlx::query("ALTER TABLE actions RENAME TO elsewhere").execute(stack.db()).await.unwrap();
+    stack.execute("ALTER TABLE actions RENAME TO elsewhere").await;
     let bob = stack.user("default", "bob").await;
     let error = ask::<CancelReply>(&bob, Verb::CallCancel, &CancelRequest { call }).await.unwrap_err();
     assert_eq!(error.code, Code::Internal);
     assert_eq!(stack.get(call).await.state, CallState::Ready);
-    sqlx::query("ALTER TABLE elsewhere RENAME TO actions").execute(stack.db()).await.unwrap();
+    stack.execute("ALTER TABLE elsewhere RENAME TO actions").await;
     stack.cancel(call).await;
     stack.finish().await;
 }

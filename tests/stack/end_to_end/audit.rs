@@ -8,7 +8,7 @@ use redial_store::{
     Purpose, Store, Time,
     audit::{Filter, Inside, Limits, Search, Texts},
 };
-use redial_test_stack::{Servers, Stack, until};
+use redial_test_stack::{Servers, Stack};
 use uuid::Uuid;
 
 /// Fifty thousand calls, one a minute until now: 1 % failed (five of them are `unknown`), 1 % are ready, the others succeeded.
@@ -58,7 +58,7 @@ async fn rows_read(stack: &Stack) -> (i64, i64) {
     // The partition of what was before the migrations; nearly all of it.
     let counters =
         "SELECT seq_scan, seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'calls_kept'";
-    sqlx::query_as(counters).fetch_one(stack.db()).await.unwrap()
+    stack.rows(counters).await[0]
 }
 
 /// The answer of the store, and its cost: sequential scans and rows read.
@@ -68,12 +68,7 @@ async fn cost<T>(stack: &Stack, purpose: Purpose, ask: impl AsyncFnOnce(&Store) 
     let answer = ask(&store).await;
     store.close().await;
     // A connection publishes its counters when it ends.
-    until("the store's connections have ended", async || {
-        let open = "SELECT count(*) FROM pg_stat_activity
-                    WHERE datname = current_database() AND application_name = 'redial'";
-        (sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap() == 0).then_some(())
-    })
-    .await;
+    stack.counts(0, "pg_stat_activity WHERE datname = current_database() AND application_name = 'redial'").await;
     let after = rows_read(stack).await;
     (answer, (after.0 - before.0, after.1 - before.1))
 }
@@ -252,16 +247,12 @@ async fn an_id_is_found_by_a_range_of_the_primary_key(stack: &Stack) {
 /// But for `wake_at`: a claim sets it to the end of the lease if that is earlier, which with the default lease changes
 /// nothing.
 async fn no_index_of_calls_has_a_column_that_every_claim_changes(stack: &Stack) {
-    let indexed: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT a.attname::text FROM pg_index i
-         JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-             AND d.refobjid = i.indrelid AND d.refobjsubid > 0
-         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid
-         WHERE i.indrelid = 'calls'::regclass",
-    )
-    .fetch_all(stack.db())
-    .await
-    .unwrap();
+    let indexed = "SELECT DISTINCT a.attname::text FROM pg_index i
+                   JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                       AND d.refobjid = i.indrelid AND d.refobjsubid > 0
+                   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = d.refobjsubid
+                   WHERE i.indrelid = 'calls'::regclass";
+    let indexed: Vec<String> = stack.values(indexed).await;
     assert!(indexed.contains(&"tool".to_owned()) && indexed.contains(&"class".to_owned()), "{indexed:?}");
     for changed in ["state", "attempt", "claim_id", "worker", "started_at", "lease_until", "published_at", "publish_no"]
     {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use redial_proto::{CallId, CallState, ToolEffect};
-use redial_test_stack::{Claims, Ear, Evidence, Invariant, Stack, ToolEvent, canary, check, scripted_tool};
+use redial_test_stack::{Claims, Ear, Evidence, Invariant, Stack, ToolEvent, canary, check};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -38,8 +38,7 @@ const CHANGES: [(&str, Option<Invariant>); 7] = [
 
 /// An unsafe call that succeeded in its second attempt; the first one had no effect.
 async fn fixture() -> (Stack, CallId) {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Unsafe, &stack.ledger)]).await;
+    let mut stack = Stack::with_tool(ToolEffect::Unsafe).await;
     let call = stack.call("tool", json!({"fail": "unavailable", "times": 1, "harmless": true})).await;
     assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
     stack.stop_workers().await;
@@ -91,8 +90,7 @@ async fn every_invariant_is_violated_somewhere_and_named() {
 #[tokio::test]
 #[should_panic(expected = "violations of {EveryCallEnds}")]
 async fn a_test_that_leaves_a_running_call_fails() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     stack.call("tool", json!({"hold": "/nonexistent"})).await;
     stack.ledger.reaches(ToolEvent::Started, 1).await;
     stack.finish().await;

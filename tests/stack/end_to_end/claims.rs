@@ -8,10 +8,7 @@ use redial_proto::{
 use redial_test_stack::{Stack, until};
 use serde_json::json;
 
-use super::{
-    by_hand::Hand,
-    fixture::{ANSWER, count},
-};
+use super::{by_hand::Hand, fixture::ANSWER};
 
 /// A worker without an answer sends its claim again, so the copies are answered together once the database is available.
 #[tokio::test]
@@ -79,10 +76,7 @@ async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
     let call = stack.call("pay", json!({})).await;
     worker.granted().await;
-    let heard = async || {
-        let heard = sqlx::query_scalar::<_, Option<DateTime<Utc>>>("SELECT heard_after FROM workers");
-        heard.fetch_one(stack.db()).await.unwrap()
-    };
+    let heard = async || stack.value::<Option<DateTime<Utc>>>("SELECT heard_after FROM workers").await;
     for running in [vec![JobRef { call, attempt: 1 }], Vec::new()] {
         let at = worker.beat_with(running.clone(), None).await.at;
         assert!(at.is_some());
@@ -143,9 +137,9 @@ async fn a_release_changes_no_call_of_a_tool_that_its_worker_does_not_serve() {
     let claim = ClaimId::generate();
     let claimed = format!("calls WHERE claim_id = '{claim}'");
     assert_eq!(stranger.release(claim, call, 1).await, 0);
-    assert_eq!(count(&stack, &claimed).await, 0);
+    assert_eq!(stack.count(&claimed).await, 0);
     assert_eq!(worker.release(claim, call, 1).await, 0);
-    assert_eq!(count(&stack, &claimed).await, 1, "its own claim may still be under way");
+    assert_eq!(stack.count(&claimed).await, 1, "its own claim may still be under way");
     assert!(worker.claim_as(claim, call, 1).await.is_empty());
     let many = vec![GrantRef { call, attempt: 1, claim }; 257];
     let request = ReleaseRequest { worker: stranger.id.clone(), jobs: many };

@@ -1,21 +1,16 @@
 //! How many dead letters of one sender are kept.
 
 use redial_proto::subjects::Intake;
-use redial_test_stack::{Stack, until};
-
-use super::fixture::count;
+use redial_test_stack::Stack;
 
 /// Waits until so many of these are on record.
 async fn are(stack: &Stack, condition: &str, wanted: i64) {
-    until(&format!("{wanted} dead letters where {condition}"), async || {
-        (count(stack, &format!("dead_letters WHERE {condition}")).await == wanted).then_some(())
-    })
-    .await;
+    stack.counts(wanted, &format!("dead_letters WHERE {condition}")).await;
 }
 
 async fn insert(stack: &Stack, values: &str) {
-    let statement = format!("INSERT INTO dead_letters (source, tenant, identity, code, message, payload) {values}");
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(stack.db()).await.unwrap();
+    let into = "INSERT INTO dead_letters (source, tenant, identity, code, message, payload)";
+    stack.execute(&format!("{into} {values}")).await;
 }
 
 /// Garbage must not fill the database, and must not displace what others sent.

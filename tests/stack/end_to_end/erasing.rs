@@ -8,10 +8,7 @@ use redial_test_stack::{Stack, arguments, until};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{
-    by_hand::Hand,
-    fixture::{ANSWER, count},
-};
+use super::{by_hand::Hand, fixture::ANSWER};
 
 fn of(conversation: Option<&str>) -> Forget {
     let conversation = conversation.map(str::to_owned);
@@ -46,7 +43,7 @@ async fn a_running_call_is_erased_once_it_may_be_cancelled_and_its_report_leaves
     let request = of(Some("c"));
     let refused = ask(stack.queue(), &request).await.unwrap_err().to_string();
     assert!(refused.contains("has work that has not ended") && refused.contains("wrong_state"), "{refused}");
-    assert_eq!((count(&stack, "calls").await, count(&stack, "tombstones").await), (2, 0));
+    assert_eq!((stack.count("calls").await, stack.count("tombstones").await), (2, 0));
 
     // Its worker says nothing, so the lease has to end.
     let erased = forget(stack.queue(), &Forget { cancel: true, ..request.clone() }).await;
@@ -55,7 +52,7 @@ async fn a_running_call_is_erased_once_it_may_be_cancelled_and_its_report_leaves
     worker.report(running, 1, Err(Failure::new(ErrorClass::ToolFailed, "secret"))).await;
     worker.report(waiting, 1, Ok(r#""secret""#)).await;
     for table in ["calls", "attempts", "late_reports", "task_inbox", "dead_letters"] {
-        assert_eq!(count(&stack, table).await, 0, "{table}");
+        assert_eq!(stack.count(table).await, 0, "{table}");
     }
     assert!(worker.claim(waiting, 1).await.is_empty(), "its job is worth nothing");
     stack.redrive(running).await.error.expect("there is no such call");
@@ -92,21 +89,23 @@ async fn another_tenant_does_not_change_an_erasure_and_who_makes_it_cancel_is_on
     let other = stack.user("other", "eve").await;
     let request = of(Some("c"));
     ask(&ann, &Forget { dry_run: true, ..of(Some("c")) }).await.unwrap();
-    assert_eq!(count(&stack, "actions").await, 0, "counting changes nothing");
-    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, touched_at)
-                 VALUES ($1, 'acme', 'c', 'ann', false, now() + interval '1 h')";
-    sqlx::query(begun).bind(request.erasure).execute(stack.db()).await.unwrap();
+    assert_eq!(stack.count("actions").await, 0, "counting changes nothing");
+    let begun = format!(
+        "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, touched_at)
+         VALUES ('{}', 'acme', 'c', 'ann', false, now() + interval '1 h')",
+        request.erasure.unwrap()
+    );
+    stack.execute(&begun).await;
     let cancelling = Forget { cancel: true, ..request.clone() };
     for (user, wrong) in [(&other, cancelling.clone()), (&ann, Forget { conversation: None, ..cancelling.clone() })] {
         let error = ask(user, &wrong).await.unwrap_err().to_string();
         assert!(error.contains("is of something else"), "{error}");
     }
-    assert_eq!(count(&stack, "tombstones WHERE cancels OR until_at IS NOT NULL").await, 0);
+    assert_eq!(stack.count("tombstones WHERE cancels OR until_at IS NOT NULL").await, 0);
     forget(&bob, &cancelling).await;
     forget(&bob, &cancelling).await;
-    assert_eq!(count(&stack, "tombstones WHERE cancels").await, 1);
-    let acted: Vec<(String, String)> =
-        sqlx::query_as("SELECT user_name, result FROM actions ORDER BY id").fetch_all(stack.db()).await.unwrap();
-    assert_eq!(acted, [("bob".to_owned(), "done".to_owned())]);
+    assert_eq!(stack.count("tombstones WHERE cancels").await, 1);
+    let acted: Vec<String> = stack.values("SELECT user_name || ' ' || result FROM actions ORDER BY id").await;
+    assert_eq!(acted, ["bob done"]);
     stack.finish().await;
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     by_hand::Hand,
-    fixture::{ANSWER, api, count, dead_letters},
+    fixture::{ANSWER, api, dead_letters},
 };
 
 fn forbidden<T: std::fmt::Debug>(refused: Result<T, ApiError>) -> String {
@@ -33,7 +33,7 @@ async fn a_worker_registers_tools_only_in_the_pools_of_its_subject() {
         "tools": [], "other_tools": {"tool": "slow"},
     });
     forbidden(api(stack.queue().request::<_, Value>(&subject, &other, ANSWER).await));
-    assert_eq!(count(&stack, "tools").await, 0);
+    assert_eq!(stack.count("tools").await, 0);
     worker.try_register_on(&subject, tool("fast")).await.unwrap();
     stack.finish().await;
 }
@@ -65,8 +65,7 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
     nats.put(&rogue.results(), &json!({"worker": id, "reports": [report]})).await.unwrap();
     dead_letters(&stack, "results", 1).await;
     assert_eq!(stack.get(call).await.state, CallState::Running);
-    let workers: Vec<(String, bool)> =
-        sqlx::query_as("SELECT id, draining FROM workers").fetch_all(stack.db()).await.unwrap();
+    let workers: Vec<(String, bool)> = stack.rows("SELECT id, draining FROM workers").await;
     assert_eq!(workers, [(worker.id.to_string(), false)]);
     worker.report(call, 1, Ok("1")).await;
     assert_eq!(stack.output(call).await, "1");

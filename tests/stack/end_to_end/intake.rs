@@ -11,8 +11,7 @@ use super::fixture::dead_letters;
 
 async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     until(&format!("{count} calls are on record"), async || {
-        let ids: Vec<uuid::Uuid> =
-            sqlx::query_scalar("SELECT id FROM calls ORDER BY id").fetch_all(stack.db()).await.ok()?;
+        let ids = stack.values("SELECT id FROM calls ORDER BY id").await;
         (ids.len() >= count).then(|| ids.into_iter().map(CallId).collect())
     })
     .await
@@ -23,16 +22,12 @@ async fn new_calls_wait_for_lock(stack: &Stack) {
     // The server shows only the beginning of a statement.
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
                      AND wait_event_type = 'Lock' AND query LIKE '-- New calls%')";
-    until("new calls wait for the lock", async || {
-        sqlx::query_scalar::<_, bool>(waits).fetch_one(stack.db()).await.unwrap().then_some(())
-    })
-    .await;
+    stack.holds("new calls wait for the lock", waits).await;
 }
 
 #[tokio::test]
 async fn invalid_messages_become_dead_letters_with_the_reason() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let mut nats = stack.raw_nats().await;
     let garbage = b"\x00\xffgarbage";
     nats.publish(&stack.intake(Intake::Calls), garbage).await;
@@ -47,8 +42,7 @@ async fn invalid_messages_become_dead_letters_with_the_reason() {
     assert!(kept[0].1.contains("a JSON object is needed"), "{}", kept[0].1);
     assert!(kept[1].1.contains("missing field `arguments`"), "{}", kept[1].1);
     assert_eq!(serde_json::from_slice::<Value>(&kept[1].2).unwrap(), batch, "the whole message is stored");
-    let errors: Vec<Option<Value>> =
-        sqlx::query_scalar("SELECT errors FROM dead_letters ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    let errors: Vec<Option<Value>> = stack.values("SELECT errors FROM dead_letters ORDER BY id").await;
     assert_eq!(errors[0].as_ref().unwrap()[0]["position"], Value::Null, "the message as a whole");
     let of_batch = errors[1].as_ref().unwrap();
     assert_eq!((errors.len(), &of_batch[0]["position"], &of_batch[1]["position"]), (2, &json!(1), &json!(3)));

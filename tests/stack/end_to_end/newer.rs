@@ -90,17 +90,6 @@ async fn two_versions_work_together_and_the_newer_one_takes_what_the_older_one_c
     stack.finish().await;
 }
 
-/// A dispatcher may lock the same tables in another order, so a statement may be chosen to end a deadlock.
-async fn run(stack: &Stack, statement: &str) {
-    let again = || sqlx::raw_sql(sqlx::AssertSqlSafe(statement.to_owned()));
-    until("no deadlock ends the statement", async || match again().execute(stack.db()).await {
-        Ok(_) => Some(()),
-        Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("40P01") => None,
-        Err(error) => panic!("{error}: {statement}"),
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn what_cannot_be_read_is_shown_as_unknown_and_fails_no_page() {
     let mut stack = Stack::start().await;
@@ -114,18 +103,16 @@ async fn what_cannot_be_read_is_shown_as_unknown_and_fails_no_page() {
     }
     let refused = stack.submit(&Submission::new("no_such_tool", arguments(json!({})))).await;
     let call = refused.call.unwrap();
-    run(
-        &stack,
-        "ALTER TABLE tasks DROP CONSTRAINT tasks_state_check, DROP CONSTRAINT IF EXISTS tasks_check;
+    let odd_rows = "
+         ALTER TABLE tasks DROP CONSTRAINT tasks_state_check, DROP CONSTRAINT IF EXISTS tasks_check;
          ALTER TABLE tasks DISABLE TRIGGER ALL;
          UPDATE tasks SET state = 'paused' WHERE input = 'odd';
          UPDATE task_steps SET decisions = (decisions::jsonb || '[{\"decision\": \"prayed\"}]')::json,
              input = '{\"event\": \"dreamed\", \"of\": \"sheep\"}' WHERE n = 1;
          ALTER TABLE calls DROP CONSTRAINT IF EXISTS calls_class_check;
          ALTER TABLE calls DISABLE TRIGGER ALL;
-         UPDATE calls SET class = 'tired', repairs = '[{\"kind\": \"prayer\", \"before\": \"\", \"after\": \"\"}]' WHERE state = 'refused'",
-    )
-    .await;
+         UPDATE calls SET class = 'tired', repairs = '[{\"kind\": \"prayer\", \"before\": \"\", \"after\": \"\"}]' WHERE state = 'refused'";
+    stack.execute(odd_rows).await;
     let store = stack.store(Purpose::Audit).await;
     let states: Vec<TaskState> =
         store.tasks(&TaskFilter::default(), 10).await.unwrap().into_iter().map(|task| task.state).collect();
@@ -139,34 +126,28 @@ async fn what_cannot_be_read_is_shown_as_unknown_and_fails_no_page() {
     let own = Tenant::default();
     let conversations = store.of(&own).conversations(None, 10).await.unwrap().conversations;
     assert_eq!(conversations.len(), 2);
-    run(&stack, "UPDATE tasks SET state = 'succeeded' WHERE state = 'paused'; UPDATE calls SET class = 'unknown_tool' WHERE class = 'tired'").await;
+    stack.execute("UPDATE tasks SET state = 'succeeded' WHERE state = 'paused'; UPDATE calls SET class = 'unknown_tool' WHERE class = 'tired'").await;
     stack.finish().await;
 }
 
 #[tokio::test]
 async fn a_redrive_with_an_unknown_condition_runs_nothing_and_waits() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let failed = stack.call("tool", json!({"fail": "auth"})).await;
     stack.ended(failed).await;
     // As if a newer dispatcher wrote it.
     let newer = r#"CREATE FUNCTION newer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                        NEW.filter := (NEW.filter::jsonb || '{"planet": "Mars"}')::json; RETURN NEW; END $$;
                    CREATE TRIGGER newer BEFORE INSERT ON redrives FOR EACH ROW EXECUTE FUNCTION newer()"#;
-    run(&stack, newer).await;
+    stack.execute(newer).await;
     let filter = RedriveFilter { tool: Some("tool".to_owned()), ..RedriveFilter::default() };
     let create = CreateRedrive { redrive: RedriveId::generate(), filter, dry_run: false, rate: None, at_most: None };
     ask::<RedriveView>(stack.queue(), Verb::RedriveCreate, &create).await.unwrap();
-    until("a dispatcher looked at it", async || {
-        let taken: Option<uuid::Uuid> =
-            sqlx::query_scalar("SELECT taken_by FROM redrives").fetch_one(stack.db()).await.unwrap();
-        taken
-    })
-    .await;
+    stack.counts(1, "redrives WHERE taken_by IS NOT NULL").await;
     let (store, own) = (stack.store(Purpose::Audit).await, Tenant::default());
     let state = async || store.of(&own).redrive(create.redrive).await.unwrap().unwrap().state;
     assert_eq!(state().await, RedriveState::Counting, "it did not fail");
-    run(&stack, "UPDATE redrives SET filter = (filter::jsonb - 'planet')::json, next_at = clock_timestamp()").await;
+    stack.execute("UPDATE redrives SET filter = (filter::jsonb - 'planet')::json, next_at = clock_timestamp()").await;
     until("it ends once it can be read", async || (state().await == RedriveState::Done).then_some(())).await;
     stack.finish().await;
 }

@@ -12,7 +12,7 @@ use redial_tools::Tool;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::fixture::{ANSWER, api, ask, count};
+use super::fixture::{ANSWER, api, ask};
 
 /// Where the requests of a user go; pieces travel beside it.
 fn subject(user: &Queue) -> String {
@@ -74,24 +74,23 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     assert_eq!(error.code, Code::Unavailable, "{error}");
     assert!(error.message.contains("not all 2 pieces"), "{error}");
     // What nobody drops expires.
-    sqlx::query("UPDATE payloads SET expires_at = now() - interval '1 s'").execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE payloads SET expires_at = now() - interval '1 s'").await;
     // The dispatcher does that once a minute, perhaps just now.
     let deleted = stack.store(Purpose::Dispatch).await.delete_expired_pieces(100).await.unwrap();
     assert!(deleted <= 1, "{deleted}");
-    assert_eq!(count(&stack, "payloads").await, 0);
+    assert_eq!(stack.count("payloads").await, 0);
     stack.finish().await;
 }
 
 /// It would be read again for each of them, while the reports of all others wait.
 #[tokio::test]
 async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_read_it() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let (mut nats, identity) = (stack.raw_nats().await, WorkerIdentity::of_name("manual"));
     let payload = Payload::of(1);
     let asked = serde_json::to_vec(&put(payload, 0, "not of this version")).unwrap();
     nats.request(&subjects::control(&identity, ANY_POOL, ControlVerb::Piece), &asked).await;
-    assert_eq!(count(&stack, "payloads").await, 1);
+    assert_eq!(stack.count("payloads").await, 1);
     let headers = format!("{payload}\r\n{}: {}", subjects::CONTRACT, CONTRACT + 1);
     for _ in 0..50 {
         nats.publish_with(&subjects::results(&identity), ("redial-payload", &headers), b"").await;
@@ -101,7 +100,7 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
         (info["state"]["messages"] == 0 && info["state"]["last_seq"].as_u64() >= Some(50)).then_some(())
     })
     .await;
-    assert_eq!(count(&stack, "payloads").await, 0);
+    assert_eq!(stack.count("payloads").await, 0);
     let call = stack.call("echo", json!({"other": true})).await;
     assert_eq!(stack.output(call).await, r#"{"other":true}"#);
     stack.finish().await;
@@ -110,8 +109,7 @@ async fn a_body_in_pieces_serves_one_report_even_if_only_a_newer_version_can_rea
 /// Whatever piece it is, and whoever put it.
 #[tokio::test]
 async fn a_user_has_so_many_pieces() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let alice = stack.user("acme", "alice").await;
     let fill = async |pieces: i32| {
         let insert = "INSERT INTO payloads (owner, payload, piece, text, expires_at)
@@ -128,8 +126,7 @@ async fn a_user_has_so_many_pieces() {
     submit(&alice).await;
     // One may be left until it expires, if an answer about it came so late that somebody sent it again.
     let many = "(SELECT FROM payloads GROUP BY owner HAVING count(DISTINCT payload) > 1) many";
-    until("the bodies of calls that have ended are dropped", async || (count(&stack, many).await == 0).then_some(()))
-        .await;
+    stack.counts(0, many).await;
     fill(4_998).await;
     let (begun, next) = (Payload { pieces: 3, ..Payload::of(1) }, Payload { pieces: 3, ..Payload::of(1) });
     piece(&alice, &put(begun, 1, "x")).await.unwrap();
@@ -141,7 +138,7 @@ async fn a_user_has_so_many_pieces() {
     piece(&alice, &put(begun, 0, "x")).await.unwrap();
     fill(5_000).await;
     assert_eq!(piece(&alice, &put(begun, 0, "x")).await, Err(Code::Unavailable));
-    assert_eq!(count(&stack, "payloads WHERE owner = 'user acme.alice'").await, 10_001);
+    assert_eq!(stack.count("payloads WHERE owner = 'user acme.alice'").await, 10_001);
     // Nobody else waits for that.
     submit(&stack.user("acme", "bob").await).await;
     stack.finish().await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     by_hand::Hand,
-    fixture::{ANSWER, ask, count},
+    fixture::{ANSWER, ask},
 };
 
 /// As its owner registers it.
@@ -48,8 +48,7 @@ pub(crate) async fn accept_seen(
 }
 
 pub(crate) async fn on_record(stack: &Stack) -> ToolSpec {
-    let spec: String =
-        sqlx::query_scalar("SELECT spec::text FROM tools WHERE name = 'pay'").fetch_one(stack.db()).await.unwrap();
+    let spec: String = stack.value("SELECT spec::text FROM tools WHERE name = 'pay'").await;
     serde_json::from_str(&spec).unwrap()
 }
 
@@ -72,8 +71,8 @@ async fn what_another_identity_registers_waits_and_changes_nothing() {
         owner.report(call, 1, Ok("1")).await;
         stack.output(call).await;
     }
-    assert_eq!(count(&stack, "pending_tools").await, 1, "the last one of the identity");
-    assert_eq!(count(&stack, "consumers").await, 1, "no consumer brings its jobs to the other one");
+    assert_eq!(stack.count("pending_tools").await, 1, "the last one of the identity");
+    assert_eq!(stack.count("consumers").await, 1, "no consumer brings its jobs to the other one");
     stack.finish().await;
 }
 
@@ -112,11 +111,9 @@ async fn a_worker_without_an_accepted_tool_waits_and_then_serves() {
     let mut stack = Stack::start_pinned().await;
     let _owner = owner(&stack).await;
     stack.work(vec![scripted_tool("pay", ToolEffect::Keyed, &stack.ledger)]).await;
-    assert_eq!(count(&stack, "workers WHERE tools = '{}' AND waiting = '{pay}'").await, 1);
-    sqlx::query("UPDATE workers SET live_until = now(), last_seen_at = now() - interval '2 h' WHERE id LIKE 'owner-%'")
-        .execute(stack.db())
-        .await
-        .unwrap();
+    assert_eq!(stack.count("workers WHERE tools = '{}' AND waiting = '{pay}'").await, 1);
+    let gone = "UPDATE workers SET live_until = now(), last_seen_at = now() - interval '2 h' WHERE id LIKE 'owner-%'";
+    stack.execute(gone).await;
     let call = stack.call("pay", json!({})).await;
     let said = "worker identity \"test\" has pay, and waits until an operator accepts it: see redial tools\n";
     until("redial show says what the call waits for", async || {
@@ -126,10 +123,8 @@ async fn a_worker_without_an_accepted_tool_waits_and_then_serves() {
     })
     .await;
     accept(&stack, Some("test")).await.unwrap();
-    until("the worker has registered again", async || {
-        (count(&stack, "workers WHERE tools = '{pay}' AND id LIKE 'test-%'").await == 1).then_some(())
-    })
-    .await;
+    // It has registered again.
+    stack.counts(1, "workers WHERE tools = '{pay}' AND id LIKE 'test-%'").await;
     stack.output(call).await;
     stack.finish().await;
 }
@@ -145,7 +140,7 @@ async fn only_an_operator_accepts_and_learns_what_is_wrong() {
         ask::<AcceptToolReply>(user, Verb::ToolAccept, request).await.unwrap_err()
     };
     assert_eq!(refused(&stack.user("acme", "ann").await, &request).await.code, Code::Forbidden);
-    assert_eq!((on_record(&stack).await, count(&stack, "pending_tools").await), (pay(), 1));
+    assert_eq!((on_record(&stack).await, stack.count("pending_tools").await), (pay(), 1));
     // Before they are recorded, which Postgres would refuse.
     let texts = [("pay\0", "x"), ("pay", "")];
     for (tool, fingerprint) in texts {
@@ -168,7 +163,7 @@ async fn only_an_operator_accepts_and_learns_what_is_wrong() {
 async fn a_tool_stays_its_owners_when_the_owner_is_gone() {
     let mut stack = Stack::start_pinned().await;
     let gone = owner(&stack).await;
-    sqlx::query("DELETE FROM workers").execute(stack.db()).await.unwrap();
+    stack.execute("DELETE FROM workers").await;
     let mut thief = Hand::of_identity(&stack, "thief").await;
     assert!(thief.register(vec![laxer()]).await.contains_key("pay"));
     assert_eq!(on_record(&stack).await, pay());
@@ -179,7 +174,7 @@ async fn a_tool_stays_its_owners_when_the_owner_is_gone() {
     let request = ForgetTool { tool: "pay".to_owned() };
     let _: ForgetToolReply =
         until("the tool is forgotten", async || stack.queue().ask(Verb::ToolForget, &request, ANSWER).await.ok()).await;
-    assert_eq!((count(&stack, "pending_tools").await, count(&stack, "tool_identities").await), (0, 0));
+    assert_eq!((stack.count("pending_tools").await, stack.count("tool_identities").await), (0, 0));
     assert!(thief.beat().await.register);
     assert!(thief.register(vec![laxer()]).await.is_empty());
     stack.leaves_calls();
@@ -197,10 +192,10 @@ async fn of_two_identities_that_bring_a_new_tool_at_once_one_waits() {
         let tool = || vec![ToolSpec::named(format!("tool-{n}"))];
         let (a, b) = tokio::join!(one.register(tool()), two.register(tool()));
         assert_eq!(a.len() + b.len(), 1, "{a:?} {b:?}");
-        let pins = count(&stack, &format!("tool_identities WHERE tool = 'tool-{n}'")).await;
+        let pins = stack.count(&format!("tool_identities WHERE tool = 'tool-{n}'")).await;
         assert_eq!(pins, 1);
         // An identity has few sets of tools at once.
-        sqlx::query("DELETE FROM workers").execute(stack.db()).await.unwrap();
+        stack.execute("DELETE FROM workers").await;
     }
     stack.finish().await;
 }
@@ -220,10 +215,10 @@ async fn a_tool_that_waits_stays_out_when_other_messages_name_it() {
     };
     for message in [message(laxer(), "own"), message(ToolSpec::named("own"), "pay")] {
         let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
-        assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND 'pay' = ANY (tools)").await, 0);
-        assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND waiting = '{pay}'").await, 1);
+        assert_eq!(stack.count("workers WHERE id LIKE 'thief-%' AND 'pay' = ANY (tools)").await, 0);
+        assert_eq!(stack.count("workers WHERE id LIKE 'thief-%' AND waiting = '{pay}'").await, 1);
     }
-    assert_eq!(count(&stack, "workers WHERE id LIKE 'thief-%' AND tools = '{own}'").await, 1);
+    assert_eq!(stack.count("workers WHERE id LIKE 'thief-%' AND tools = '{own}'").await, 1);
     // Naming somebody's tool alone makes nobody serve it.
     let alone = Hand::of_identity(&stack, "sly").await;
     let subject = alone.subject(ControlVerb::Register);
@@ -232,6 +227,6 @@ async fn a_tool_that_waits_stays_out_when_other_messages_name_it() {
         "tools": [], "other_tools": {"pay": "default", "not-there-yet": "default"},
     });
     let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
-    assert_eq!(count(&stack, "workers WHERE id LIKE 'sly-%' AND tools = '{}'").await, 1);
+    assert_eq!(stack.count("workers WHERE id LIKE 'sly-%' AND tools = '{}'").await, 1);
     stack.finish().await;
 }

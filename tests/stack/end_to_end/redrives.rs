@@ -11,7 +11,7 @@ use redial_store::Purpose;
 use redial_test_stack::{Stack, arguments, until};
 use serde_json::json;
 
-use super::fixture::{ANSWER, ask, count, with_tool};
+use super::fixture::{ANSWER, ask};
 
 async fn create(queue: &Queue, request: &CreateRedrive) -> RedriveView {
     ask(queue, Verb::RedriveCreate, request).await.unwrap()
@@ -50,12 +50,12 @@ async fn ended(stack: &Stack, redrive: RedriveId) -> RedriveView {
 
 /// Calls that repeat others.
 async fn redriven(stack: &Stack) -> u64 {
-    u64::try_from(count(stack, "calls WHERE redrive_of IS NOT NULL").await).unwrap()
+    u64::try_from(stack.count("calls WHERE redrive_of IS NOT NULL").await).unwrap()
 }
 
 #[tokio::test]
 async fn each_call_that_matches_runs_again_once() {
-    let mut stack = with_tool(ToolEffect::Read).await;
+    let mut stack = Stack::with_tool(ToolEffect::Read).await;
     // A second dispatcher works on the same redrives.
     stack.dispatch().await;
     let calls = failed(&stack, 300).await;
@@ -89,7 +89,7 @@ async fn each_call_that_matches_runs_again_once() {
 
 #[tokio::test]
 async fn two_people_who_order_the_same_at_once_run_no_call_again_twice() {
-    let mut stack = with_tool(ToolEffect::Read).await;
+    let mut stack = Stack::with_tool(ToolEffect::Read).await;
     stack.dispatch().await;
     let calls = failed(&stack, 200).await;
     let (one, other) = (of_failed(10_000, false), of_failed(10_000, false));
@@ -108,7 +108,7 @@ async fn two_people_who_order_the_same_at_once_run_no_call_again_twice() {
 
 #[tokio::test]
 async fn nothing_runs_again_after_an_acknowledged_cancel() {
-    let stack = with_tool(ToolEffect::Read).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     failed(&stack, 30).await;
     let request = of_failed(1, false);
     create(stack.queue(), &request).await;
@@ -133,7 +133,7 @@ async fn nothing_runs_again_after_an_acknowledged_cancel() {
 /// A dispatcher takes a step and dies; another one takes it then, and what the first one writes late changes nothing.
 #[tokio::test]
 async fn a_step_that_another_dispatcher_took_over_writes_nothing() {
-    let mut stack = with_tool(ToolEffect::Read).await;
+    let mut stack = Stack::with_tool(ToolEffect::Read).await;
     failed(&stack, 5).await;
     stack.stop_dispatchers().await;
     let store = stack.store(Purpose::Dispatch).await;
@@ -168,7 +168,7 @@ async fn a_step_that_another_dispatcher_took_over_writes_nothing() {
 
 #[tokio::test]
 async fn another_tenants_redrive_does_not_exist() {
-    let stack = with_tool(ToolEffect::Read).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     failed(&stack, 3).await;
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
     let request = of_failed(1_000, false);
@@ -184,10 +184,7 @@ async fn another_tenants_redrive_does_not_exist() {
     assert_eq!(same.created_by, "bob");
     view(&stack, "globex", request.redrive, |view| view.state.is_terminal()).await;
     let actions: Vec<String> =
-        sqlx::query_scalar("SELECT tenant || ' ' || verb || ' ' || result FROM actions ORDER BY id")
-            .fetch_all(stack.db())
-            .await
-            .unwrap();
+        stack.values("SELECT tenant || ' ' || verb || ' ' || result FROM actions ORDER BY id").await;
     let wanted =
         ["acme redrives.create done", "globex redrives.cancel redrive_not_found", "globex redrives.create done"];
     assert_eq!(actions, wanted);

@@ -10,7 +10,7 @@ use redial_proto::{
 use redial_test_stack::{Stack, arguments, scripted_tool};
 use serde_json::json;
 
-use super::{by_hand::Hand, fixture::count};
+use super::by_hand::Hand;
 
 /// The consumer of a worker that is not seen for long is given to others. If it lives after all, it must not keep it: it would
 /// be handed jobs that it cannot run, and nobody would be handed those of its own tools.
@@ -21,14 +21,12 @@ async fn a_worker_whose_consumer_was_given_away_registers_again() {
     assert!(!silent.beat().await.register, "it is known");
     let earlier = "UPDATE workers SET last_seen_at = last_seen_at - interval '3 min', live_until = now()
                    RETURNING last_seen_at";
-    let seen: DateTime<Utc> = sqlx::query_scalar(earlier).fetch_one(stack.db()).await.unwrap();
+    let seen: DateTime<Utc> = stack.value(earlier).await;
     stack.work(vec![scripted_tool("new", ToolEffect::Read, &stack.ledger)]).await;
-    let consumers: Vec<(String, Vec<String>)> =
-        sqlx::query_as("SELECT name, tools FROM consumers").fetch_all(stack.db()).await.unwrap();
+    let consumers: Vec<(String, Vec<String>)> = stack.rows("SELECT name, tools FROM consumers").await;
     assert_eq!(consumers, [("default".to_owned(), vec!["new".to_owned()])], "it was given away");
     assert!(silent.beat().await.register, "it is unknown now");
-    let last_served: DateTime<Utc> =
-        sqlx::query_scalar("SELECT last_served_at FROM tools WHERE name = 'old'").fetch_one(stack.db()).await.unwrap();
+    let last_served: DateTime<Utc> = stack.value("SELECT last_served_at FROM tools WHERE name = 'old'").await;
     assert_eq!(last_served, seen, "its tool is remembered");
 
     let waiting = stack.call("old", json!({})).await;
@@ -49,9 +47,9 @@ async fn a_worker_that_runs_nothing_is_live_for_longer_than_a_short_lease() {
     let stack = Stack::start_leasing(Duration::from_secs(2)).await;
     let idle = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let long = "workers WHERE live_until > last_seen_at + interval '14 s'";
-    assert_eq!(count(&stack, long).await, 1, "after its registration");
+    assert_eq!(stack.count(long).await, 1, "after its registration");
     idle.beat().await;
-    assert_eq!(count(&stack, long).await, 1, "after a heartbeat");
+    assert_eq!(stack.count(long).await, 1, "after a heartbeat");
     stack.finish().await;
 }
 
@@ -62,13 +60,13 @@ async fn a_worker_that_has_ended_does_not_come_back() {
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
     let ended = "workers WHERE draining AND slots = 0 AND running = 0 AND live_until <= clock_timestamp()";
     worker.beat().await;
-    assert_eq!(count(&stack, ended).await, 0);
+    assert_eq!(stack.count(ended).await, 0);
     worker.say_goodbye().await;
-    assert_eq!(count(&stack, ended).await, 1);
+    assert_eq!(stack.count(ended).await, 1);
     worker.beat_with(vec![JobRef { call: CallId::generate(), attempt: 1 }], None).await;
-    assert_eq!(count(&stack, ended).await, 1, "a heartbeat");
+    assert_eq!(stack.count(ended).await, 1, "a heartbeat");
     worker.register(vec![ToolSpec::named("tool")]).await;
-    assert_eq!(count(&stack, ended).await, 1, "a registration");
+    assert_eq!(stack.count(ended).await, 1, "a registration");
     stack.finish().await;
 }
 
@@ -82,8 +80,7 @@ async fn a_dispatcher_without_notice_of_a_changed_tool_learns_of_it() {
     // Under a key that is taken: other content is a conflict for now.
     let other = Submission { arguments: arguments(json!({"n": 1})), ..submission };
     let spec = ToolSpec { parameters: json!({"required": ["city"]}), ..ToolSpec::named("tool") };
-    let change = "UPDATE tools SET spec = $1::json WHERE name = 'tool'";
-    sqlx::query(change).bind(serde_json::to_string(&spec).unwrap()).execute(stack.db()).await.unwrap();
+    stack.execute(&format!("UPDATE tools SET spec = '{}' WHERE name = 'tool'", json!(spec))).await;
     redial_test_stack::until("its new schema applies", async || {
         let result = stack.submit(&other).await;
         (result.status == SubmitStatus::Refused).then_some(())
@@ -118,10 +115,8 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
     let stack = Stack::start().await;
     let silent = Hand::new(&stack, vec![ToolSpec::named("cut"), ToolSpec::named("other")]).await;
     assert!(!silent.beat().await.register, "it is known");
-    let earlier = "UPDATE workers SET live_until = now() - interval '1 s'";
-    sqlx::query(earlier).execute(stack.db()).await.unwrap();
-    let failed = "INSERT INTO retry_budgets (tool, tokens, failing_since) VALUES ('cut', 0, now())";
-    sqlx::query(failed).execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE workers SET live_until = now() - interval '1 s'").await;
+    stack.execute("INSERT INTO retry_budgets (tool, tokens, failing_since) VALUES ('cut', 0, now())").await;
     let request = ForgetTool { tool: "cut".to_owned() };
     // A worker that is silent since the start of the dispatcher may live still.
     let forgotten = redial_test_stack::until("the tool is forgotten", async || {
@@ -129,10 +124,10 @@ async fn a_worker_registers_again_if_its_tool_was_forgotten_while_it_was_silent(
         asked.await.ok().map(|reply: ForgetToolReply| reply.waiting)
     });
     assert_eq!(forgotten.await, 0);
-    let failing = count(&stack, "retry_budgets WHERE failing_since IS NOT NULL").await;
+    let failing = stack.count("retry_budgets WHERE failing_since IS NOT NULL").await;
     assert_eq!(failing, 0, "another tool of the name starts without a history");
     assert!(silent.beat().await.register, "it is unknown now");
-    let served = count(&stack, "tools WHERE name = 'other' AND last_served_at IS NOT NULL").await;
+    let served = stack.count("tools WHERE name = 'other' AND last_served_at IS NOT NULL").await;
     assert_eq!(served, 1, "its other tool is remembered");
     stack.finish().await;
 }

@@ -16,11 +16,6 @@ fn reader() -> ToolSpec {
     ToolSpec { effect: ToolEffect::Read, retry, ..ToolSpec::named("read") }
 }
 
-async fn late(stack: &Stack) -> Vec<(i32, String)> {
-    let rows = sqlx::query_as("SELECT attempt, COALESCE(class, output::text) FROM late_reports ORDER BY received_at");
-    rows.fetch_all(stack.db()).await.unwrap()
-}
-
 #[tokio::test]
 async fn a_stale_report_is_stored_and_changes_nothing() {
     let stack = Stack::start_leasing(LEASE).await;
@@ -40,7 +35,8 @@ async fn a_stale_report_is_stored_and_changes_nothing() {
     worker.report(call, 2, Ok(r#""right""#)).await;
     worker.report(call, 2, Err(Failure::new(ErrorClass::Auth, "changed its mind"))).await;
     assert_eq!(stack.output(call).await, r#""right""#);
-    let kept: Vec<String> = late(&stack).await.into_iter().map(|(n, text)| format!("{n} {text}")).collect();
+    let kept = "SELECT attempt || ' ' || COALESCE(class, output::text) FROM late_reports ORDER BY received_at";
+    let kept: Vec<String> = stack.values(kept).await;
     assert_eq!(kept, ["1 \"stale\"", "2 \"foreign\"", "3 \"from the future\"", "2 auth"]);
     stack.finish().await;
 }
@@ -71,14 +67,10 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     assert!(reasons[1].contains("missing field `worker`"), "{reasons:?}");
     assert_eq!(kept[0].2, b"\xffno report");
     assert_eq!(serde_json::from_slice::<Value>(&kept[2].2).unwrap(), batch, "the whole message is kept once");
-    let errors: Vec<String> = sqlx::query_scalar(
-        "SELECT concat_ws(' ', e->>'position', e->>'message') FROM dead_letters, json_array_elements(errors) e
-         WHERE message = $1",
-    )
-    .bind(reasons[2])
-    .fetch_all(stack.db())
-    .await
-    .unwrap();
+    let errors = "SELECT concat_ws(' ', e->>'position', e->>'message') FROM (
+                      SELECT errors FROM dead_letters ORDER BY id DESC LIMIT 1
+                  ) last, json_array_elements(errors) e";
+    let errors: Vec<String> = stack.values(errors).await;
     let wanted = ["0 not a report: invalid type: integer `7`", "exactly one is allowed", "unknown variant `tired`"];
     assert_eq!(errors.len(), 3);
     assert!(errors.iter().zip(wanted).all(|(error, part)| error.contains(part)), "{errors:?}");
@@ -91,13 +83,9 @@ async fn requests_for_an_unreadable_call_are_answered() {
     let worker = Hand::new(&stack, vec![reader()]).await;
     let keyed = |key: &str| Submission { key: Some(key.to_owned()), ..Submission::new("read", arguments(json!({}))) };
     let calls = stack.call_all(&[keyed("a"), keyed("b")]).await;
-    sqlx::query("ALTER TABLE calls DROP CONSTRAINT calls_state_check, DROP CONSTRAINT calls_check")
-        .execute(stack.db())
-        .await
-        .unwrap();
-    let state = async |state: &'static str| {
-        let change = sqlx::query("UPDATE calls SET state = $1 WHERE id = $2").bind(state).bind(calls[0].0);
-        change.execute(stack.db()).await.unwrap();
+    stack.execute("ALTER TABLE calls DROP CONSTRAINT calls_state_check, DROP CONSTRAINT calls_check").await;
+    let state = async |state: &str| {
+        stack.execute(&format!("UPDATE calls SET state = '{state}' WHERE id = '{}'", calls[0])).await;
     };
     state("paused").await;
     let again = stack.try_submit_all(&[keyed("a"), keyed("b")]).await.unwrap();

@@ -4,16 +4,7 @@ use std::time::Duration;
 
 use redial_proto::CallId;
 use redial_test_stack::{Servers, Stack, until, until_within};
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
-
-async fn execute(stack: &Stack, statement: String) {
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(stack.db()).await.unwrap();
-}
-
-async fn texts(stack: &Stack, statement: &'static str) -> Vec<String> {
-    sqlx::query_scalar(statement).fetch_all(stack.db()).await.unwrap()
-}
 
 #[tokio::test]
 async fn without_a_retention_only_leftovers_are_deleted() {
@@ -23,7 +14,7 @@ async fn without_a_retention_only_leftovers_are_deleted() {
             "INSERT INTO workers (id, version, tools, started_at, slots, last_seen_at)
              VALUES ('{name}', '1', '{{}}', now(), 1, now() - interval '{age}')"
         );
-        execute(&stack, worker).await;
+        stack.execute(&worker).await;
     }
     for (age, name) in [("31 days", "old"), ("29 days", "young")] {
         let rows = format!(
@@ -33,7 +24,7 @@ async fn without_a_retention_only_leftovers_are_deleted() {
              VALUES ('intake', now() - interval '{age}', 'invalid_message', '{name}', '')",
             CallId::generate()
         );
-        execute(&stack, rows).await;
+        stack.execute(&rows).await;
     }
     for (age, name, result) in [
         ("367 days", "old", "done"),
@@ -45,19 +36,19 @@ async fn without_a_retention_only_leftovers_are_deleted() {
             "INSERT INTO actions (at, tenant, user_name, role, door, verb, targets, target_count, result, changed)
              VALUES (now() - interval '{age}', 'default', '{name}', 'operate', 'nats', 'calls.redrive', '{{x}}', 1, '{result}', 1)"
         );
-        execute(&stack, action).await;
+        stack.execute(&action).await;
     }
     stack.dispatch().await;
     until("old rows are deleted", async || {
-        let workers = texts(&stack, "SELECT id FROM workers").await;
-        let reports = texts(&stack, "SELECT worker FROM late_reports").await;
-        let letters = texts(&stack, "SELECT message FROM dead_letters").await;
-        let actions = texts(&stack, "SELECT user_name FROM actions ORDER BY id").await;
+        let workers = stack.values::<String>("SELECT id FROM workers").await;
+        let reports = stack.values::<String>("SELECT worker FROM late_reports").await;
+        let letters = stack.values::<String>("SELECT message FROM dead_letters").await;
+        let actions = stack.values::<String>("SELECT user_name FROM actions ORDER BY id").await;
         (workers == ["silent"] && reports == ["young"] && letters == ["young"] && actions == ["kept", "new"])
             .then_some(())
     })
     .await;
-    execute(&stack, "DELETE FROM late_reports".to_owned()).await;
+    stack.execute("DELETE FROM late_reports").await;
     stack.finish().await;
 }
 
@@ -75,14 +66,13 @@ async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'on purpose'; END $$;
          CREATE TRIGGER kept BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
-    execute(&stack, rows).await;
+    stack.execute(&rows).await;
     stack.retention = Some(Duration::from_mins(1));
     stack.dispatch().await;
-    until("the call is deleted", async || texts(&stack, "SELECT id::text FROM calls").await.is_empty().then_some(()))
-        .await;
+    stack.counts(0, "calls").await;
     stack.stop_dispatchers().await;
-    assert_eq!(texts(&stack, "SELECT id::text FROM tasks").await, [old.to_string()]);
-    execute(&stack, "DROP TRIGGER kept ON tasks; DELETE FROM tasks".to_owned()).await;
+    assert_eq!(stack.values::<Uuid>("SELECT id FROM tasks").await, [old]);
+    stack.execute("DROP TRIGGER kept ON tasks; DELETE FROM tasks").await;
     stack.finish().await;
 }
 
@@ -97,7 +87,7 @@ async fn ended(stack: &Stack, tool: &str, ago: &str) {
          VALUES ('{id}', now() - interval '1 h', now(), 1, false, '{tool}', 'default', 'read', 'default', '{{}}',
                  now() - interval '{ago}', 'cancelled', 'cancelled')"
     );
-    execute(stack, call).await;
+    stack.execute(&call).await;
 }
 
 #[tokio::test]
@@ -105,20 +95,18 @@ async fn retention_keeps_calls_until_they_are_counted() {
     let mut stack = Stack::on(Servers::start().await).await;
     ended(&stack, "counted", "30 min").await;
     ended(&stack, "not_counted", "10 min").await;
-    execute(&stack, "UPDATE stats_progress SET rolled_until = now() - interval '20 min'".to_owned()).await;
+    stack.execute("UPDATE stats_progress SET rolled_until = now() - interval '20 min'").await;
     // Nothing is counted before the call is deleted: a dispatcher does both at once, and passes over what is locked.
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("SELECT rolled_until FROM stats_progress FOR UPDATE").execute(&mut *lock).await.unwrap();
     stack.retention = Some(Duration::from_mins(1));
     stack.dispatch().await;
-    let kept = "SELECT tool FROM calls";
-    until("a call is deleted", async || (texts(&stack, kept).await.len() < 2).then_some(())).await;
-    assert_eq!(texts(&stack, kept).await, ["not_counted"]);
+    stack.holds("a call is deleted", "SELECT count(*) < 2 FROM calls").await;
+    assert_eq!(stack.values::<String>("SELECT tool FROM calls").await, ["not_counted"]);
     lock.rollback().await.unwrap();
     // The statistics are looked at every 15 s.
-    until_within(Duration::from_mins(2), "the other one is counted", async || {
-        (texts(&stack, "SELECT tool FROM call_stats").await == ["not_counted"]).then_some(())
-    })
-    .await;
+    let counted = "call_stats WHERE tool = 'not_counted'";
+    let counted = async || (stack.count(counted).await == 1).then_some(());
+    until_within(Duration::from_mins(2), "the other one is counted", counted).await;
     stack.finish().await;
 }

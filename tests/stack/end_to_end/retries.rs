@@ -6,7 +6,7 @@ use redial_proto::{CallState, RetryBudget, RetryOverride, Submission, ToolEffect
 use redial_test_stack::{Stack, arguments, scripted_tool, until};
 use serde_json::json;
 
-use super::{by_hand::Hand, fixture::with_tool};
+use super::by_hand::Hand;
 
 fn submission(orders: serde_json::Value, retry: RetryOverride) -> Submission {
     Submission { retry: Some(retry), ..Submission::new("tool", arguments(orders)) }
@@ -14,7 +14,7 @@ fn submission(orders: serde_json::Value, retry: RetryOverride) -> Submission {
 
 #[tokio::test]
 async fn the_pause_that_a_tool_asks_for_is_obeyed() {
-    let stack = with_tool(ToolEffect::Read).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let retry = RetryOverride { initial_ms: Some(1), cap_ms: Some(1), ..RetryOverride::default() };
     let order = json!({"fail": "rate_limited", "times": 1, "retry_after_ms": 2_000});
     let call = stack.accepted(&submission(order, retry)).await;
@@ -59,24 +59,20 @@ async fn a_retry_that_the_budget_holds_back_tells_how_many_are_before_it() {
 /// More of them than one sweep takes at once, all due before the others.
 #[tokio::test]
 async fn due_calls_that_cannot_be_read_keep_no_other_call_waiting() {
-    const MANY: usize = 600;
+    const MANY: i64 = 600;
     let mut stack = Stack::start().await;
     Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     let submission = || Submission::new("read", arguments(json!({})));
     stack.call_all(&(0..MANY).map(|_| submission()).collect::<Vec<_>>()).await;
     let unreadable =
         r#"UPDATE calls SET retry = '{"initial_ms": "soon"}', wake_at = clock_timestamp() - interval '1 s'"#;
-    sqlx::query(unreadable).execute(stack.db()).await.unwrap();
+    stack.execute(unreadable).await;
     let soon = RetryOverride { deadline_ms: Some(200), ..RetryOverride::default() };
     let due = stack.accepted(&Submission { retry: Some(soon), ..submission() }).await;
     assert_eq!(stack.ended(due).await.state, CallState::Failed, "its deadline is noticed");
-    let later = "SELECT count(*) FROM calls WHERE wake_at > clock_timestamp()";
-    until("they are postponed", async || {
-        let later: i64 = sqlx::query_scalar(later).fetch_one(stack.db()).await.unwrap();
-        (later == i64::try_from(MANY).unwrap()).then_some(())
-    })
-    .await;
-    sqlx::query("UPDATE calls SET retry = NULL WHERE wake_at IS NOT NULL").execute(stack.db()).await.unwrap();
+    // They are postponed.
+    stack.counts(MANY, "calls WHERE wake_at > clock_timestamp()").await;
+    stack.execute("UPDATE calls SET retry = NULL WHERE wake_at IS NOT NULL").await;
     stack.leaves_calls();
     stack.finish().await;
 }

@@ -35,7 +35,7 @@ async fn what_a_worker_gives_back_is_published_again_and_nothing_else() {
     assert_eq!(hand.claim(first, 1).await.len(), 1);
     // Without a grant, what was published a moment ago stays where it is: in a time to come, however long the machine takes.
     let set = "UPDATE calls SET published_at = clock_timestamp() + interval '1 h', wake_at = deadline_at WHERE state = 'ready'";
-    sqlx::query(set).execute(stack.db()).await.unwrap();
+    stack.execute(set).await;
     hand.claim_and_return(&[], vec![pack(&hand, [third, fourth])]).await;
     // The rest of a pack of which a job was granted, each once, and in messages of one job: the worker has few slots.
     hand.claim_and_return(&[second], vec![pack(&hand, [third, fourth, third])]).await;

@@ -4,7 +4,7 @@ use redial_proto::{Code, ToolSpec};
 use redial_test_stack::Stack;
 use serde_json::{Value, json};
 
-use super::{by_hand::Hand, fixture::count};
+use super::by_hand::Hand;
 
 /// Each level refers to the next one twice: 2^34 schemas apply to one value.
 fn bomb() -> Value {
@@ -29,6 +29,6 @@ async fn a_schema_that_multiplies_is_refused_at_registration() {
         assert!(error.message.contains("bad") && error.message.contains(says), "{error}");
     }
     // One bad tool keeps the others of its message away: a worker has all of its tools or says why not.
-    assert_eq!(count(&stack, "tools").await, 0);
+    assert_eq!(stack.count("tools").await, 0);
     stack.finish().await;
 }

@@ -13,16 +13,10 @@ use redial_test_stack::{Stack, arguments, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{by_hand::Hand, fixture::count};
+use super::by_hand::Hand;
 
 #[path = "batches.rs"]
 mod batches;
-
-async fn with_echo() -> Stack {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
-    stack
-}
 
 fn keyed(key: &str, arguments: &str) -> Submission {
     let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
@@ -32,7 +26,7 @@ fn keyed(key: &str, arguments: &str) -> Submission {
 /// An unknown tool may be known to the database: nothing final may be written while that cannot be read.
 #[tokio::test]
 async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are_rejected() {
-    let stack = with_echo().await;
+    let stack = Stack::with_echo().await;
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("LOCK TABLE tools IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let nobody = Submission::new("nobody", arguments(json!({})));
@@ -67,17 +61,13 @@ async fn while_the_registry_cannot_be_read_only_submissions_of_unknown_tools_are
     tokio::join!(unknown, known);
     let mixed = stack.try_submit_all(&[nobody.clone(), keyed("k", "{}")]).await.unwrap();
     assert_eq!((mixed[0].status, mixed[1].status), (Rejected, Accepted), "{mixed:?}");
-    assert_eq!(on_record(&stack, "nobody").await, 0);
+    assert_eq!(stack.count("calls WHERE tool = 'nobody'").await, 0);
 
     lock.rollback().await.unwrap();
     assert_eq!(stack.submit(&nobody).await.status, Refused);
-    until("the message of the intake is refused, too", async || (on_record(&stack, "nobody").await == 2).then_some(()))
-        .await;
+    // The message of the intake, too.
+    stack.counts(2, "calls WHERE tool = 'nobody'").await;
     stack.finish().await;
-}
-
-async fn on_record(stack: &Stack, tool: &str) -> i64 {
-    count(stack, &format!("calls WHERE tool = '{tool}'")).await
 }
 
 fn code(result: &SubmitResult) -> Code {
@@ -86,7 +76,7 @@ fn code(result: &SubmitResult) -> Code {
 
 #[tokio::test]
 async fn the_same_key_and_content_is_the_same_call_and_other_content_is_a_conflict() {
-    let stack = with_echo().await;
+    let stack = Stack::with_echo().await;
     let first = stack.accepted(&keyed("k", r#"{"a":1,"b":{"c":[1,2],"d":null}}"#)).await;
     let spellings = [
         r#"{"a":1,"b":{"c":[1,2],"d":null}}"#,
@@ -118,7 +108,7 @@ async fn the_same_key_and_content_is_the_same_call_and_other_content_is_a_confli
 /// A file or a batch that is sent again finds what was refused, and writes it no second time.
 #[tokio::test]
 async fn the_same_refusal_is_on_record_once_and_runs_once_it_is_valid() {
-    let mut stack = with_echo().await;
+    let mut stack = Stack::with_echo().await;
     let strict =
         |key: &str, value| Submission { key: Some(key.to_owned()), ..Submission::new("strict", arguments(value)) };
     let batch = [
@@ -139,15 +129,15 @@ async fn the_same_refusal_is_on_record_once_and_runs_once_it_is_valid() {
             assert_eq!((before.call, &before.error), (after.call, &after.error));
         }
     }
-    assert_eq!(on_record(&stack, "strict").await, 1);
-    assert_eq!(on_record(&stack, "echo").await, 3);
+    assert_eq!(stack.count("calls WHERE tool = 'strict'").await, 1);
+    assert_eq!(stack.count("calls WHERE tool = 'echo'").await, 3);
     // It is valid by now: the same submission runs under its key.
     stack.work(vec![Tool::new("strict", |args: Strict| async move { args.count })]).await;
     let valid = stack.accepted(&batch[0]).await;
     assert_eq!(stack.output(valid).await, "1");
     // The tool is gone again. What was accepted stays so; other content is refused.
     stack.stop_workers().await;
-    sqlx::query("DELETE FROM tools WHERE name = 'strict'").execute(stack.db()).await.unwrap();
+    stack.execute("DELETE FROM tools WHERE name = 'strict'").await;
     stack.stop_dispatchers().await;
     stack.dispatch().await;
     let known = stack.submit(&batch[0]).await;

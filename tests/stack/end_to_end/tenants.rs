@@ -7,11 +7,11 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
-use redial_test_stack::{Stack, arguments, until};
+use redial_test_stack::{Stack, arguments};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
-use super::fixture::{ANSWER, ask, count, dead_letters};
+use super::fixture::{ANSWER, ask, dead_letters};
 
 async fn submitted(queue: &Queue, submission: &Submission) -> SubmitResult {
     ask(queue, Verb::CallSubmit, submission).await.unwrap()
@@ -25,8 +25,7 @@ fn keyed(key: &str, n: u32) -> Submission {
 
 #[tokio::test]
 async fn another_tenants_calls_and_tasks_do_not_exist() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let mut stack = Stack::with_echo().await;
     let model = Tool::new("small", |request: TurnRequest| async move {
         Ok::<_, ToolError>(json!({"text": format!("I read {} messages", request.messages.len())}))
     });
@@ -40,7 +39,7 @@ async fn another_tenants_calls_and_tasks_do_not_exist() {
         tasks.push(result.task.unwrap());
         stack.task_is(tasks[tasks.len() - 1], |state| state == TaskState::Succeeded).await;
     }
-    let answers: Vec<String> = sqlx::query_scalar("SELECT answer FROM tasks").fetch_all(stack.db()).await.unwrap();
+    let answers: Vec<String> = stack.values("SELECT answer FROM tasks").await;
     assert_eq!(answers, ["I read 1 messages", "I read 1 messages"]);
     let task = tasks[0];
     for hidden in [task, TaskId::generate()] {
@@ -75,10 +74,9 @@ async fn another_tenants_calls_and_tasks_do_not_exist() {
     let stream = br#"{"tool":"echo","arguments":{},"key":"stream"}"#.as_slice();
     acme.put_intake(Intake::Calls, stream.into(), None).await.unwrap();
     let of_stream = "calls WHERE key = 'stream' AND tenant = 'acme' AND submitted_by = 'alice'";
-    until("the subject of the stream says whose it is", async || (count(&stack, of_stream).await == 1).then_some(()))
-        .await;
+    stack.counts(1, of_stream).await;
     for who in ["tenant = 'acme' AND submitted_by = 'alice'", "tenant = 'globex' AND submitted_by = 'bob'"] {
-        assert_eq!(count(&stack, &format!("calls WHERE key = 'k' AND {who}")).await, 1, "{who}");
+        assert_eq!(stack.count(&format!("calls WHERE key = 'k' AND {who}")).await, 1, "{who}");
     }
     stack.drained(ANSWER).await;
     stack.finish().await;
@@ -91,8 +89,7 @@ fn inline(input: &str) -> TaskSubmission {
 
 #[tokio::test]
 async fn roles_are_checked_by_the_dispatcher() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let user = stack.user("acme", "alice").await;
     let body = json!({
         "tool": "echo", "arguments": {}, "call": CallId::generate(), "calls": [], "task": TaskId::generate(), "agent": "a", "input": "x",
@@ -116,15 +113,14 @@ async fn roles_are_checked_by_the_dispatcher() {
     // An agent of one's own needs its own role.
     let result: TaskResult = user.ask(Verb::TaskSubmit, &inline("x"), ANSWER).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
-    assert_eq!(count(&stack, "calls").await, 0);
+    assert_eq!(stack.count("calls").await, 0);
     stack.finish().await;
 }
 
 /// The dispatcher would publish the reply with its own rights.
 #[tokio::test]
 async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let mut nats = stack.raw_nats().await;
     let subject = "redial.api.acme.alice.submit.calls.submit";
     for (n, reply) in
@@ -139,7 +135,7 @@ async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
         // A request after it on the same connection is answered; by then the first one would have been.
         nats.request(subject, br#"{"tool":"echo","arguments":{},"key":"good"}"#).await;
         heard.skip_arrived();
-        let keys: Vec<String> = sqlx::query_scalar("SELECT key FROM calls").fetch_all(stack.db()).await.unwrap();
+        let keys: Vec<String> = stack.values("SELECT key FROM calls").await;
         assert_eq!(keys, ["good"], "{reply}");
     }
     stack.drained(ANSWER).await;
@@ -161,20 +157,16 @@ users.alice = { roles = ["submit"], password = "$X" }
 async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
     for (tool, code) in [("other", Code::Forbidden), ("model-small", Code::WrongState)] {
         let call = CallId::generate();
-        sqlx::query(
+        let ended = format!(
             "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                                 published_at, finished_at, state, class)
-             VALUES ($1, now(), now(), 1, false, $2, 'default', 'read', 'acme', '{}', now(), now(), 'failed', 'auth')",
-        )
-        .bind(call.0)
-        .bind(tool)
-        .execute(stack.db())
-        .await
-        .unwrap();
+             VALUES ('{call}', now(), now(), 1, false, '{tool}', 'default', 'read', 'acme', '{{}}', now(), now(), 'failed', 'auth')"
+        );
+        stack.execute(&ended).await;
         let redrive: RedriveReply = ask(acme, Verb::CallRedrive, &RedriveRequest::unchanged(vec![call])).await.unwrap();
         assert_eq!(redrive.results[0].error.as_ref().map(|error| error.code), Some(code), "{tool}");
-        assert_eq!(count(stack, "calls WHERE redrive_of IS NOT NULL").await, 0, "{tool}");
-        sqlx::query("DELETE FROM calls WHERE id = $1").bind(call.0).execute(stack.db()).await.unwrap();
+        assert_eq!(stack.count("calls WHERE redrive_of IS NOT NULL").await, 0, "{tool}");
+        stack.execute("DELETE FROM calls WHERE state = 'failed'").await;
     }
 }
 
@@ -222,8 +214,7 @@ async fn a_tenant_stays_within_what_the_access_file_allows() {
     redrives_keep_to_the_limits(&stack, &acme).await;
     // What was not set is bound, and a pattern means only what the tenant may use.
     let task = task(json!({"model": "small", "tools": ["*"]})).await.unwrap();
-    let spec: Value =
-        sqlx::query_scalar("SELECT spec FROM tasks WHERE id = $1").bind(task.0).fetch_one(stack.db()).await.unwrap();
+    let spec: Value = stack.value(&format!("SELECT spec FROM tasks WHERE id = '{task}'")).await;
     assert_eq!((&spec["budgets"]["turns"], &spec["tools"]), (&json!(3), &json!(["echo"])), "{spec}");
     stack.task_is(task, TaskState::is_terminal).await;
     stack.wait_until_empty().await;

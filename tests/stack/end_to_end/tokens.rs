@@ -63,7 +63,7 @@ async fn a_token_is_created_once_and_only_its_hash_is_kept() {
     assert_eq!(created(&bob, &new).await.unwrap_err().code, Code::IdempotencyConflict);
 
     let rows = "SELECT t::text FROM tokens t UNION ALL SELECT a::text FROM actions a";
-    let kept: Vec<String> = sqlx::query_scalar(rows).fetch_all(stack.db()).await.unwrap();
+    let kept: Vec<String> = stack.values(rows).await;
     let secret = token(1).text().rsplit_once('_').unwrap().1.to_owned();
     assert!(kept.len() > 1 && kept.iter().all(|row| !row.contains(&secret)), "{kept:?}");
 
@@ -231,17 +231,15 @@ async fn tokens_that_ended_long_ago_are_deleted() {
         created(&alice, &request(n, &[UserRole::Read])).await.unwrap();
     }
     for (n, column, days) in [(1, "expires_at", 3), (2, "revoked_at", 3), (3, "expires_at", 1), (4, "revoked_at", 1)] {
-        let set = format!("UPDATE tokens SET {column} = now() - $2 * interval '1 day' WHERE id = $1");
-        let set = sqlx::query(sqlx::AssertSqlSafe(set)).bind(token(n).id.to_string()).bind(days);
-        set.execute(stack.db()).await.unwrap();
+        let id = token(n).id;
+        stack.execute(&format!("UPDATE tokens SET {column} = now() - interval '{days} days' WHERE id = '{id}'")).await;
     }
     let store = stack.store(Purpose::Dispatch).await;
     // Later than that of the dispatcher, which would delete them at a time of its own.
     let cutoff = store.now().await.unwrap() - Duration::from_hours(2 * 24);
     assert_eq!(store.delete_ended_tokens(cutoff, 1).await.unwrap(), 1, "a batch is bounded");
     assert_eq!(store.delete_ended_tokens(cutoff, 10).await.unwrap(), 1);
-    let left: Vec<String> =
-        sqlx::query_scalar("SELECT id FROM tokens ORDER BY id").fetch_all(stack.db()).await.unwrap();
+    let left: Vec<String> = stack.values("SELECT id FROM tokens ORDER BY id").await;
     assert_eq!(left, (3..=5).map(|n| token(n).id.to_string()).collect::<Vec<_>>());
     stack.finish().await;
 }

@@ -12,8 +12,7 @@ use super::client::{Answer, Http};
 
 #[tokio::test]
 async fn a_call_is_submitted_waited_for_and_read() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let http = Http::open(&stack).await;
 
     let (body, key) = (json!({"tool": "echo", "arguments": {"n": 1}}), ("idempotency-key", "order-17"));
@@ -148,8 +147,7 @@ async fn what_was_accepted_is_never_answered_with_an_error_that_invites_to_send_
 
 #[tokio::test]
 async fn a_stream_of_calls_is_answered_line_by_line() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let http = Http::open(&stack).await;
     let line = |n: usize| match n {
         700 => "{not json".to_owned(),

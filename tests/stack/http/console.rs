@@ -1,7 +1,7 @@
 //! Pages of the console as anybody may ask for them, without a browser.
 
 use redial_proto::{RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect};
-use redial_test_stack::{Stack, scripted_tool, until};
+use redial_test_stack::{Stack, until};
 use reqwest::Method;
 use serde_json::json;
 
@@ -34,8 +34,7 @@ async fn redrive(http: &Http, id: &str) -> RedriveView {
 
 #[tokio::test]
 async fn no_more_runs_again_than_was_counted_and_confirmed() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let http = Http::open(&stack).await;
     let ids = [(); 4].map(|()| RedriveId::generate().to_string());
     let [count, order, other_count, early] = ids.each_ref().map(String::as_str);

@@ -1,7 +1,6 @@
 //! Whom the gateway lets in, and what it says to those whom it cannot answer.
 
 use redial_test_stack::Stack;
-use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -9,8 +8,7 @@ use super::client::{Answer, Http};
 
 #[tokio::test]
 async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let http = Http::open(&stack).await;
     let good = json!({"tool": "echo", "arguments": {}}).to_string();
     let deep = format!("{{\"tool\": \"echo\", \"arguments\": {}1{}}}", "[".repeat(100), "]".repeat(100));

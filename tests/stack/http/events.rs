@@ -12,7 +12,7 @@ use std::{
 use redial_proto::{
     AgentRef, AgentSpec, Budgets, Delta, Finish, ReplyCall, TaskId, TaskSubmission, ToolEffect, TurnReply, TurnRequest,
 };
-use redial_test_stack::{Stack, scripted_tool, unique_path};
+use redial_test_stack::{Stack, unique_path};
 use redial_tools::{Context, Tool};
 use reqwest::StatusCode;
 use serde_json::json;
@@ -51,16 +51,15 @@ fn task(model: &str) -> TaskSubmission {
 
 /// The ids that the record says, in order.
 async fn ids_on_record(stack: &Stack, task: TaskId) -> Vec<String> {
-    let decided = "SELECT n, jsonb_array_length(to_jsonb(decisions)) FROM task_steps WHERE task_id = $1 ORDER BY n";
-    let rows: Vec<(i32, i32)> = sqlx::query_as(decided).bind(task.0).fetch_all(stack.db()).await.unwrap();
+    let of = format!("FROM task_steps WHERE task_id = '{task}' ORDER BY n");
+    let rows: Vec<(i32, i32)> = stack.rows(&format!("SELECT n, jsonb_array_length(to_jsonb(decisions)) {of}")).await;
     let ids = rows.iter().flat_map(|(n, decisions)| (0..=*decisions).map(move |i| format!("{n}.{i}")));
     ids.chain(["end".to_owned()]).collect()
 }
 
 #[tokio::test]
 async fn every_event_comes_once_while_gateways_are_killed() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let mut stack = Stack::with_echo().await;
     let kills = Arc::new(AtomicU32::new(0));
     stack.play_models(vec![busy_model(&kills)]).await;
     let mut gateways = vec![gateway_process(&stack).await, gateway_process(&stack).await];
@@ -100,8 +99,7 @@ async fn every_event_comes_once_while_gateways_are_killed() {
 
 #[tokio::test]
 async fn attempts_of_a_call_are_events_and_its_end_is_the_last() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let (one, two) = (stack.serve_http().await, stack.serve_http().await);
     let http = Http::of(&one);
     let hold = unique_path("hold");

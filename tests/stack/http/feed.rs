@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use redial_store::Time;
 use redial_test_stack::{Stack, TestGateway};
-use redial_tools::Tool;
 use reqwest::StatusCode;
 use serde_json::json;
 
@@ -43,8 +42,7 @@ async fn told(feed: &mut Sse, mut calls: BTreeSet<String>) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn what_ends_while_nobody_listens_is_told_after_a_reconnect() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let (acme, globex) = (gateway_of(&stack, "acme").await, gateway_of(&stack, "globex").await);
     let (http, other) = (Http::of(&acme), Http::of(&globex));
     let mut feed = Sse::open(&acme.url, "/v1/events", None).await;

@@ -1,8 +1,7 @@
 //! Lists over HTTP, and what is done with what they show.
 
 use redial_proto::ToolEffect;
-use redial_test_stack::{Stack, scripted_tool, until};
-use redial_tools::Tool;
+use redial_test_stack::{Stack, until};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -27,8 +26,7 @@ async fn all(http: &Http, path: &str, name: &str) -> (Vec<Value>, usize) {
 
 #[tokio::test]
 async fn an_ended_call_runs_again_over_http() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let http = Http::open(&stack).await;
     let call = http.ended("/v1/calls", &json!({"tool": "tool", "arguments": {"fail": "auth"}})).await;
     let path = format!("/v1/calls/{}", call["call"].as_str().unwrap());
@@ -75,8 +73,7 @@ async fn an_ended_call_runs_again_over_http() {
 
 #[tokio::test]
 async fn what_else_a_tenant_has_is_listed() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let http = Http::open(&stack).await;
     let tools = http.get("/v1/tools").await.must(200);
     assert_eq!((&tools["tools"][0]["name"], &tools["tools"][0]["served"]), (&json!("echo"), &json!(true)), "{tools}");

@@ -1,7 +1,7 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
 use redial_proto::{Submission, ToolEffect};
-use redial_test_stack::{Process, Stack, arguments, scripted_tool, unique_path, until};
+use redial_test_stack::{Process, Stack, arguments, unique_path, until};
 use serde_json::json;
 
 use super::sse::{Sse, gateway_process};
@@ -13,8 +13,7 @@ fn client() -> reqwest::Client {
 
 #[tokio::test]
 async fn after_sigterm_waits_and_streams_end_and_the_call_goes_on() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
+    let stack = Stack::with_tool(ToolEffect::Read).await;
     let (gateway, url) = gateway_process(&stack).await;
     let hold = unique_path("hold");
     let call = stack.accepted(&Submission::new("tool", arguments(json!({"n": 1, "hold": hold})))).await;

@@ -90,7 +90,6 @@ async fn arguments_are_checked_and_nothing_runs() {
     let wrong = check("{\"n\": \"two\"}").await;
     assert_eq!((&wrong["valid"], &wrong["errors"][0]["path"]), (&false.into(), &"/n".into()));
     http.post("/v1/tools/nothing/check", &json!({"arguments": {}})).await.problem(StatusCode::NOT_FOUND, "not_found");
-    let calls: i64 = sqlx::query_scalar("SELECT count(*) FROM calls").fetch_one(stack.db()).await.unwrap();
-    assert_eq!(calls, 0);
+    assert_eq!(stack.count("calls").await, 0);
     stack.finish().await;
 }

@@ -78,12 +78,11 @@ async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
     for _ in 0..21 {
         cookies.push(sign_in(&http).await);
     }
-    let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions").fetch_one(stack.db()).await.unwrap();
-    assert_eq!(kept, 20);
+    assert_eq!(stack.count("sessions").await, 20);
     ask(&open, Method::GET, "/v1/session", &cookies[0], &[]).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
     ask(&open, Method::GET, "/v1/session", &cookies[20], &[]).await.must(200);
     // The record has no token and no id of a session.
-    let text: Vec<String> = sqlx::query_scalar("SELECT s::text FROM sessions s").fetch_all(stack.db()).await.unwrap();
+    let text: Vec<String> = stack.values("SELECT s::text FROM sessions s").await;
     let id = cookies[20].split('=').nth(1).unwrap();
     assert!(text.iter().all(|row| !row.contains(id) && !row.contains(&admin.text())));
     let path = format!("/v1/tokens/{}", admin.id);

@@ -2,7 +2,6 @@
 
 use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb};
 use redial_test_stack::{Stack, token, until};
-use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -12,8 +11,7 @@ pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25
 
 #[tokio::test]
 async fn a_token_is_a_tenant_and_its_roles() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let stack = Stack::with_echo().await;
     let gateway = stack.serve_http_with(|_| {}).await;
     let http = Http::of(&gateway);
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);

@@ -2,7 +2,6 @@
 
 use redial_proto::UserRole;
 use redial_test_stack::{Reply, ScriptedHttp, Stack, token};
-use redial_tools::Tool;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -10,8 +9,7 @@ use super::client::{Answer, Http};
 
 #[tokio::test]
 async fn a_webhook_is_created_tested_rotated_changed_and_deleted() {
-    let mut stack = Stack::start().await;
-    stack.work(vec![Tool::echo()]).await;
+    let mut stack = Stack::with_echo().await;
     stack.deliver_webhooks("127.0.0.0/8").await;
     let receiver = ScriptedHttp::start().await;
     receiver.script("/hook", [Reply::status(200)]);

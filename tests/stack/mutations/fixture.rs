@@ -1,7 +1,8 @@
 //! A stack whose connections to Postgres and NATS can carry a mutation, and can be cut.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, TcpListener},
+    sync::Arc,
     time::Duration,
 };
 
@@ -9,7 +10,6 @@ use redial_proto::ToolEffect;
 use redial_test_stack::{FaultProxy, Invariant, Servers, Stack, Violation, scripted_tool, until};
 use redial_worker::{CancellationToken, Tool, Worker, WorkerConfig};
 use serde_json::json;
-use sqlx::AssertSqlSafe;
 
 use super::{
     list::Mutation,
@@ -30,37 +30,30 @@ pub(crate) struct Fixture {
     /// False in the run without the mutation.
     pub(crate) mutated: bool,
     hits: Vec<Hits>,
+    links: Vec<Links>,
     wires: Vec<Wire>,
     shutdown: CancellationToken,
 }
 
-/// The connections of one process to its servers; they close on drop.
+/// The connections of one process to its servers; they close with the fixture.
+#[derive(Clone)]
 pub(crate) struct Links {
-    nats: FaultProxy,
-    postgres: Option<FaultProxy>,
+    nats: Arc<FaultProxy>,
+    postgres: Option<Arc<FaultProxy>>,
 }
 
 impl Fixture {
     /// Servers with the mutation in the proxies before them; no role runs yet.
     pub(crate) async fn new(mutation: &'static Mutation, mutated: bool) -> Self {
-        Self::over(Servers::start().await, mutation, mutated).await
-    }
-
-    pub(crate) async fn over(servers: Servers, mutation: &'static Mutation, mutated: bool) -> Self {
+        let servers = if mutation.own_servers { Servers::start_own().await } else { Servers::start().await };
         let mut stack = Stack::on(servers).await;
         stack.lease = LONG_LEASE;
         let hits = if mutated { mutation.counters() } else { Vec::new() };
         if mutated {
-            sqlx::raw_sql(mutation.schema).execute(stack.db()).await.unwrap();
+            stack.execute(mutation.schema).await;
         }
-        Self { stack, mutation, mutated, hits, wires: Vec::new(), shutdown: CancellationToken::new() }
-    }
-
-    /// The same with one dispatcher.
-    pub(crate) async fn with_dispatcher(mutation: &'static Mutation, mutated: bool) -> (Self, Links) {
-        let mut fixture = Self::new(mutation, mutated).await;
-        let links = fixture.dispatch().await;
-        (fixture, links)
+        let (links, wires, shutdown) = (Vec::new(), Vec::new(), CancellationToken::new());
+        Self { stack, mutation, mutated, hits, links, wires, shutdown }
     }
 
     /// Starts a dispatcher with the mutation.
@@ -76,7 +69,7 @@ impl Fixture {
             database_url = through;
         }
         self.stack.dispatch_between(&nats_url, &database_url).await;
-        Links { nats, postgres: Some(postgres) }
+        self.keep(nats, Some(postgres))
     }
 
     /// Starts a worker with the mutation and so many slots.
@@ -102,7 +95,13 @@ impl Fixture {
         let worker = set_up(Worker::new(config)).on_ready(|| started.send(()).unwrap());
         tokio::spawn(worker.run(self.shutdown.clone()));
         ready.await.expect("the worker starts");
-        Links { nats, postgres: None }
+        self.keep(nats, None)
+    }
+
+    fn keep(&mut self, nats: FaultProxy, postgres: Option<FaultProxy>) -> Links {
+        let links = Links { nats: Arc::new(nats), postgres: postgres.map(Arc::new) };
+        self.links.push(links.clone());
+        links
     }
 
     async fn link_to_nats(&mut self) -> (FaultProxy, String) {
@@ -139,11 +138,6 @@ impl Fixture {
         .await;
     }
 
-    /// Runs a statement that does not go through the store.
-    pub(crate) async fn execute(&self, statement: &str) {
-        sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(self.stack.db()).await.unwrap();
-    }
-
     /// Ends the scenario. Without the mutation nothing may be left over; with it, returns what the checker finds.
     pub(crate) async fn violations(self) -> Vec<Violation> {
         for (n, hits) in self.hits.iter().enumerate() {
@@ -175,12 +169,8 @@ impl Links {
     pub(crate) fn kill(&self) {
         let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         for way in [Some(&self.nats), self.postgres.as_ref()].into_iter().flatten() {
-            die(way, nobody);
+            way.target(nobody);
+            way.cut();
         }
     }
-}
-
-fn die(way: &FaultProxy, nobody: SocketAddr) {
-    way.target(nobody);
-    way.cut();
 }

@@ -9,16 +9,11 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redial_proto::{
     AgentRef, AgentSpec, ReplyCall, TaskId, TaskState, TaskSubmission, ToolEffect, ToolSpec, TurnReply,
 };
-use redial_test_stack::{ToolEvent, Violation, scripted_tool, unique_path, until};
+use redial_test_stack::{ToolEvent, scripted_tool, unique_path};
 use redial_tools::{Context, Handler, Tool, ToolResult};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{
-    fixture::{Fixture, Links},
-    list::Mutation,
-};
-
-type Verdict = Vec<Violation>;
+use super::fixture::Fixture;
 
 struct Model(Arc<Mutex<VecDeque<TurnReply>>>);
 
@@ -39,12 +34,10 @@ fn asks<const N: usize>(calls: [Value; N]) -> TurnReply {
 }
 
 /// A dispatcher, and a worker with a tool and a model with these replies.
-async fn set(mutation: &'static Mutation, mutated: bool, replies: Vec<TurnReply>) -> (Fixture, [Links; 3]) {
-    let (mut fixture, dispatcher) = Fixture::with_dispatcher(mutation, mutated).await;
-    let tools = fixture.work(8, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
-    let model = Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))));
-    let model = fixture.play(model).await;
-    (fixture, [dispatcher, tools, model])
+async fn set(fixture: &mut Fixture, replies: Vec<TurnReply>) {
+    fixture.dispatch().await;
+    fixture.work(8, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
+    fixture.play(Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))))).await;
 }
 
 async fn task(fixture: &Fixture) -> TaskId {
@@ -57,53 +50,45 @@ async fn task(fixture: &Fixture) -> TaskId {
 }
 
 /// One call, one answer.
-pub(crate) async fn one_call(mutation: &'static Mutation, mutated: bool) -> Verdict {
-    let (fixture, _links) = set(mutation, mutated, vec![asks([json!({})]), says("done")]).await;
-    let id = task(&fixture).await;
+pub(crate) async fn one_call(fixture: &mut Fixture) {
+    set(fixture, vec![asks([json!({})]), says("done")]).await;
+    let id = task(fixture).await;
     fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
-    fixture.violations().await
 }
 
 /// Of two calls of a turn the second ends first.
-pub(crate) async fn parallel_calls(mutation: &'static Mutation, mutated: bool) -> Verdict {
+pub(crate) async fn parallel_calls(fixture: &mut Fixture) {
     let hold = unique_path("hold");
     let replies = vec![asks([json!({"hold": hold}), json!({"n": 2})]), says("done")];
-    let (fixture, _links) = set(mutation, mutated, replies).await;
-    let id = task(&fixture).await;
-    until("one call is answered", async || {
-        let answers = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM messages WHERE role = 'tool'");
-        (answers.fetch_one(fixture.stack.db()).await.unwrap() == 1).then_some(())
-    })
-    .await;
+    set(fixture, replies).await;
+    let id = task(fixture).await;
+    fixture.stack.counts(1, "messages WHERE role = 'tool'").await;
     std::fs::write(&hold, "").unwrap();
     fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
-    fixture.violations().await
 }
 
 /// While a task runs, the user asks for another one in the same conversation.
-pub(crate) async fn two_tasks(mutation: &'static Mutation, mutated: bool) -> Verdict {
+pub(crate) async fn two_tasks(fixture: &mut Fixture) {
     let hold = unique_path("hold");
-    let (fixture, _links) = set(mutation, mutated, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
-    let first = task(&fixture).await;
+    set(fixture, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
+    let first = task(fixture).await;
     fixture.stack.ledger.reaches(ToolEvent::Started, 1).await;
-    let second = task(&fixture).await;
-    if mutated {
+    let second = task(fixture).await;
+    if fixture.mutated {
         fixture.stack.task_is(second, |state| state != TaskState::Waiting).await;
     }
     std::fs::write(&hold, "").unwrap();
     for id in [first, second] {
         fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
     }
-    fixture.violations().await
 }
 
 /// A model asks for a call that failed in an earlier task of its conversation.
-pub(crate) async fn repeated_failure(mutation: &'static Mutation, mutated: bool) -> Verdict {
+pub(crate) async fn repeated_failure(fixture: &mut Fixture) {
     let call = || asks([json!({"fail": "auth"})]);
-    let (fixture, _links) = set(mutation, mutated, vec![call(), says("no"), call(), says("still no")]).await;
+    set(fixture, vec![call(), says("no"), call(), says("still no")]).await;
     for _ in 0..2 {
-        let id = task(&fixture).await;
+        let id = task(fixture).await;
         fixture.stack.task_is(id, TaskState::is_terminal).await;
     }
-    fixture.violations().await
 }

@@ -16,8 +16,7 @@ async fn an_attempt_that_its_worker_does_not_end_is_ended_by_the_dispatcher() {
     let call = stack.accepted(&Submission { retry: Some(retry), ..Submission::new("stuck", orders) }).await;
     count(&stack, "stuck", "running", 1).await;
     // As if the attempt had begun an hour ago.
-    let earlier = "UPDATE calls SET started_at = started_at - interval '1 h' WHERE id = $1";
-    sqlx::query(earlier).bind(call.0).execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE calls SET started_at = started_at - interval '1 h'").await;
     let view = stack.ended(call).await;
     assert_eq!((view.state, view.class), (CallState::Failed, Some(ErrorClass::Timeout)));
     let message = view.message.unwrap();

@@ -9,23 +9,19 @@ use serde_json::json;
 
 pub(crate) const LONG: Duration = Duration::from_mins(3);
 
-/// One dispatcher, whose workers keep what they hold even if the machine stops for some seconds.
-pub(crate) async fn steady() -> Stack {
-    let mut stack = without_dispatcher().await;
-    stack.dispatch().await;
-    stack
-}
+/// Longer than a machine stops now and then: workers keep what they hold.
+const LEASE: Duration = Duration::from_secs(20);
 
-async fn without_dispatcher() -> Stack {
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.lease = Duration::from_secs(20);
-    stack
+/// One dispatcher.
+pub(crate) async fn steady() -> Stack {
+    Stack::start_leasing(LEASE).await
 }
 
 /// Like [`steady`], where the database notes the calls whose jobs NATS did not acknowledge in time, or may have lost in an outage, as
 /// a machine in full use has them: they are published again.
 pub(crate) async fn steady_with_notes() -> Stack {
-    let mut stack = without_dispatcher().await;
+    let mut stack = Stack::on(Servers::start().await).await;
+    stack.lease = LEASE;
     let notes = "CREATE TABLE perhaps_lost (call uuid NOT NULL);
                  CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                      IF current_query() LIKE '-- Puts calls whose jobs could not be published%'
@@ -37,15 +33,14 @@ pub(crate) async fn steady_with_notes() -> Stack {
                  END $$;
                  CREATE TRIGGER note AFTER UPDATE ON calls FOR EACH ROW
                      WHEN (OLD.backlog_at IS NULL AND NEW.backlog_at IS NOT NULL) EXECUTE FUNCTION note()";
-    sqlx::raw_sql(notes).execute(stack.db()).await.unwrap();
+    stack.execute(notes).await;
     stack.dispatch().await;
     stack
 }
 
 /// How many jobs were published again although NATS has them; only after [`steady_with_notes`].
 pub(crate) async fn published_again(stack: &Stack) -> i64 {
-    let again = "SELECT count(*) FROM calls WHERE publish_no > 1 AND id NOT IN (SELECT call FROM perhaps_lost)";
-    sqlx::query_scalar(again).fetch_one(stack.db()).await.unwrap()
+    stack.count("calls WHERE publish_no > 1 AND id NOT IN (SELECT call FROM perhaps_lost)").await
 }
 
 /// A tool that answers at once.
@@ -73,14 +68,12 @@ pub(crate) async fn count(stack: &Stack, tool: &str, state: &str, wanted: i64) {
 
 /// How many calls of a tool have this state.
 pub(crate) async fn states(stack: &Stack, tool: &str, state: &str) -> i64 {
-    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1 AND state = $2").bind(tool).bind(state);
-    count.fetch_one(stack.db()).await.unwrap()
+    stack.count(&format!("calls WHERE tool = '{tool}' AND state = '{state}'")).await
 }
 
 /// How many calls of a tool wait in the backlog.
 pub(crate) async fn waiting(stack: &Stack, tool: &str) -> i64 {
-    let count = sqlx::query_scalar("SELECT count(*) FROM calls WHERE tool = $1 AND backlog_at IS NOT NULL").bind(tool);
-    count.fetch_one(stack.db()).await.unwrap()
+    stack.count(&format!("calls WHERE tool = '{tool}' AND backlog_at IS NOT NULL")).await
 }
 
 /// The unclaimed jobs of a tool on the stream, for all consumers.

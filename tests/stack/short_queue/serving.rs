@@ -47,9 +47,7 @@ async fn a_tool_that_only_some_workers_have_runs_there_and_the_others_stay_busy(
     submit(&stack, "common", 2_000).await;
     stack.drained(LONG).await;
     let by = async |worker: &redial_proto::WorkerId, tool: &str| {
-        let count = "SELECT count(*) FROM calls WHERE worker = $1 AND tool = $2 AND attempt = 1";
-        let count = sqlx::query_scalar::<_, i64>(count).bind(worker.as_str()).bind(tool);
-        count.fetch_one(stack.db()).await.unwrap()
+        stack.count(&format!("calls WHERE worker = '{worker}' AND tool = '{tool}' AND attempt = 1")).await
     };
     assert_eq!((by(&lacking, "new").await, by(&having, "new").await), (0, 1_000));
     let (one, other) = (by(&lacking, "common").await, by(&having, "common").await);

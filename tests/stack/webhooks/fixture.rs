@@ -61,8 +61,8 @@ pub(crate) async fn set_state(stack: &Stack, webhook: Uuid, state: WebhookState)
 
 /// The deliveries on record, oldest first.
 pub(crate) async fn deliveries(stack: &Stack) -> Vec<CallId> {
-    let ids = sqlx::query_scalar::<_, Uuid>("SELECT id FROM calls WHERE tool = 'redial_webhook' ORDER BY id");
-    ids.fetch_all(stack.db()).await.unwrap().into_iter().map(CallId).collect()
+    let ids = stack.values("SELECT id FROM calls WHERE tool = 'redial_webhook' ORDER BY id").await;
+    ids.into_iter().map(CallId).collect()
 }
 
 /// Waits until so many deliveries have ended, and fails if there are more.
@@ -80,6 +80,4 @@ pub(crate) async fn delivered(stack: &Stack, count: usize) -> Vec<CallId> {
 }
 
 /// Events on record.
-pub(crate) async fn events(stack: &Stack) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM webhook_events WHERE NOT ended").fetch_one(stack.db()).await.unwrap()
-}
+pub(crate) const EVENTS: &str = "webhook_events WHERE NOT ended";

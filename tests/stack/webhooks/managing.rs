@@ -9,7 +9,7 @@ use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use super::fixture::{HERE, ask, create, delivered, deliveries, events, start, subscribe, subscription};
+use super::fixture::{ANSWER, EVENTS, HERE, ask, create, delivered, deliveries, start, subscribe, subscription};
 
 #[tokio::test]
 async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
@@ -38,13 +38,9 @@ async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
     }
     let request = receiver.arrived(1).await;
     let posted: Value = serde_json::from_slice(&request.body).unwrap();
-    let tenant: String = sqlx::query_scalar("SELECT tenant FROM calls WHERE id = $1::uuid")
-        .bind(posted["data"]["call"].as_str().unwrap().parse::<uuid::Uuid>().unwrap())
-        .fetch_one(stack.db())
-        .await
-        .unwrap();
-    assert_eq!(tenant, "acme");
-    stack.drained(super::fixture::ANSWER).await;
+    let of_acme = format!("calls WHERE id = '{}' AND tenant = 'acme'", posted["data"]["call"].as_str().unwrap());
+    assert_eq!(stack.count(&of_acme).await, 1);
+    stack.drained(ANSWER).await;
     assert_eq!((deliveries(&stack).await.len(), receiver.requests().len()), (1, 1));
     stack.finish().await;
 }
@@ -75,16 +71,10 @@ async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
     state(webhooks[2], WebhookState::Disabled).await;
     state(webhooks[2], WebhookState::Active).await;
     stack.dispatch().await;
-    let open = async || {
-        let open = "SELECT count(*) FROM calls WHERE tool = 'redial_webhook' AND finished_at IS NULL";
-        sqlx::query_scalar::<_, i64>(open).fetch_one(stack.db()).await.unwrap()
-    };
-    until("only the deliveries of the last one are open", async || (open().await == 50).then_some(())).await;
-    until("three webhooks have no event left", async || (events(&stack).await == 50).then_some(())).await;
-    let left: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT DISTINCT webhook FROM webhook_events WHERE NOT ended")
-        .fetch_all(stack.db())
-        .await
-        .unwrap();
+    // Only those of the last one.
+    stack.counts(50, "calls WHERE tool = 'redial_webhook' AND finished_at IS NULL").await;
+    stack.counts(50, EVENTS).await;
+    let left: Vec<uuid::Uuid> = stack.values(&format!("SELECT DISTINCT webhook FROM {EVENTS}")).await;
     assert_eq!(left, [webhooks[3]]);
     let seen = stack.call("echo", json!({})).await;
     stack.wait_for_end(seen).await;
@@ -131,7 +121,7 @@ async fn filters_by_tool_and_type_hold() {
     let refused: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &unknown).await.unwrap();
     let failed = stack.call("fails", json!({})).await;
     receiver.arrived(2).await;
-    stack.drained(super::fixture::ANSWER).await;
+    stack.drained(ANSWER).await;
     let mut posted: Vec<(String, Value)> = receiver
         .requests()
         .iter()
@@ -143,18 +133,13 @@ async fn filters_by_tool_and_type_hold() {
         posted,
         [("call.failed".to_owned(), json!(failed)), ("call.refused".to_owned(), json!(refused.call.unwrap()))]
     );
-    let view: WebhookView = ask(
-        stack.queue(),
-        Verb::WebhookUpdate,
-        &json!({"webhook": request.webhook, "events": ["call.*"], "tools": []}),
-    )
-    .await
-    .unwrap();
+    let update = json!({"webhook": request.webhook, "events": ["call.*"], "tools": []});
+    let view: WebhookView = ask(stack.queue(), Verb::WebhookUpdate, &update).await.unwrap();
     assert_eq!((view.events, view.tools.len()), (vec![WebhookEvent::AnyCall], 0));
     let _: TestedWebhook =
         ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook: request.webhook }).await.unwrap();
     receiver.arrived(3).await;
-    stack.drained(super::fixture::ANSWER).await;
+    stack.drained(ANSWER).await;
     let call = json!({"tool": "redial_webhook", "arguments": {"url": "http://127.0.0.1/"}});
     let result: redial_proto::SubmitResult = ask(stack.queue(), Verb::CallSubmit, &call).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::Forbidden, "nobody submits deliveries");

@@ -6,7 +6,7 @@ use redial_proto::{
     CallState, ErrorClass, RotateWebhook, Submission, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
     WebhookState, subjects::Verb,
 };
-use redial_test_stack::{Reply, Request, WEBHOOK_KEY, arguments, until};
+use redial_test_stack::{Reply, Request, WEBHOOK_KEY, arguments};
 use serde_json::{Value, json};
 
 use super::{
@@ -100,12 +100,7 @@ async fn gone_disables_a_webhook_until_it_is_enabled() {
     let delivery = delivered(&stack, 1).await[0];
     let view = stack.get(delivery).await;
     assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BusinessRule), 1));
-    until("the webhook is disabled", async || {
-        let state = "SELECT reason FROM webhooks WHERE state = 'disabled'";
-        let reason: Option<String> = sqlx::query_scalar(state).fetch_optional(stack.db()).await.unwrap();
-        reason.map(|reason| assert_eq!(reason, "gone"))
-    })
-    .await;
+    stack.counts(1, "webhooks WHERE state = 'disabled' AND reason = 'gone'").await;
     let test: Result<TestedWebhook, _> = ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await;
     assert_eq!(test.unwrap_err(), redial_proto::Code::WrongState);
     let missed = stack.call("echo", json!({"n": 2})).await;
@@ -141,7 +136,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     assert_ne!(verifies(&first.secret, &request), Some(false));
     assert_ne!(verifies(&second.secret, &request), Some(false));
     delivered(&stack, 1).await;
-    sqlx::query("UPDATE webhooks SET previous_until = clock_timestamp()").execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE webhooks SET previous_until = clock_timestamp()").await;
     stack.call("echo", json!({})).await;
     let request = receiver.arrived(2).await;
     assert_eq!(versions(&request), 1);

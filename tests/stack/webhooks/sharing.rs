@@ -6,26 +6,22 @@ use redial_test_stack::{Reply, Stack};
 
 use super::fixture::{create, start, subscription};
 
-/// Calls of the tenant acme that ended long ago, and for each of its webhooks an event of each of them.
-async fn backlog(stack: &Stack, calls: i32) {
-    sqlx::query(
-        "WITH ended AS (
+/// 300 calls of the tenant acme that ended long ago, and for each of its webhooks an event of each of them.
+async fn backlog(stack: &Stack) {
+    let backlog = "
+         WITH ended AS (
              INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                                 published_at, attempt, state, finished_at, class, message)
              SELECT ('0000' || substr(gen_random_uuid()::text, 5))::uuid, t.at, t.at, 1000, false, 'echo', 'default', 'read', 'acme', '{}',
                     t.at, 0, 'cancelled', t.at, 'cancelled', 'it was cancelled'
-             FROM (SELECT clock_timestamp() - interval '10 min' + n * interval '1 ms' AS at FROM generate_series(1, $1) n) t
+             FROM (SELECT clock_timestamp() - interval '10 min' + n * interval '1 ms' AS at FROM generate_series(1, 300) n) t
              RETURNING tenant, id, finished_at
          )
          INSERT INTO webhook_events (tenant, webhook, subject, event, at)
-         SELECT w.tenant, w.id, e.id, 'call.cancelled', e.finished_at FROM webhooks w JOIN ended e USING (tenant)",
-    )
-    .bind(calls)
-    .execute(stack.db())
-    .await
-    .unwrap();
+         SELECT w.tenant, w.id, e.id, 'call.cancelled', e.finished_at FROM webhooks w JOIN ended e USING (tenant)";
+    stack.execute(backlog).await;
     // They ended before the webhooks were there, which nobody has to notice.
-    sqlx::query("UPDATE webhooks SET since = clock_timestamp() - interval '1 h'").execute(stack.db()).await.unwrap();
+    stack.execute("UPDATE webhooks SET since = clock_timestamp() - interval '1 h'").await;
 }
 
 fn of<'a>(events: &'a [PendingEvent], tenant: &'a str) -> Vec<&'a PendingEvent> {
@@ -41,14 +37,11 @@ async fn tenants_and_their_webhooks_take_turns_within_their_limits() {
     }
     create(&globex, &subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall])).await;
     stack.stop_dispatchers().await;
-    backlog(&stack, 300).await;
-    sqlx::query(
-        "INSERT INTO webhook_events (tenant, webhook, subject, event, at)
-         SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM webhooks WHERE tenant = 'globex'",
-    )
-    .execute(stack.db())
-    .await
-    .unwrap();
+    backlog(&stack).await;
+    let event = "INSERT INTO webhook_events (tenant, webhook, subject, event, at)
+                 SELECT tenant, id, gen_random_uuid(), 'call.succeeded', clock_timestamp() FROM webhooks
+                 WHERE tenant = 'globex'";
+    stack.execute(event).await;
     let store = stack.store(Purpose::Dispatch).await;
     let limits = DeliveryLimits { each: 64, of_webhook: 1_000, of_tenant: 200, total: 100 };
     let events = store.pending_events(limits).await.unwrap();

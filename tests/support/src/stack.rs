@@ -7,17 +7,19 @@ mod ask;
 mod gateway;
 mod role;
 mod roles;
+mod sql;
 
 use std::{sync::Mutex, time::Duration};
 
 use chrono::DateTime;
-use redial_proto::CallId;
+use redial_proto::{CallId, ToolEffect};
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use redial_testkit::{
-    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, until, within,
+    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, scripted_tool, until,
+    within,
 };
-use redial_tools::WebhookKey;
+use redial_tools::{Tool, WebhookKey};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
@@ -70,21 +72,38 @@ pub struct Stack {
 impl Stack {
     /// Starts one dispatcher with leases of 6 s and no worker, on the Postgres that all tests share.
     pub async fn start() -> Self {
-        Self::on(Servers::start().await).await.dispatched().await
+        Self::start_with(|_| {}).await
+    }
+
+    /// The same after changes of the settings.
+    pub async fn start_with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut stack = Self::on(Servers::start().await).await;
+        change(&mut stack);
+        stack.dispatched().await
     }
 
     /// The same with leases of this length, for attempts that must outlast a moment in which the machine stands still.
     pub async fn start_leasing(lease: Duration) -> Self {
-        let mut stack = Self::on(Servers::start().await).await;
-        stack.lease = lease;
-        stack.dispatched().await
+        Self::start_with(|stack| stack.lease = lease).await
     }
 
     /// The same with a dispatcher that keeps what another worker identity registers until an operator accepts it.
     pub async fn start_pinned() -> Self {
-        let mut stack = Self::on(Servers::start().await).await;
-        stack.accept_tools = false;
-        stack.dispatched().await
+        Self::start_with(|stack| stack.accept_tools = false).await
+    }
+
+    /// The usual dispatcher, and a worker with `echo`.
+    pub async fn with_echo() -> Self {
+        let mut stack = Self::start().await;
+        stack.work(vec![Tool::echo()]).await;
+        stack
+    }
+
+    /// The usual dispatcher, and a worker that has the scripted tool `tool`.
+    pub async fn with_tool(effect: ToolEffect) -> Self {
+        let mut stack = Self::start().await;
+        stack.work(vec![scripted_tool("tool", effect, &stack.ledger)]).await;
+        stack
     }
 
     /// The same on a Postgres of its own, which can be killed.
@@ -96,11 +115,7 @@ impl Stack {
     /// loss, and a worker that takes jobs one by one does not expect the second one.
     async fn dispatched(mut self) -> Self {
         self.dispatch().await;
-        until("the job stream is on record", async || {
-            let done = sqlx::query_scalar::<_, bool>("SELECT done FROM job_stream").fetch_optional(&self.db);
-            done.await.unwrap().filter(|done| *done)
-        })
-        .await;
+        self.holds("the job stream is on record", "SELECT done FROM job_stream").await;
         self
     }
 
@@ -200,12 +215,9 @@ impl Stack {
 
     /// Waits until a statement waits for a lock that the test holds.
     pub async fn waits_for_lock(&self) {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
+        let waiting = "SELECT count(*) > 0 FROM pg_stat_activity
                        WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("a statement waits for a lock", async || {
-            (sqlx::query_scalar::<_, i64>(waiting).fetch_one(&self.db).await.unwrap() > 0).then_some(())
-        })
-        .await;
+        self.holds("a statement waits for a lock", waiting).await;
     }
 
     /// Reads the tables.
