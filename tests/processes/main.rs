@@ -6,6 +6,8 @@ mod audit_commands;
 mod console;
 mod database_roles;
 mod memory;
+#[path = "../shared/new_task.rs"]
+mod new_task;
 mod openai;
 mod outages;
 mod program;

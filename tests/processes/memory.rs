@@ -1,10 +1,11 @@
 //! How much memory a dispatcher takes.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{AgentSpec, Language, TaskId, ToolEffect};
-use redial_records::NewTask;
+use redial_proto::ToolEffect;
 use redial_store::Purpose;
 use redial_test_stack::{Process, Stack, scripted_tool, until_within};
+
+use crate::new_task::new_task;
 
 const CONVERSATIONS: usize = 64;
 /// Messages of 50 KB of each conversation. Read completely, they would be three times as many bytes as are allowed.
@@ -66,23 +67,4 @@ async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_ot
     stack.execute("TRUNCATE tasks, task_inbox, task_steps, messages, calls").await;
     stack.leaves_calls();
     stack.finish().await;
-}
-
-/// A task of the model `small`, in a conversation of its own.
-fn new_task(conversation: &str) -> NewTask {
-    NewTask {
-        submitted_by: None,
-        id: TaskId::generate(),
-        tenant: "default".to_owned(),
-        conversation: conversation.to_owned(),
-        key: None,
-        content: None,
-        agent: None,
-        model: "small".to_owned(),
-        language: Language::En,
-        spec: serde_json::to_string(&AgentSpec::new("small")).unwrap(),
-        input: "go".to_owned(),
-        metadata: std::collections::BTreeMap::new(),
-        traceparent: None,
-    }
 }

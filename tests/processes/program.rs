@@ -33,3 +33,8 @@ async fn redial(folder: &Path, environment: &[(&str, &str)], arguments: &[&str])
     command.kill_on_drop(true);
     ended(command).await
 }
+
+/// Runs `redial` in an empty folder.
+async fn run_alone(arguments: &[&str]) -> Done {
+    redial(tempfile::tempdir().unwrap().path(), &[], arguments).await
+}

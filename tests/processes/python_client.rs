@@ -1,7 +1,7 @@
 //! The client of the Python package `clients/python`, against a real gateway with everything behind it. What it does is in
 //! `clients/python/tests/client_of_tests.py`.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use redial_proto::ToolEffect;
 use redial_test_stack::{FaultProxy, Process, Stack, scripted_tool};
@@ -54,9 +54,9 @@ delay = "200ms"
 "#;
 
 /// Starts a scenario.
-fn start(python: &python::Python, scenario: &str, url: &str) -> Process {
-    Process::start(&python.program, |command| {
-        python::Python::set_up(command);
+fn start(python: &Path, scenario: &str, url: &str) -> Process {
+    Process::start(python, |command| {
+        python::set_up(command);
         command.args(["tests/client_of_tests.py", scenario]).env("REDIAL_URL", url).env_remove("REDIAL_TOKEN");
     })
 }
@@ -107,8 +107,8 @@ async fn while_connections_are_cut_each_call_is_submitted_once() {
 async fn the_examples_fit_together() {
     let Some(python) = python::find() else { return };
     let stack = Stack::start().await;
-    let worker = Process::start(&python.program, |command| {
-        python::Python::set_up(command);
+    let worker = Process::start(&python, |command| {
+        python::set_up(command);
         command.arg(python::example().join("worker.py")).env("REDIAL_NATS_URL", stack.servers.nats_url());
     });
     worker.line("Worker started").await;

@@ -5,7 +5,10 @@ mod leases;
 pub(crate) mod python;
 mod stopping;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use redial_proto::{
     CONTRACT, CallId, CallState, ErrorClass, FieldError, RetryOverride, Submission, SubmitResult,
@@ -21,9 +24,9 @@ use tokio::{
 const TOOLS: [&str; 3] = ["count_nights", "read_greeting", "tell"];
 
 /// Starts the worker on the servers of a stack.
-async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, notes: &PathBuf) -> Process {
-    let worker = Process::start(&python.program, |command| {
-        python::Python::set_up(command);
+async fn start_worker(stack: &Stack, python: &Path, grace: Duration, notes: &PathBuf) -> Process {
+    let worker = Process::start(python, |command| {
+        python::set_up(command);
         command.arg(python::package().join("tests/worker_of_tests.py"));
         command.env("REDIAL_NATS_URL", stack.servers.nats_url()).env("NOTES", notes);
         command.env("GRACE", grace.as_secs_f64().to_string());
@@ -34,11 +37,11 @@ async fn start_worker(stack: &Stack, python: &python::Python, grace: Duration, n
 }
 
 /// A stack with one Python worker with a long grace.
-async fn with_worker(python: &python::Python) -> (Stack, Process) {
+async fn with_worker(python: &Path) -> (Stack, Process) {
     beside_worker(Stack::start().await, python).await
 }
 
-async fn beside_worker(stack: Stack, python: &python::Python) -> (Stack, Process) {
+async fn beside_worker(stack: Stack, python: &Path) -> (Stack, Process) {
     let worker = start_worker(&stack, python, Duration::from_mins(1), &unique_path("notes")).await;
     (stack, worker)
 }
@@ -72,10 +75,10 @@ async fn field_errors(stack: &Stack, call: CallId) -> Vec<FieldError> {
 }
 
 /// What a command printed; panics if it failed.
-fn run(python: &python::Python, arguments: &[&str]) -> String {
-    let mut command = std::process::Command::new(&python.program);
+fn run(python: &Path, arguments: &[&str]) -> String {
+    let mut command = std::process::Command::new(python);
     command.args(arguments);
-    python::Python::set_up(&mut command);
+    python::set_up(&mut command);
     let output = command.output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{arguments:?}: {said}");

@@ -8,7 +8,7 @@ mod cancelling;
 mod checker;
 mod claims;
 mod dead_letters;
-mod erasing;
+pub(crate) mod erasing;
 mod fixture;
 mod identities;
 mod intake;

@@ -12,6 +12,8 @@ mod http;
 mod migrations;
 mod mutations;
 mod nats_permissions;
+#[path = "../shared/new_task.rs"]
+mod new_task;
 #[path = "../shared/python.rs"]
 mod python;
 mod short_queue;

@@ -1,30 +1,12 @@
 //! Tasks that cannot be advanced, and what others notice of them.
 
-use redial_proto::{AgentSpec, Language, TaskId, TaskState};
-use redial_records::NewTask;
+use redial_proto::{TaskId, TaskState};
 use redial_store::Purpose;
 use redial_test_stack::Stack;
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
-/// A task of the model `small`, in a conversation of its own.
-fn new_task(conversation: &str) -> NewTask {
-    NewTask {
-        submitted_by: None,
-        id: TaskId::generate(),
-        tenant: "default".to_owned(),
-        conversation: conversation.to_owned(),
-        key: None,
-        content: None,
-        agent: None,
-        model: "small".to_owned(),
-        language: Language::En,
-        spec: serde_json::to_string(&AgentSpec::new("small")).unwrap(),
-        input: "go".to_owned(),
-        metadata: std::collections::BTreeMap::new(),
-        traceparent: None,
-    }
-}
+use crate::new_task::new_task;
 
 /// A stack whose tasks are answered, with tasks on record that no dispatcher has seen.
 async fn stack_with(conversations: &[String]) -> (Stack, Vec<TaskId>) {

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use redial_proto::ToolEffect;
-use redial_test_stack::{Reply, ScriptedHttp, Stack, TestGateway, unique_path};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, TestGateway, file};
 use redial_worker::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -63,22 +63,19 @@ impl Fixture {
     /// Starts everything; `None` if there is no Python, and that is wanted.
     pub(crate) async fn open(tools: Vec<Tool>, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let python = python::find()?;
-        let mut stack = Stack::start_leasing(Duration::from_secs(15)).await;
+        let settings = |stack: &mut Stack| {
+            (stack.lease, stack.agents) = (Duration::from_secs(15), Some(file("agents", AGENTS)));
+        };
+        let mut stack = Stack::start_with(settings).await;
         let model = ScriptedHttp::start().await;
         model.script(MODEL, replies);
-        stack.stop_dispatchers().await;
-        let (agents, models) = (unique_path("agents"), unique_path("models"));
-        std::fs::write(&agents, AGENTS).unwrap();
         let url = model.url("/small");
         let small = format!(
             "[models.small]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{url}\"\nstream = false\n\
              retry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n"
         );
-        std::fs::write(&models, small).unwrap();
-        stack.agents = Some(agents);
-        stack.dispatch().await;
         stack.work(tools).await;
-        stack.serve_models(&models).await;
+        stack.serve_models(&file("models", &small)).await;
         let gateways = vec![stack.serve_http().await, stack.serve_http().await];
         Some(Self { stack, model, gateways, python })
     }

@@ -5,12 +5,11 @@ use redial_test_stack::{Stack, scripted_tool};
 use redial_tools::Tool;
 use serde_json::Value;
 
-use super::redial;
+use super::{redial, run_alone};
 use crate::audit_commands::fixture::Done;
 
 #[tokio::test]
 async fn a_usage_error_names_what_is_allowed() {
-    let folder = tempfile::tempdir().unwrap();
     let call = "01936b1c-0000-7000-8000-000000000001";
     let cases: [(&[&str], &str); 15] = [
         (&["nonsense"], "unrecognized subcommand 'nonsense'"),
@@ -36,16 +35,16 @@ async fn a_usage_error_names_what_is_allowed() {
         (&["cancel", call, call], "unexpected argument"),
     ];
     for (arguments, wanted) in cases {
-        let run = redial(folder.path(), &[], arguments).await;
+        let run = run_alone(arguments).await;
         assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
         assert!(run.out.is_empty(), "{}", run.out);
-        let as_json = redial(folder.path(), &[], &[arguments, &["--json"]].concat()).await;
+        let as_json = run_alone(&[arguments, &["--json"]].concat()).await;
         let error: Value = serde_json::from_str(&as_json.err).unwrap();
         assert_eq!((as_json.code, error["error"]["code"].as_str()), (2, Some("invalid_value")), "{}", as_json.err);
     }
-    let words = redial(folder.path(), &[], &["call", "--json"]).await.err;
+    let words = run_alone(&["call", "--json"]).await.err;
     assert!(words.contains(r#""message":"the following required arguments were not provided: <TOOL>"}"#), "{words}");
-    let nothing = redial(folder.path(), &[], &[]).await;
+    let nothing = run_alone(&[]).await;
     assert!(nothing.code == 2 && nothing.err.contains("Usage: redial"), "{}", nothing.err);
 }
 
@@ -53,10 +52,9 @@ async fn a_usage_error_names_what_is_allowed() {
 async fn the_exit_code_of_a_call_depends_on_its_end() {
     let mut stack = Stack::start().await;
     stack.work(vec![Tool::echo(), scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
-    let folder = tempfile::tempdir().unwrap();
     let call = async |tool: &str, arguments: &str, more: &[&str]| -> Done {
         let line = [&["call", tool, arguments, "--nats-url", stack.servers.nats_url()], more].concat();
-        redial(folder.path(), &[], &line).await
+        run_alone(&line).await
     };
     let done = call("echo", r#"{"a" : 1}"#, &["--wait"]).await;
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
@@ -72,7 +70,7 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     assert_eq!((unknown.code, result["status"].as_str()), (1, Some("refused")));
     for more in [[].as_slice(), &["--json"]] {
         let line = [&["task", "Hello.", "--agent", "nobody", "--nats-url", stack.servers.nats_url()], more].concat();
-        let run = redial(folder.path(), &[], &line).await;
+        let run = run_alone(&line).await;
         assert_eq!(run.code, 2, "{line:?}: {} {}", run.out, run.err);
     }
     assert_eq!(call("echo", r#"{"n":1}"#, &["--key", "k"]).await.code, 0);
@@ -107,13 +105,12 @@ async fn the_exit_code_of_a_check_depends_on_its_result() {
 
 #[tokio::test]
 async fn unreachable_servers_are_a_failure() {
-    let folder = tempfile::tempdir().unwrap();
     let nowhere = ["--nats-url", "nats://127.0.0.1:1", "--database-url", "postgres://redial@127.0.0.1:1/redial"];
-    let run = redial(folder.path(), &[], &[&["health"], nowhere.as_slice()].concat()).await;
+    let run = run_alone(&[&["health"], nowhere.as_slice()].concat()).await;
     assert_eq!(run.code, 1);
     assert!(run.out.contains("nats: ") && run.out.contains("postgres: ") && !run.out.contains(": ok"), "{}", run.out);
     assert!(run.out.contains("Connection refused") && run.out.contains("dispatcher: "), "the cause: {}", run.out);
-    let call = redial(folder.path(), &[], &[&["call", "echo"], &nowhere[..2]].concat()).await;
+    let call = run_alone(&[&["call", "echo"], &nowhere[..2]].concat()).await;
     assert!(call.code == 1 && call.err.contains("Connection refused"), "{}", call.err);
     assert!(call.err.contains("is it running?") && !call.err.contains("error: error"), "{}", call.err);
 }
@@ -122,7 +119,6 @@ async fn unreachable_servers_are_a_failure() {
 async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
     let servers = redial_test_stack::Servers::start().await;
     servers.create_database().await;
-    let folder = tempfile::tempdir().unwrap();
     let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
     let call = "01936b1c-0000-7000-8000-000000000001";
     for arguments in [
@@ -131,13 +127,13 @@ async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
         &["cancel", call],
         &["tools", "forget", "echo"],
     ] {
-        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        let run = run_alone(&[arguments, &addresses].concat()).await;
         assert_eq!((run.code, run.out.as_str()), (1, ""), "{arguments:?}: {}", run.err);
         assert!(run.err.contains("no dispatcher is running") && run.err.contains("`redial dev`"), "{}", run.err);
         assert!(!run.err.contains("redial.api") && run.err.lines().count() == 1, "{arguments:?}: {}", run.err);
     }
     for arguments in [["workers"].as_slice(), &["tools"]] {
-        let run = redial(folder.path(), &[], &[arguments, &addresses].concat()).await;
+        let run = run_alone(&[arguments, &addresses].concat()).await;
         assert!(run.code == 0 && run.err.contains("no dispatcher is running"), "{arguments:?}: {}", run.err);
     }
 }

@@ -5,7 +5,7 @@ use redial_test_stack::{Stack, arguments, scripted_tool};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use super::redial;
+use super::run_alone;
 
 #[tokio::test]
 async fn a_tool_that_no_worker_has_is_forgotten() {
@@ -15,10 +15,9 @@ async fn a_tool_that_no_worker_has_is_forgotten() {
     stack.stop_workers().await;
     stack.work(vec![Tool::echo()]).await;
     let waiting = [stack.call("removed", json!({"n": 1})).await, stack.call("removed", json!({"n": 2})).await];
-    let folder = tempfile::tempdir().unwrap();
     let forget = async |tool: &str, more: &[&str]| {
         let line = [&["tools", "forget", tool, "--nats-url", stack.servers.nats_url()], more].concat();
-        redial(folder.path(), &[], &line).await
+        run_alone(&line).await
     };
 
     let served = forget("echo", &[]).await;

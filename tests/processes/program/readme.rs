@@ -124,8 +124,8 @@ async fn with_curl(readme: &str, url: &str) {
 async fn with_the_package(readme: &str, url: &str) {
     let Some(python) = package::find() else { return };
     let (program, shown) = example(readme, "python", "from redial import Client\n");
-    let mut command = std::process::Command::new(&python.program);
-    package::Python::set_up(&mut command);
+    let mut command = std::process::Command::new(&python);
+    package::set_up(&mut command);
     command.args(["-c", program]).env("REDIAL_URL", url);
     assert_eq!(output(&mut command.into()).await, shown);
 }

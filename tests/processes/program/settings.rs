@@ -74,13 +74,12 @@ async fn an_invalid_settings_file_is_named() {
 
 #[tokio::test]
 async fn a_missing_setting_is_named_with_every_source() {
-    let folder = tempfile::tempdir().unwrap();
     for (arguments, name, form) in [
         (["call", "echo"].as_slice(), "nats_url", "nats://user:password@host:port"),
         (["migrate"].as_slice(), "database_url", "postgres://user:password@host:port/name"),
         (["history"].as_slice(), "database_url", "postgres://user:password@host:port/name"),
     ] {
-        let run = redial(folder.path(), &[], arguments).await;
+        let run = super::run_alone(arguments).await;
         let (flag, variable) = (format!("--{}", name.replace('_', "-")), format!("REDIAL_{}", name.to_uppercase()));
         let parts = [format!("{name} is not set"), flag, variable, "redial.toml".to_owned(), form.to_owned()];
         assert_eq!(run.code, 2, "{}", run.err);
@@ -92,7 +91,6 @@ async fn a_missing_setting_is_named_with_every_source() {
 
 #[tokio::test]
 async fn an_invalid_address_is_named_without_its_password() {
-    let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [
         (["call", "echo", "--nats-url", "http://me:secret-canary@host:1"].as_slice(), "http://host:1"),
         (&["migrate", "--database-url", "postgres://me:secret-canary@host:port/x"], "port"),
@@ -107,7 +105,7 @@ async fn an_invalid_address_is_named_without_its_password() {
             "it does not begin with postgres://; allowed: postgres://",
         ),
     ] {
-        let run = redial(folder.path(), &[], arguments).await;
+        let run = super::run_alone(arguments).await;
         assert!(run.code == 2 && run.err.contains(part), "{arguments:?}: {} {}", run.code, run.err);
         assert_eq!(run.err.lines().count(), 1, "it is told at once, without a try to connect: {}", run.err);
         assert!(!run.err.contains("secret-canary"), "{}", run.err);
@@ -148,13 +146,12 @@ async fn an_invalid_file_of_models_or_agents_is_named() {
 async fn a_database_without_tables_is_an_error() {
     let servers = Servers::start().await;
     redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
     let addresses = ["--nats-url", servers.nats_url(), "--database-url", servers.database_url()];
-    let run = redial(folder.path(), &[], &[&["dispatcher"], addresses.as_slice()].concat()).await;
+    let run = super::run_alone(&[&["dispatcher"], addresses.as_slice()].concat()).await;
     assert!(run.code == 2 && run.err.contains("migrations are missing"), "{} {}", run.code, run.err);
-    let run = redial(folder.path(), &[], &[&["migrate", "--json"], addresses.as_slice()].concat()).await;
+    let run = super::run_alone(&[&["migrate", "--json"], addresses.as_slice()].concat()).await;
     assert_eq!((run.code, serde_json::from_str::<Value>(&run.out).unwrap()["applied"].as_u64() > Some(0)), (0, true));
-    let run = redial(folder.path(), &[], &[&["health"], addresses.as_slice()].concat()).await;
+    let run = super::run_alone(&[&["health"], addresses.as_slice()].concat()).await;
     // The servers answer, but nobody serves requests.
     assert_eq!(run.code, 1);
     let found = ["nats: ok\n", "postgres: ok\n", "dispatcher: no dispatcher is running", "`redial dispatcher`"];

@@ -3,18 +3,11 @@
 use std::{path::PathBuf, process::Command};
 
 use crate::python;
+pub(crate) use crate::python::find;
 
-/// An interpreter.
-#[derive(Clone)]
-pub(crate) struct Python {
-    pub(crate) program: PathBuf,
-}
-
-impl Python {
-    /// A command in the folder of the package, which it can import.
-    pub(crate) fn set_up(command: &mut Command) {
-        command.current_dir(package()).env("PYTHONPATH", package().join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
-    }
+/// Sets a command up in the folder of the package, which it can import.
+pub(crate) fn set_up(command: &mut Command) {
+    command.current_dir(package()).env("PYTHONPATH", package().join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
 }
 
 /// The folder of the package.
@@ -25,9 +18,4 @@ pub(crate) fn package() -> PathBuf {
 /// The folder of the example.
 pub(crate) fn example() -> PathBuf {
     python::repository().join("examples/python-worker")
-}
-
-/// The interpreter; `None` if these tests are to be skipped.
-pub(crate) fn find() -> Option<Python> {
-    python::find().map(|program| Python { program })
 }

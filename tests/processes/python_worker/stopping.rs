@@ -1,6 +1,6 @@
 //! Tools that are stopped: their call is cancelled, their deadline has passed, or their worker is killed.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use redial_proto::CallState;
 use redial_test_stack::{Process, Stack, unique_path, until};
@@ -13,7 +13,7 @@ use tokio::{
 use super::{beside_worker, finish, python, server, start_worker, with_worker};
 
 /// A worker whose tools run for as long as a test wants, also on a machine that stands still for seconds.
-async fn leasing_worker(python: &python::Python) -> (Stack, Process) {
+async fn leasing_worker(python: &Path) -> (Stack, Process) {
     beside_worker(Stack::start_leasing(Duration::from_secs(15)).await, python).await
 }
 

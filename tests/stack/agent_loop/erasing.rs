@@ -4,16 +4,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use redial_proto::{
-    AgentSpec, CallId, ClaimId, Forget, ForgetCounts, ForgetReply, JobRef, Report, ReportBatch, Submission,
-    SubmitResult, TaskId, TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
+    AgentSpec, CallId, ClaimId, Forget, ForgetCounts, JobRef, Report, ReportBatch, Submission, SubmitResult, TaskId,
+    TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
     subjects::{self, Intake, Verb},
 };
 use redial_queue::Queue;
 use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments};
 use serde_json::{json, value::RawValue};
-use uuid::Uuid;
 
 use super::fixture::{Fixture, agent, book_tool, calls, http_tools, says, task};
+use crate::end_to_end::erasing::{forget, of};
 
 const CANARY: &str = "CANARY7f3a";
 const ANSWER: Duration = Duration::from_secs(30);
@@ -59,24 +59,6 @@ async fn submit_task(user: &Queue, submission: &TaskSubmission) -> TaskId {
 async fn submit(user: &Queue, submission: &Submission) -> CallId {
     let result: SubmitResult = user.ask(Verb::CallSubmit, submission, ANSWER).await.unwrap();
     result.call.unwrap_or_else(|| panic!("{result:?}"))
-}
-
-async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
-    let verb = if request.conversation.is_some() { Verb::ConversationForget } else { Verb::TenantForget };
-    loop {
-        let reply: ForgetReply = user.ask(verb, request, ANSWER).await.unwrap();
-        if reply.done {
-            return reply;
-        }
-    }
-}
-
-fn of_conversation(conversation: &str) -> Forget {
-    Forget { conversation: Some(conversation.to_owned()), ..of_tenant() }
-}
-
-fn of_tenant() -> Forget {
-    Forget { erasure: Some(Uuid::now_v7()), ..Forget::default() }
 }
 
 /// Everything that a conversation can leave behind, with this text in each place where one has a say.
@@ -179,7 +161,7 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
         ["attempts", "call_keys", "calls", "dead_letters", "late_reports", "messages", "task_steps", "tasks"],
         "the word is where it can be: {everywhere:?}"
     );
-    let request = of_conversation("talk-1");
+    let request = of(Some("talk-1"));
     let counted = forget(&ann, &Forget { dry_run: true, ..request.clone() }).await;
     assert_eq!(found(stack, CANARY).await, everywhere, "a dry run changes nothing");
     let erased = forget(&ann, &request).await;
@@ -204,7 +186,7 @@ async fn erased_means_gone_and_of_others_nothing_is_missing() {
 /// What it has besides its other conversation, of which the rest is of others.
 async fn the_tenant_is_erased_with_everything_of_it(stack: &Stack, ann: &Queue, others: BTreeMap<String, i64>) {
     stack.execute(OF_TENANTS).await;
-    let request = of_tenant();
+    let request = of(None);
     let counted = forget(ann, &Forget { dry_run: true, ..request.clone() }).await;
     let erased = forget(ann, &request).await;
     assert_eq!((erased.counts.tasks, erased.counts.dead_letters, erased.counts.tokens), (1, 3, 1));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::TaskState;
-use redial_test_stack::{Reply, ScriptedHttp, unique_path, until};
+use redial_test_stack::{Reply, ScriptedHttp, file, until};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, agent, answer, book_tool, calls, http_tools, says, task};
@@ -57,10 +57,8 @@ async fn wrong_calls_are_corrected_and_the_saved_record_replays_until_it_is_chan
     let changed = ["\"corrections_left\":3", "\"corrections_left\": 3"]
         .iter()
         .fold(record.clone(), |record, left| record.replacen(left, &left.replace('3', "1"), 1));
-    let path = unique_path("record");
     for (record, code) in [(record, 0), (changed, 1)] {
-        std::fs::write(&path, record).unwrap();
-        let (exit, told) = run(&["replay", "--file", path.to_str().unwrap()]);
+        let (exit, told) = run(&["replay", "--file", file("record", &record).to_str().unwrap()]);
         assert_eq!(exit, Some(code), "{told}");
     }
     fixture.close().await;

@@ -6,7 +6,7 @@ use redial_proto::{
     AgentRef, AgentSpec, CallId, RetryPolicy, TaskId, TaskReport, TaskState, TaskSubmission, ToolEffect, TurnRequest,
 };
 use redial_store::Purpose;
-use redial_test_stack::{Reply, ScriptedHttp, Stack, unique_path};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, file};
 use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -84,10 +84,8 @@ impl Fixture {
              input_price = 1.0\noutput_price = 10.0\n",
             server.url("/small")
         );
-        let models = unique_path("models");
-        std::fs::write(&models, model).unwrap();
         stack.work(tools).await;
-        stack.serve_models(&models).await;
+        stack.serve_models(&file("models", &model)).await;
         Self { stack, server }
     }
 
@@ -162,7 +160,5 @@ pub(crate) fn http_tools(server: &ScriptedHttp, names: &[&str], lines: &str) -> 
         let url = server.url(&format!("/{name}"));
         format!("[[tool]]\nname = \"{name}\"\n{lines}\n[tool.http]\nmethod = \"POST\"\nurl = \"{url}\"\n")
     };
-    let path = unique_path("tools");
-    std::fs::write(&path, names.iter().map(entry).collect::<String>()).unwrap();
-    redial_tools::load(&path).unwrap()
+    redial_tools::load(&file("tools", &names.iter().map(entry).collect::<String>())).unwrap()
 }

@@ -1,26 +1,22 @@
 //! Ways to submit a task.
 
 use redial_proto::{AgentRef, SubmitStatus, TaskSubmission, subjects::Intake};
-use redial_test_stack::{Stack, unique_path, until};
+use redial_test_stack::{Stack, file, until};
 
 use super::fixture::{Fixture, agent, answer, book_tool, says, task};
 
 #[tokio::test]
 async fn changes_of_the_file_of_agents_take_effect() {
-    let mut stack = Stack::start().await;
-    stack.stop_dispatchers().await;
-    let path = unique_path("agents");
-    let file = |name: &str| format!("[agents.{name}]\nmodel = \"small\"\ntools = [\"book\"]\n");
-    std::fs::write(&path, file("travel")).unwrap();
-    stack.agents = Some(path.clone());
-    stack.dispatch().await;
+    let listed = |name: &str| format!("[agents.{name}]\nmodel = \"small\"\ntools = [\"book\"]\n");
+    let path = file("agents", &listed("travel"));
+    let stack = Stack::start_with(|stack| stack.agents = Some(path.clone())).await;
     let fixture = Fixture::over(stack, vec![book_tool()]).await;
     fixture.small([says("hello")]);
     let named = |name: &str| TaskSubmission { agent: AgentRef::Name(name.into()), ..task("hi", agent()) };
     let id = fixture.stack.task(&named("travel")).await;
     let report = fixture.stack.task_ended(id).await;
     assert_eq!((answer(&report), report.task.agent.as_deref()), ("hello", Some("travel")));
-    std::fs::write(&path, file("hotels")).unwrap();
+    std::fs::write(&path, listed("hotels")).unwrap();
     // The file is checked at most once a second.
     let submitted = until("the new agent is known", async || {
         let result = fixture.stack.submit_task(&named("hotels")).await;

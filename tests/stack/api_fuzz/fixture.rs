@@ -5,7 +5,7 @@ use redial_proto::{
     subjects::{Intake, intake},
 };
 use redial_queue::Queue;
-use redial_test_stack::{Stack, TestGateway, token, unique_path, until};
+use redial_test_stack::{Stack, TestGateway, file, token, until};
 use redial_tools::Tool;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -45,15 +45,9 @@ impl Fixture {
     pub(crate) async fn start() -> Self {
         // The library wants one, also for plain HTTP.
         redial_telemetry::install_crypto();
-        let mut stack = Stack::start().await;
-        stack.stop_dispatchers().await;
-        let (agents, models, script) = (unique_path("agents"), unique_path("models"), unique_path("script"));
-        std::fs::write(&agents, AGENTS).unwrap();
-        std::fs::write(&script, SCRIPT).unwrap();
-        let small = format!("[models.small]\nprovider = \"script\"\nscript = {:?}\n", script.display().to_string());
-        std::fs::write(&models, small).unwrap();
-        stack.agents = Some(agents);
-        stack.dispatch().await;
+        let mut stack = Stack::start_with(|stack| stack.agents = Some(file("agents", AGENTS))).await;
+        let script = file("script", SCRIPT).display().to_string();
+        let models = file("models", &format!("[models.small]\nprovider = \"script\"\nscript = {script:?}\n"));
         stack.work(vec![Tool::echo()]).await;
         stack.serve_models(&models).await;
         // What is submitted at random may wait for what never comes.

@@ -15,9 +15,8 @@ use uuid::Uuid;
 /// A hundred workers ran them.
 async fn filled() -> Stack {
     let mut stack = Stack::on(Servers::start().await).await;
-    let mut db = stack.db().acquire().await.unwrap();
-    sqlx::query(
-        "INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, key, conversation, arguments,
+    let fill = "
+         INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, key, conversation, arguments,
                             timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class, message)
          SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n), 19, '0'))::uuid,
                 state, CASE WHEN state = 'ready' THEN 0 ELSE 1 END, CASE WHEN state = 'ready' THEN at + interval '1 year' END, 'tool_' || n % 50, 'default', 'read',
@@ -26,31 +25,19 @@ async fn filled() -> Stack {
                 CASE WHEN n % 500 = 0 THEN 'auth' ELSE 'timeout' END END, NULL
          FROM (SELECT n, clock_timestamp() - (50000 - n) * interval '1 min' AS at,
                       CASE n % 100 WHEN 0 THEN CASE n % 10000 WHEN 0 THEN 'unknown' ELSE 'failed' END WHEN 1 THEN 'ready' ELSE 'succeeded' END AS state
-               FROM generate_series(1, 50000) AS n) AS made",
-    )
-    .execute(&mut *db)
-    .await
-    .unwrap();
-    sqlx::query(
-        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
+               FROM generate_series(1, 50000) AS n) AS made;
+         INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
          SELECT id, 1, 'worker ' || split_part(key, ' ', 2)::int % 100, submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
-         FROM calls WHERE finished_at IS NOT NULL",
-    )
-    .execute(&mut *db)
-    .await
-    .unwrap();
-    let keys = "INSERT INTO call_keys SELECT tenant, key, '00000000-0000-0000-0000-000000000000', id FROM calls";
-    sqlx::query(keys).execute(&mut *db).await.unwrap();
-    sqlx::query("ANALYZE").execute(&mut *db).await.unwrap();
-    flush_counters(&mut db).await;
-    drop(db);
+         FROM calls WHERE finished_at IS NOT NULL;
+         INSERT INTO call_keys SELECT tenant, key, '00000000-0000-0000-0000-000000000000', id FROM calls";
+    fill_with(&stack, fill).await;
     stack.leaves_calls();
     stack
 }
 
-/// Makes Postgres publish a session's counters now.
-async fn flush_counters(db: &mut sqlx::PgConnection) {
-    sqlx::query("SELECT pg_stat_force_next_flush()").execute(db).await.unwrap();
+/// Runs statements, and makes Postgres publish the session's counters now.
+async fn fill_with(stack: &Stack, statements: &str) {
+    stack.execute(&format!("{statements}; ANALYZE; SELECT pg_stat_force_next_flush()")).await;
 }
 
 /// Sequential scans of the table of calls, and rows read from it.
@@ -120,34 +107,19 @@ async fn no_history_query_scans_the_table(stack: &Stack) {
     }
 }
 
-/// The same calls once more for another tenant, each at the time of one of the others.
-async fn also_of_acme(stack: &Stack, every: i32) {
-    let mut db = stack.db().acquire().await.unwrap();
-    sqlx::query(
-        "INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, conversation, arguments, timeout_ms, notify,
-                            submitted_at, deadline_at, published_at, finished_at, class)
-         SELECT (left(id::text, 35) || 'f')::uuid, state, attempt, wake_at, tool, pool, effect, 'acme', conversation,
-                '{\"city\":\"Paris\"}', timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class
-         FROM calls WHERE split_part(key, ' ', 2)::int % $1 = 0",
-    )
-    .bind(every)
-    .execute(&mut *db)
-    .await
-    .unwrap();
-    sqlx::query(
-        "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
-         SELECT id, 1, 'worker 0', submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
-         FROM calls WHERE tenant = 'acme' AND finished_at IS NOT NULL",
-    )
-    .execute(&mut *db)
-    .await
-    .unwrap();
-    sqlx::query("ANALYZE calls").execute(&mut *db).await.unwrap();
-    flush_counters(&mut db).await;
-}
+/// Every hundredth of the calls once more for another tenant, each at the time of one of the others.
+const ALSO_OF_ACME: &str = "
+    INSERT INTO calls (id, state, attempt, wake_at, tool, pool, effect, tenant, conversation, arguments, timeout_ms, notify,
+                       submitted_at, deadline_at, published_at, finished_at, class)
+    SELECT (left(id::text, 35) || 'f')::uuid, state, attempt, wake_at, tool, pool, effect, 'acme', conversation,
+           '{\"city\":\"Paris\"}', timeout_ms, notify, submitted_at, deadline_at, published_at, finished_at, class
+    FROM calls WHERE split_part(key, ' ', 2)::int % 100 = 0;
+    INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, class, output)
+    SELECT id, 1, 'worker 0', submitted_at, finished_at, class, CASE WHEN class IS NULL THEN '1'::json END
+    FROM calls WHERE tenant = 'acme' AND finished_at IS NOT NULL";
 
 async fn a_search_within_a_tenant_is_bounded_and_finds_only_its_calls(stack: &Stack) {
-    also_of_acme(stack, 100).await;
+    fill_with(stack, ALSO_OF_ACME).await;
     let (acme, default): (Tenant, Tenant) = ("acme".parse().unwrap(), Tenant::default());
     let limits = Limits { matches: 50, looked: 100_000, time: Duration::from_mins(1) };
     let text = |text: &str| Some(text.to_owned());

@@ -15,7 +15,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, Subscription};
 use redial_test_stack::Stack;
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use super::fixture::{ANSWER, api};
 
@@ -86,6 +86,13 @@ impl Hand {
             other_tools: BTreeMap::new(),
         };
         api(self.queue.request(subject, &registration, ANSWER).await)
+    }
+
+    /// A registration with some tools, and others that it names only.
+    pub(crate) fn registration(&self, tools: &[ToolSpec], other_tools: &Value) -> Value {
+        json!({
+            "worker": self.id, "started_at": Utc::now(), "slots": 1, "version": "", "tools": tools, "other_tools": other_tools,
+        })
     }
 
     /// Takes the next job of its consumer from the stream. While it waits, it shows that it lives, or no job of its
@@ -197,14 +204,8 @@ impl Hand {
         let claim = known.unwrap_or_else(ClaimId::generate);
         let report = Report { call, attempt, claim, duration_ms: 1, output, error };
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
-        self.queue
-            .put_large(
-                &self.results(),
-                &self.subject(ControlVerb::Piece),
-                &ReportBatch { worker: self.id.clone(), reports },
-            )
-            .await
-            .unwrap();
+        let batch = ReportBatch { worker: self.id.clone(), reports };
+        self.queue.put_large(&self.results(), &self.subject(ControlVerb::Piece), &batch).await.unwrap();
         self.ingested(JobRef { call, attempt }).await;
     }
 

@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::{by_hand::Hand, fixture::ANSWER};
 
-fn of(conversation: Option<&str>) -> Forget {
+/// A request to erase a conversation, or all of the tenant.
+pub(crate) fn of(conversation: Option<&str>) -> Forget {
     let conversation = conversation.map(str::to_owned);
     Forget { conversation, erasure: Some(Uuid::now_v7()), ..Forget::default() }
 }
@@ -21,7 +22,7 @@ async fn ask(user: &Queue, request: &Forget) -> Result<ForgetReply, QueueError> 
 }
 
 /// Sends the request until it is done, whatever is in the way.
-async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
+pub(crate) async fn forget(user: &Queue, request: &Forget) -> ForgetReply {
     until("it is erased", async || ask(user, request).await.ok().filter(|reply| reply.done)).await
 }
 

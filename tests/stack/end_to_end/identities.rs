@@ -28,10 +28,7 @@ async fn a_worker_registers_tools_only_in_the_pools_of_its_subject() {
     let tool = |pool: &str| vec![ToolSpec { pool: pool.to_owned(), ..ToolSpec::named("tool") }];
     let message = forbidden(worker.try_register_on(&subject, tool("slow")).await);
     assert!(message.contains("\"slow\"") && message.contains("default+fast"), "{message}");
-    let other = json!({
-        "worker": worker.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
-        "tools": [], "other_tools": {"tool": "slow"},
-    });
+    let other = worker.registration(&[], &json!({"tool": "slow"}));
     forbidden(api(stack.queue().request::<_, Value>(&subject, &other, ANSWER).await));
     assert_eq!(stack.count("tools").await, 0);
     worker.try_register_on(&subject, tool("fast")).await.unwrap();
@@ -54,10 +51,7 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
         (ControlVerb::Claim, json!({"claim": ClaimId::generate(), "worker": id, "jobs": jobs})),
         (ControlVerb::Heartbeat, json!({"worker": id, "running": [], "slots": 0, "draining": true})),
         (ControlVerb::Release, json!({"worker": id, "jobs": granted})),
-        (
-            ControlVerb::Register,
-            json!({"worker": id, "started_at": chrono::Utc::now(), "slots": 1, "version": "", "tools": []}),
-        ),
+        (ControlVerb::Register, worker.registration(&[], &json!({}))),
     ] {
         forbidden(api(nats.request::<_, Value>(&rogue.subject(verb), &asked, ANSWER).await));
     }

@@ -1,7 +1,7 @@
 //! Lists of what a tenant may use.
 
 use redial_proto::{AgentList, Code, ListAgents, ListTools, ToolList, subjects::Verb};
-use redial_test_stack::{Servers, Stack, until};
+use redial_test_stack::{Stack, file, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::Value;
 
@@ -26,13 +26,10 @@ model = "large"
 
 #[tokio::test]
 async fn a_tenant_sees_the_tools_and_agents_that_it_may_use() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stack = Stack::on(Servers::start().await).await;
-    std::fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
-    std::fs::write(folder.path().join("agents.toml"), AGENTS).unwrap();
-    stack.access = Some(folder.path().join("access.toml"));
-    stack.agents = Some(folder.path().join("agents.toml"));
-    stack.dispatch().await;
+    let files = |stack: &mut Stack| {
+        (stack.access, stack.agents) = (Some(file("access", ACCESS)), Some(file("agents", AGENTS)));
+    };
+    let mut stack = Stack::start_with(files).await;
     let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });
     stack.work(vec![Tool::echo(), named("other"), named("third")]).await;
     stack.play_models(vec![named("small")]).await;

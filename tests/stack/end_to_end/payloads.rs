@@ -146,9 +146,7 @@ async fn a_user_has_so_many_pieces() {
 
 #[tokio::test]
 async fn a_dispatcher_may_be_set_to_smaller_payloads() {
-    let mut stack = Stack::on(redial_test_stack::Servers::start().await).await;
-    stack.max_payload = 64 * 1024;
-    stack.dispatch().await;
+    let mut stack = Stack::start_with(|stack| stack.max_payload = 64 * 1024).await;
     stack.work(vec![Tool::echo()]).await;
     let of = |bytes: usize| Submission::new("echo", arguments(json!({"text": "x".repeat(bytes)})));
     let result = stack.submit(&of(64 * 1024)).await;

@@ -207,13 +207,8 @@ async fn a_tool_that_waits_stays_out_when_other_messages_name_it() {
     let _owner = owner(&stack).await;
     let thief = Hand::of_identity(&stack, "thief").await;
     let subject = thief.subject(ControlVerb::Register);
-    let message = |tool: ToolSpec, other: &str| {
-        json!({
-            "worker": thief.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
-            "tools": [tool], "other_tools": {other: "default"},
-        })
-    };
-    for message in [message(laxer(), "own"), message(ToolSpec::named("own"), "pay")] {
+    for (tool, other) in [(laxer(), "own"), (ToolSpec::named("own"), "pay")] {
+        let message = thief.registration(&[tool], &json!({other: "default"}));
         let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
         assert_eq!(stack.count("workers WHERE id LIKE 'thief-%' AND 'pay' = ANY (tools)").await, 0);
         assert_eq!(stack.count("workers WHERE id LIKE 'thief-%' AND waiting = '{pay}'").await, 1);
@@ -222,10 +217,7 @@ async fn a_tool_that_waits_stays_out_when_other_messages_name_it() {
     // Naming somebody's tool alone makes nobody serve it.
     let alone = Hand::of_identity(&stack, "sly").await;
     let subject = alone.subject(ControlVerb::Register);
-    let message = json!({
-        "worker": alone.id, "started_at": chrono::Utc::now(), "slots": 1, "version": "",
-        "tools": [], "other_tools": {"pay": "default", "not-there-yet": "default"},
-    });
+    let message = alone.registration(&[], &json!({"pay": "default", "not-there-yet": "default"}));
     let _: Value = stack.queue().request(&subject, &message, ANSWER).await.unwrap();
     assert_eq!(stack.count("workers WHERE id LIKE 'sly-%' AND tools = '{}'").await, 1);
     stack.finish().await;

@@ -7,7 +7,7 @@ use redial_proto::{
     subjects::{self, Intake, Verb},
 };
 use redial_queue::{Queue, QueueError};
-use redial_test_stack::{Stack, arguments};
+use redial_test_stack::{Stack, arguments, file};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -172,11 +172,7 @@ async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
 
 #[tokio::test]
 async fn a_tenant_stays_within_what_the_access_file_allows() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut stack = Stack::on(redial_test_stack::Servers::start().await).await;
-    stack.access = Some(folder.path().join("access.toml"));
-    std::fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
-    stack.dispatch().await;
+    let mut stack = Stack::start_with(|stack| stack.access = Some(file("access", ACCESS))).await;
     let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });
     stack.work(vec![Tool::echo(), named("other")]).await;
     stack.play_models(vec![named("small"), named("large")]).await;

@@ -9,7 +9,7 @@ use redial_proto::{
 };
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{ActionFilter, ActionRecord, Purpose, TokenFilter};
-use redial_test_stack::{Servers, Stack, until};
+use redial_test_stack::{Stack, file, new_token, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
@@ -20,15 +20,7 @@ fn token(n: u8) -> ApiToken {
 }
 
 fn request(n: u8, roles: &[UserRole]) -> TokenCreate {
-    TokenCreate {
-        id: token(n).id,
-        sha256: token(n).hash(),
-        tenant: None,
-        user: None,
-        roles: roles.to_vec(),
-        label: None,
-        expiry: TokenExpiry::default(),
-    }
+    new_token(&token(n), roles)
 }
 
 async fn created(queue: &Queue, request: &TokenCreate) -> Result<TokenCreateReply, ApiError> {
@@ -181,12 +173,8 @@ async fn over_http(stack: &Stack, user: &str) -> Queue {
 
 #[tokio::test]
 async fn a_token_never_allows_more_than_the_access_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("access.toml");
-    std::fs::write(&file, ACCESS).unwrap();
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.access = Some(file.clone());
-    stack.dispatch().await;
+    let file = file("access", ACCESS);
+    let mut stack = Stack::start_with(|stack| stack.access = Some(file.clone())).await;
     stack.work(vec![Tool::echo()]).await;
     let bob = stack.user("acme", "bob").await;
     let for_user =

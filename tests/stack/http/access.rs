@@ -1,8 +1,8 @@
 //! The access file: what it takes away ends, also what a gateway reads itself.
 
 use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveView, ToolEffect, UserRole, subjects::Verb};
-use redial_test_stack::{Servers, Stack, TestGateway, scripted_tool, token, unique_path, until};
-use reqwest::{Method, StatusCode};
+use redial_test_stack::{Servers, Stack, TestGateway, scripted_tool, unique_path, until};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -54,19 +54,18 @@ async fn start() -> (Stack, TestGateway, AccessFile) {
 
 /// A client with a token of a user of `acme`.
 async fn user(stack: &Stack, gateway: &TestGateway, name: &str, roles: &[UserRole]) -> Http {
-    let token = token(&stack.user("acme", name).await, roles).await;
-    Http::of(gateway).with_token(&token.text())
+    Http::of(gateway).of_user(&stack.user("acme", name).await, roles).await
 }
 
 /// A wait of a minute.
 fn wait(http: &Http, method: Method, path: &str, body: Option<&Value>) -> JoinHandle<Answer> {
     let request = http.request(method, path).header("prefer", "wait=60");
     let request = body.iter().fold(request, reqwest::RequestBuilder::json);
-    tokio::spawn(async move { Answer::of(request.send().await.unwrap()).await })
+    tokio::spawn(async move { Answer::of(request).await })
 }
 
 /// Waits until so many requests and streams wait for calls and tasks.
-async fn waiting(reader: &Http, count: u32) {
+pub(crate) async fn waiting(reader: &Http, count: u32) {
     let line = format!("redial_gateway_waiting {count}");
     until(&line, async || reader.get("/metrics").await.text.lines().any(|one| one == line).then_some(())).await;
 }
@@ -102,7 +101,7 @@ async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
         bobs = &mut bobs => panic!("bob's wait was over first: {bobs:?}"),
     };
     assert_eq!((&one["call"], &several["done"]), (&json!(call), &json!(false)), "as at a timeout");
-    let detail = alice.get(&path).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    let detail = alice.get(&path).await.problem(403, "forbidden");
     assert_eq!(
         detail,
         "user alice of tenant acme does not have the role read in the gateway's access file, which leaves the token the \
@@ -112,7 +111,7 @@ async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
     // Not a role alone: bob is gone with his tenant.
     file.write(&ACCESS.replace(".acme.", ".globex."));
     assert_eq!(bobs.await.unwrap().must(202)["call"], json!(call));
-    bob.get(&path).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    bob.get(&path).await.problem(401, "unauthenticated");
     std::fs::write(hold, "").unwrap();
     stack.drained(ANSWER).await;
     stack.finish().await;

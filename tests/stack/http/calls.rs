@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use redial_proto::ToolEffect;
 use redial_test_stack::{Stack, ToolEvent, scripted_tool, unique_path, until};
 use redial_tools::Tool;
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::{Answer, Http};
@@ -22,8 +22,7 @@ async fn a_call_is_submitted_waited_for_and_read() {
     assert_eq!(location, format!("/v1/calls/{}", accepted["call"].as_str().unwrap()));
     assert_eq!(accepted["status"], "accepted");
 
-    let request = http.request(Method::GET, &location).header("prefer", "wait=30");
-    let ended = Answer::of(request.send().await.unwrap()).await;
+    let ended = http.wait(&location, 30).await;
     assert_eq!(ended.headers["preference-applied"], "wait=30");
     let view = ended.must(200);
     assert_eq!(
@@ -36,7 +35,7 @@ async fn a_call_is_submitted_waited_for_and_read() {
     assert_eq!(again.headers["idempotent-replayed"], "true");
     let first_again = again.must(200);
     let other = http.post_with("/v1/calls", &json!({"tool": "echo", "arguments": {"n": 2}}), &[key]).await;
-    other.problem(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_conflict");
+    other.problem(422, "idempotency_conflict");
     for field in ["call", "state", "output", "attempts_made", "submitted_at"] {
         assert_eq!(first_again[field], view[field], "the first answer again");
     }
@@ -92,7 +91,7 @@ async fn a_wait_says_what_is_known_and_ends_with_any_or_all() {
     let answer = http.post_with("/v1/calls", &slow, &[("prefer", "wait=1")]).await;
     assert_eq!(answer.headers["retry-after"], "0");
     let path = format!("/v1/calls/{}", answer.must(202)["call"].as_str().unwrap());
-    let again = Answer::of(http.request(Method::GET, &path).header("prefer", "wait=1").send().await.unwrap()).await;
+    let again = http.wait(&path, 1).await;
     let header = |name: &str| again.headers[name].to_str().unwrap();
     assert_eq!((header("retry-after"), header("location")), ("0", path.as_str()));
     again.must(202);
@@ -111,7 +110,7 @@ async fn a_wait_says_what_is_known_and_ends_with_any_or_all() {
     let ended = calls.map(|call| json!({"call": call, "state": "succeeded", "ended": true}));
     assert_eq!(waited, json!({"done": true, "calls": ended}));
     let unknown = json!({"calls": ["01a20236-ac46-7781-a3d0-49c0fb4d6170"]});
-    let detail = http.post("/v1/calls/wait", &unknown).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    let detail = http.post("/v1/calls/wait", &unknown).await.problem(404, "call_not_found");
     assert!(detail.contains("01a20236-ac46-7781-a3d0-49c0fb4d6170"));
     stack.drained(std::time::Duration::from_mins(1)).await;
     stack.finish().await;
@@ -130,7 +129,7 @@ async fn what_was_accepted_is_never_answered_with_an_error_that_invites_to_send_
     let waits = tokio::spawn(request.send());
     stack.ledger.reaches(ToolEvent::Started, 1).await;
     stack.servers.kill_postgres().await;
-    let answer = Answer::of(waits.await.unwrap().unwrap()).await;
+    let answer = Answer::read(waits.await.unwrap().unwrap()).await;
     assert_eq!(answer.headers["preference-applied"], "wait=5");
     let location = answer.headers["location"].to_str().unwrap().to_owned();
     answer.must(202);
@@ -156,7 +155,7 @@ async fn a_stream_of_calls_is_answered_line_by_line() {
     };
     let body: String = (0..2_500).map(|n| line(n) + if n % 7 == 0 { "\r\n\n" } else { "\n" }).collect();
     let request = http.request(Method::POST, "/v1/calls").header("content-type", "application/x-ndjson").body(body);
-    let answer = Answer::of(request.send().await.unwrap()).await;
+    let answer = Answer::of(request).await;
     assert_eq!((answer.status, answer.headers["content-type"].as_bytes()), (200, &b"application/x-ndjson"[..]));
     let results: Vec<Value> = answer.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.len(), 2_500);
@@ -177,7 +176,7 @@ async fn a_refused_call_is_a_problem_that_a_model_can_read() {
     stack.work(vec![tool]).await;
     let http = Http::open(&stack).await;
     let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {"n": "two"}})).await;
-    answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_arguments");
+    answer.problem(422, "invalid_arguments");
     let error = &answer.body["errors"][0];
     assert_eq!((&error["pointer"], &error["rule"], &error["sent"]), (&"/n".into(), &"type".into(), &"two".into()));
     assert!(error["allowed"].as_str().unwrap().contains("integer"), "{error}");
@@ -185,7 +184,7 @@ async fn a_refused_call_is_a_problem_that_a_model_can_read() {
     let call = answer.body["call"].as_str().unwrap();
     assert_eq!(http.get(&format!("/v1/calls/{call}")).await.must(200)["state"], "refused", "it is on record");
     let answer = http.post("/v1/calls", &json!({"tool": "ecko", "arguments": {}})).await;
-    let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    let detail = answer.problem(422, "unknown_tool");
     assert!(detail.contains("echo"), "{detail}");
     stack.finish().await;
 }

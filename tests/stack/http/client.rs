@@ -1,15 +1,21 @@
 //! A plain HTTP client.
 
-use redial_test_stack::{Stack, TestGateway};
-use reqwest::{Method, RequestBuilder, Response, StatusCode, header::HeaderMap};
+use std::sync::Arc;
+
+use redial_proto::UserRole;
+use redial_queue::Queue;
+use redial_test_stack::{Stack, TestGateway, token};
+use reqwest::{Method, RequestBuilder, Response, header::HeaderMap};
 use serde_json::Value;
 
 /// Sends requests to one gateway.
+#[derive(Clone)]
 pub(crate) struct Http {
     client: reqwest::Client,
     pub(crate) url: String,
     token: Option<String>,
-    _gateway: Option<TestGateway>,
+    /// It stops with its last client.
+    _gateway: Option<Arc<TestGateway>>,
 }
 
 /// An answer that was read whole.
@@ -22,25 +28,41 @@ pub(crate) struct Answer {
 }
 
 impl Http {
-    /// A client of a new gateway that needs no token. The gateway stops with the client.
+    /// A client of a new gateway that needs no token.
     pub(crate) async fn open(stack: &Stack) -> Self {
-        let gateway = stack.serve_http().await;
+        Self::owning(stack.serve_http().await)
+    }
+
+    /// A client without a token of a new gateway that wants tokens.
+    pub(crate) async fn wanting_tokens(stack: &Stack) -> Self {
+        Self::owning(stack.serve_http_with(|_| {}).await)
+    }
+
+    pub(crate) fn owning(gateway: TestGateway) -> Self {
         let http = Self::of(&gateway);
-        Self { _gateway: Some(gateway), ..http }
+        Self { _gateway: Some(Arc::new(gateway)), ..http }
     }
 
     /// A client without a token.
     pub(crate) fn of(gateway: &TestGateway) -> Self {
+        Self::at(&gateway.url)
+    }
+
+    pub(crate) fn at(url: &str) -> Self {
         // The library wants one, also for plain HTTP.
         redial_telemetry::install_crypto();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { client, url: gateway.url.clone(), token: None, _gateway: None }
+        Self { client, url: url.to_owned(), token: None, _gateway: None }
     }
 
     /// The same with a token.
     pub(crate) fn with_token(&self, token: &str) -> Self {
-        let token = Some(token.to_owned());
-        Self { client: self.client.clone(), url: self.url.clone(), token, _gateway: None }
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// The same with a new token of a user.
+    pub(crate) async fn of_user(&self, user: &Queue, roles: &[UserRole]) -> Self {
+        self.with_token(&token(user, roles).await.text())
     }
 
     /// The token that it shows.
@@ -59,11 +81,16 @@ impl Http {
 
     /// Sends a request without a body.
     pub(crate) async fn send(&self, method: Method, path: &str) -> Answer {
-        Answer::of(self.request(method, path).send().await.unwrap()).await
+        Answer::of(self.request(method, path)).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path).await
+    }
+
+    /// Reads what may end while the request waits.
+    pub(crate) async fn wait(&self, path: &str, seconds: u32) -> Answer {
+        Answer::of(self.request(Method::GET, path).header("prefer", format!("wait={seconds}"))).await
     }
 
     /// Posts what ends while the request waits; what it is then.
@@ -80,12 +107,17 @@ impl Http {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        Answer::of(request.send().await.unwrap()).await
+        Answer::of(request).await
     }
 }
 
 impl Answer {
-    pub(crate) async fn of(response: Response) -> Self {
+    /// Sends a request.
+    pub(crate) async fn of(request: RequestBuilder) -> Self {
+        Self::read(request.send().await.unwrap()).await
+    }
+
+    pub(crate) async fn read(response: Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or_default();
@@ -101,8 +133,8 @@ impl Answer {
 
     /// The detail of a problem document with this status and code.
     #[track_caller]
-    pub(crate) fn problem(&self, status: StatusCode, code: &str) -> String {
-        assert_eq!((self.status, &self.body["code"]), (status.as_u16(), &Value::from(code)), "{}", self.text);
+    pub(crate) fn problem(&self, status: u16, code: &str) -> String {
+        assert_eq!((self.status, &self.body["code"]), (status, &Value::from(code)), "{}", self.text);
         assert_eq!(self.headers["content-type"], "application/problem+json");
         assert_eq!(self.body["type"], format!("/errors/{code}"));
         assert_eq!(self.body["status"], self.status);

@@ -12,7 +12,7 @@ async fn send(http: &Http, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut body = reqwest::Url::parse("http://form").unwrap();
     body.query_pairs_mut().extend_pairs(fields);
     let request = http.request(Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
-    Answer::of(request.body(body.query().unwrap().to_owned()).send().await.unwrap()).await
+    Answer::of(request.body(body.query().unwrap().to_owned())).await
 }
 
 /// So many calls that failed.

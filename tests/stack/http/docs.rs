@@ -8,8 +8,7 @@ use super::client::{Answer, Http};
 #[tokio::test]
 async fn the_page_is_served_with_all_that_it_loads_and_runs_no_script_from_elsewhere() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let http = Http::of(&gateway);
+    let http = Http::wanting_tokens(&stack).await;
     let page = http.get("/docs").await;
     assert_eq!((page.status, page.headers["content-type"].to_str().unwrap()), (200, "text/html; charset=utf-8"));
     let policy = page.headers["content-security-policy"].to_str().unwrap();
@@ -26,7 +25,7 @@ async fn the_page_is_served_with_all_that_it_loads_and_runs_no_script_from_elsew
         assert_eq!(file.headers["x-content-type-options"], "nosniff");
     }
     assert!(!page.text.contains("http://") && !page.text.contains("https://"), "{}", page.text);
-    let head = Answer::of(http.request(Method::HEAD, "/docs").send().await.unwrap()).await;
+    let head = Answer::of(http.request(Method::HEAD, "/docs")).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
     stack.finish().await;
 }

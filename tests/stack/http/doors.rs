@@ -1,7 +1,7 @@
 //! Whom the gateway lets in, and what it says to those whom it cannot answer.
 
 use redial_test_stack::Stack;
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::{Answer, Http};
@@ -35,8 +35,8 @@ async fn every_bad_request_is_a_problem_that_says_what_is_allowed() {
         (Method::GET, "/errors/none", json, "", 404, "not_found", "none"),
     ] {
         let request = http.request(method, path).header("content-type", media).body(body.to_owned());
-        let answer = Answer::of(request.send().await.unwrap()).await;
-        let detail = answer.problem(StatusCode::from_u16(status).unwrap(), code);
+        let answer = Answer::of(request).await;
+        let detail = answer.problem(status, code);
         assert!(detail.contains(says), "{path} {}: {detail}", &body[..body.len().min(60)]);
         let page = http.get(answer.body["type"].as_str().unwrap()).await;
         assert!(page.status == 200 && page.text.starts_with(&format!("# {code}")), "{}", page.text);
@@ -61,8 +61,8 @@ async fn what_is_wrong_in_a_body_or_its_headers_is_named(http: &Http) {
     assert_eq!(error["allowed"], "u64");
     for media in ["application/json", "application/x-ndjson"] {
         let request = http.request(Method::POST, "/v1/calls").header("content-type", media);
-        let answer = Answer::of(request.header("content-encoding", "gzip").body("{}").send().await.unwrap()).await;
-        let detail = answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type");
+        let answer = Answer::of(request.header("content-encoding", "gzip").body("{}")).await;
+        let detail = answer.problem(415, "unsupported_media_type");
         assert!(detail.contains("Content-Encoding is \"gzip\"; allowed: none"), "{detail}");
     }
     let answer = http.request(Method::PUT, "/v1/calls").send().await.unwrap();
@@ -77,15 +77,13 @@ async fn pages_of_other_sites_and_other_names_reach_nothing(http: &Http, url: &s
         ("origin", "null", 403),
         ("sec-fetch-site", "cross-site", 403),
     ] {
-        let answer = Answer::of(call().header(name, value).send().await.unwrap()).await;
-        answer.problem(StatusCode::from_u16(status).unwrap(), "forbidden");
+        Answer::of(call().header(name, value)).await.problem(status, "forbidden");
     }
     for path in ["/healthz", "/readyz"] {
         let probe = http.request(Method::GET, path).header("host", "10.0.0.7:8700").send().await.unwrap();
         assert_eq!(probe.status(), 200, "{path}");
     }
-    let own = Answer::of(call().header("origin", url).send().await.unwrap()).await;
-    own.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+    Answer::of(call().header("origin", url)).await.problem(422, "unknown_tool");
 }
 
 async fn a_header_of_which_only_the_first_would_count_is_given_once(http: &Http, url: &str) {
@@ -99,11 +97,11 @@ async fn a_header_of_which_only_the_first_would_count_is_given_once(http: &Http,
         let send = async |values: &[&str]| {
             let request = http.request(Method::POST, "/v1/calls").json(&body);
             let request = values.iter().fold(request, |request, value| request.header(name, *value));
-            Answer::of(request.send().await.unwrap()).await
+            Answer::of(request).await
         };
-        let detail = send(&values).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+        let detail = send(&values).await.problem(400, "invalid_message");
         assert_eq!(detail, format!("the header {name} is given 2 times; allowed: once"));
-        send(&values[..1]).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_tool");
+        send(&values[..1]).await.problem(422, "unknown_tool");
     }
 }
 
@@ -125,7 +123,7 @@ async fn health_readiness_and_metrics_are_told() {
     tells(503, json!({"ready": false, "postgres": "ok", "nats": "ok", "dispatcher": "unavailable"})).await;
     let answer = http.post("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
     assert_eq!(answer.headers["retry-after"], "1");
-    answer.problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable");
+    answer.problem(503, "unavailable");
     let metrics = http.get("/metrics").await.text;
     let counted = "redial_gateway_request_duration_seconds_count{route=\"/readyz\",method=\"GET\",status=\"503\"} ";
     let count = metrics.lines().find_map(|line| line.strip_prefix(counted)?.parse::<u64>().ok());

@@ -130,15 +130,15 @@ async fn attempts_of_a_call_are_events_and_its_end_is_the_last() {
     assert_eq!((answer.status, answer.text.as_str()), (204, ""));
     assert_eq!(after("3.ended").await.text.matches("event: ").count(), 1, "only the end");
     for wrong in ["4.ended", "0.ended", "3.0", "x"] {
-        let detail = after(wrong).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        let detail = after(wrong).await.problem(422, "invalid_value");
         assert!(detail.contains(wrong) && detail.contains("1.ended"), "{detail}");
     }
     let globex = stack
         .serve_http_with(|config| config.without_token = Some(("globex".parse().unwrap(), "bob".parse().unwrap())))
         .await;
-    Http::of(&globex).get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    Http::of(&globex).get(&path).await.problem(404, "call_not_found");
     let task = format!("/v1/tasks/{call}/events");
-    http.get(&task).await.problem(StatusCode::NOT_FOUND, "task_not_found");
+    http.get(&task).await.problem(404, "task_not_found");
     stack.finish().await;
 }
 
@@ -199,8 +199,8 @@ async fn the_text_so_far_comes_whole_after_a_reconnect() {
     let ended = Sse::ask(&one.url, &path, Some(("last-event-id", "end"))).await;
     assert_eq!(ended.status(), StatusCode::NO_CONTENT);
     for wrong in ["99.0", "1.99", "2", "start"] {
-        let answer = Answer::of(Sse::ask(&one.url, &path, Some(("last-event-id", wrong))).await).await;
-        let detail = answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        let answer = Answer::read(Sse::ask(&one.url, &path, Some(("last-event-id", wrong))).await).await;
+        let detail = answer.problem(422, "invalid_value");
         assert!(detail.contains(wrong) && detail.contains("3.0"), "{detail}");
     }
     stack.finish().await;

@@ -1,11 +1,10 @@
 //! Functions of the client over HTTP.
 
 use redial_test_stack::{Stack, until};
-use reqwest::StatusCode;
 use serde_json::json;
 
 use super::{
-    client::{Answer, Http},
+    client::Http,
     model::{asks, model, says},
 };
 
@@ -22,15 +21,14 @@ async fn a_function_is_answered_over_http() {
     })
     .await;
     let path = format!("/v1/calls/{call}/answer");
-    let wrong = http.post(&path, &json!({})).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    let wrong = http.post(&path, &json!({})).await.problem(422, "invalid_value");
     assert!(wrong.contains("either output or error"), "{wrong}");
     // `null` is an answer.
     for _ in 0..2 {
         assert_eq!(http.post(&path, &json!({"output": null})).await.must(200)["state"], "succeeded");
     }
-    http.post(&path, &json!({"output": 1})).await.problem(StatusCode::CONFLICT, "wrong_state");
-    let ended = http.request(reqwest::Method::GET, &format!("/v1/tasks/{task}")).header("prefer", "wait=30");
-    let ended = Answer::of(ended.send().await.unwrap()).await.must(200);
+    http.post(&path, &json!({"output": 1})).await.problem(409, "wrong_state");
+    let ended = http.wait(&format!("/v1/tasks/{task}"), 30).await.must(200);
     assert_eq!(ended["answer"], "Done.");
     stack.finish().await;
 }

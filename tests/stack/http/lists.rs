@@ -2,7 +2,7 @@
 
 use redial_proto::ToolEffect;
 use redial_test_stack::{Stack, until};
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
@@ -38,7 +38,7 @@ async fn an_ended_call_runs_again_over_http() {
     let cancelled = http.send(Method::POST, &format!("{path}/cancel")).await.must(200);
     assert_eq!(cancelled["state"], "failed", "it stays as it is");
     let unknown = http.post("/v1/calls/01a1f813-c80f-740d-a05c-89d86eeddd01/redrive", &json!({})).await;
-    unknown.problem(StatusCode::NOT_FOUND, "call_not_found");
+    unknown.problem(404, "call_not_found");
 
     // All that failed, by filter.
     for n in 0..5 {
@@ -58,11 +58,9 @@ async fn an_ended_call_runs_again_over_http() {
     assert_eq!(again, done, "the same request is the same redrive");
     assert_eq!(http.get("/v1/redrives").await.must(200)["redrives"][0]["redrive"], created["redrive"]);
     assert_eq!(http.send(Method::POST, &format!("{location}/cancel")).await.must(200)["state"], "done");
-    http.get("/v1/redrives/01a1f813-c80f-740d-a05c-89d86eeddd01")
-        .await
-        .problem(StatusCode::NOT_FOUND, "redrive_not_found");
+    http.get("/v1/redrives/01a1f813-c80f-740d-a05c-89d86eeddd01").await.problem(404, "redrive_not_found");
     let wrong = http.post("/v1/redrives", &json!({"filter": {}})).await;
-    assert!(wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value").contains("one of these is needed"));
+    assert!(wrong.problem(422, "invalid_value").contains("one of these is needed"));
 
     let actions = http.get("/v1/actions?verb=redrives.create").await.must(200);
     let action = &actions["actions"][0];
@@ -78,19 +76,18 @@ async fn what_else_a_tenant_has_is_listed() {
     let tools = http.get("/v1/tools").await.must(200);
     assert_eq!((&tools["tools"][0]["name"], &tools["tools"][0]["served"]), (&json!("echo"), &json!(true)), "{tools}");
     assert_eq!(http.get("/v1/tools/echo").await.must(200)["name"], "echo");
-    http.get("/v1/tools/none").await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.get("/v1/tools/none").await.problem(404, "not_found");
     assert_eq!(http.get("/v1/agents").await.must(200), json!({"agents": [], "next_page_token": ""}));
     assert_eq!(http.get("/v1/workers").await.must(200)["workers"][0]["tools"], json!(["echo"]));
     assert_eq!(http.get("/v1/conversations").await.must(200)["conversations"], json!([]));
-    http.get("/v1/conversations/none/messages").await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.get("/v1/conversations/none/messages").await.problem(404, "not_found");
     let wrong = http.get("/v1/conversations/a%00b/messages").await;
-    assert!(wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value").contains("without control characters"));
+    assert!(wrong.problem(422, "invalid_value").contains("without control characters"));
     assert_eq!(http.get("/v1/tasks").await.must(200)["tasks"], json!([]));
     http.ended("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
     let stats = http.get("/v1/statistics").await.must(200);
     assert_eq!((&stats["groups"][0]["tool"], &stats["groups"][0]["succeeded"]), (&json!("echo"), &json!(1)), "{stats}");
-    let wrong = http.get("/v1/statistics?since=2030-01-01T00:00:00Z").await;
-    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    http.get("/v1/statistics?since=2030-01-01T00:00:00Z").await.problem(422, "invalid_value");
 
     let intake = stack.intake(redial_proto::subjects::Intake::Calls);
     stack.queue().put(&intake, &json!({"tool": "echo", "argument": 1})).await.unwrap();
@@ -101,7 +98,7 @@ async fn what_else_a_tenant_has_is_listed() {
     .await;
     assert_eq!(rejected["code"], "invalid_message", "{rejected}");
     assert_eq!(http.get(&format!("/v1/rejected/{}", rejected["id"])).await.must(200), rejected);
-    http.get("/v1/rejected/999999").await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.get("/v1/rejected/999999").await.problem(404, "not_found");
     stack.finish().await;
 }
 
@@ -125,8 +122,7 @@ async fn conversations_are_listed_read_and_erased() {
     let path = "/v1/conversations/b%2F%C3%BC";
     let first = http.get(&format!("{path}/messages?page_size=1")).await.must(200);
     let token = first["next_page_token"].as_str().unwrap();
-    let foreign = http.get(&format!("/v1/conversations/a/messages?page_token={token}")).await;
-    foreign.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    http.get(&format!("/v1/conversations/a/messages?page_token={token}")).await.problem(422, "invalid_value");
     let (messages, pages) = all(&http, &format!("{path}/messages?page_size=3"), "messages").await;
     let read: Vec<(i64, &str)> =
         messages.iter().map(|one| (one["seq"].as_i64().unwrap(), one["content"].as_str().unwrap())).collect();
@@ -137,7 +133,7 @@ async fn conversations_are_listed_read_and_erased() {
 
     let erased = http.send(Method::DELETE, path).await.must(200);
     assert_eq!((&erased["done"], &erased["counts"]["tasks"]), (&json!(true), &json!(2)), "{erased}");
-    http.get(&format!("{path}/messages")).await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.get(&format!("{path}/messages")).await.problem(404, "not_found");
     assert_eq!(all(&http, "/v1/conversations?", "conversations").await.0.len(), 2);
     stack.finish().await;
 }

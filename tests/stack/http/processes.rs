@@ -1,15 +1,14 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
 use redial_proto::{Submission, ToolEffect};
-use redial_test_stack::{Process, Stack, arguments, unique_path, until};
+use redial_test_stack::{Process, Stack, arguments, unique_path};
 use serde_json::json;
 
-use super::sse::{Sse, gateway_process};
-
-fn client() -> reqwest::Client {
-    redial_telemetry::install_crypto();
-    reqwest::Client::builder().no_proxy().build().unwrap()
-}
+use super::{
+    access::waiting,
+    client::Http,
+    sse::{Sse, gateway_process},
+};
 
 #[tokio::test]
 async fn after_sigterm_waits_and_streams_end_and_the_call_goes_on() {
@@ -20,15 +19,12 @@ async fn after_sigterm_waits_and_streams_end_and_the_call_goes_on() {
     let path = format!("/v1/calls/{call}");
     let mut stream = Sse::open(&url, &format!("{path}/events"), None).await;
     stream.next_of("state").await;
-    let waits = tokio::spawn(client().get(format!("{url}{path}")).header("prefer", "wait=60").send());
-    until("the request and the stream wait", async || {
-        let page = client().get(format!("{url}/metrics")).send().await.ok()?.text().await.ok()?;
-        page.lines().any(|line| line == "redial_gateway_waiting 2").then_some(())
-    })
-    .await;
+    let (http, to) = (Http::at(&url), path.clone());
+    let waits = tokio::spawn(async move { http.wait(&to, 60).await });
+    waiting(&Http::at(&url), 2).await;
     gateway.terminate();
-    let answer = waits.await.unwrap().unwrap();
-    assert_eq!((answer.status().as_u16(), &answer.headers()["location"]), (202, &path.parse().unwrap()));
+    let answer = waits.await.unwrap();
+    assert_eq!((answer.status, &answer.headers["location"]), (202, &path.parse().unwrap()));
     while stream.next().await.is_some() {}
     assert!(stream.comment.contains("this gateway stops"), "it ends before the process: {}", stream.comment);
     assert!(gateway.ended().await.success(), "{}", gateway.output());

@@ -2,11 +2,10 @@
 
 use redial_proto::ToolEffect;
 use redial_test_stack::{Stack, scripted_tool};
-use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::{
-    client::{Answer, Http},
+    client::Http,
     model::{asks, model, says},
 };
 
@@ -22,14 +21,13 @@ async fn a_task_is_submitted_waited_for_and_told_with_its_attempts_its_turns_and
     let base = answer.headers["location"].to_str().unwrap().to_owned();
     let task = answer.must(202)["task"].as_str().unwrap().to_owned();
     assert_eq!(base, format!("/v1/tasks/{task}"));
-    let view = http.request(Method::GET, &base).header("prefer", "wait=60").send().await.unwrap();
-    let view = Answer::of(view).await.must(200);
+    let view = http.wait(&base, 60).await.must(200);
     assert_eq!((&view["state"], &view["answer"]), (&"succeeded".into(), &"Done.".into()));
     let again = http.post_with("/v1/tasks", &body, &[("prefer", "wait=5")]).await;
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert_eq!(again.must(200), view);
     let wrong = http.post("/v1/tasks", &json!({"input": "x", "agent": "nobody"})).await;
-    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "unknown_agent");
+    wrong.problem(422, "unknown_agent");
     let first = http.get(&format!("{base}/calls?page_size=2")).await.must(200);
     assert_eq!((&first["calls"][0]["call_index"], &first["calls"][1]["call_index"]), (&0.into(), &1.into()));
     let call = &first["calls"][1];
@@ -52,14 +50,14 @@ async fn a_task_is_submitted_waited_for_and_told_with_its_attempts_its_turns_and
     assert_eq!(http.get(&format!("{base}/steps?after_step=1")).await.must(200)["steps"][0]["step"], 2);
     assert_eq!(http.get(&format!("{base}/steps?last=1000")).await.must(200)["steps"].as_array().unwrap(), &steps);
     for wrong in ["steps?last=0", "steps?last=1001", "steps?last=-1"] {
-        http.get(&format!("{base}/{wrong}")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        http.get(&format!("{base}/{wrong}")).await.problem(422, "invalid_value");
     }
     assert_eq!(http.get(&format!("{base}/spec")).await.must(200)["spec"]["model"], "small");
     let seen = http.get(&format!("{base}/turns/1")).await.must(200);
     assert_eq!((&seen["model"], &seen["messages"][0]["content"]), (&"small".into(), &"Do it.".into()));
     assert_eq!(seen["reply"]["calls"][1]["name"], "nothing");
-    http.get(&format!("{base}/turns/99")).await.problem(StatusCode::NOT_FOUND, "not_found");
-    http.get(&format!("{base}/turns/x")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    http.get(&format!("{base}/turns/99")).await.problem(404, "not_found");
+    http.get(&format!("{base}/turns/x")).await.problem(422, "invalid_value");
     let replay = http.get(&format!("{base}/replay")).await.must(200);
     assert_eq!((&replay["identical"], &replay["difference_count"]), (&true.into(), &0.into()));
     let record = http.get(&format!("{base}/record")).await;
@@ -67,7 +65,7 @@ async fn a_task_is_submitted_waited_for_and_told_with_its_attempts_its_turns_and
     assert_eq!(record.must(200)["task"], task);
     let nobody = "/v1/tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170";
     for part in ["", "/calls", "/spec", "/turns/1", "/replay", "/record"] {
-        http.get(&format!("{nobody}{part}")).await.problem(StatusCode::NOT_FOUND, "task_not_found");
+        http.get(&format!("{nobody}{part}")).await.problem(404, "task_not_found");
     }
     stack.finish().await;
 }
@@ -89,7 +87,7 @@ async fn arguments_are_checked_and_nothing_runs() {
     assert_eq!(repaired["repairs"][0]["kind"], "type");
     let wrong = check("{\"n\": \"two\"}").await;
     assert_eq!((&wrong["valid"], &wrong["errors"][0]["path"]), (&false.into(), &"/n".into()));
-    http.post("/v1/tools/nothing/check", &json!({"arguments": {}})).await.problem(StatusCode::NOT_FOUND, "not_found");
+    http.post("/v1/tools/nothing/check", &json!({"arguments": {}})).await.problem(404, "not_found");
     assert_eq!(stack.count("calls").await, 0);
     stack.finish().await;
 }

@@ -1,8 +1,7 @@
 //! Searches over HTTP: every filter finds what it says, alone and with others, and an answer says how far it looked.
 
 use redial_proto::{ToolEffect, UserRole};
-use redial_test_stack::{Servers, Stack, scripted_tool, token};
-use reqwest::StatusCode;
+use redial_test_stack::{Stack, file, scripted_tool};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,23 +11,15 @@ use super::{
 
 /// A stack with agents `clerk` and `guide`, tools of two effects, and what alice and bob have submitted: two tasks of `clerk` and
 /// one of `guide`; three calls that succeeded and two that failed.
-async fn stack(folder: &std::path::Path) -> (Stack, redial_test_stack::TestGateway, Http) {
-    let mut stack = Stack::on(Servers::start().await).await;
-    let agents = folder.join("agents.toml");
-    std::fs::write(&agents, "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n").unwrap();
-    stack.agents = Some(agents);
-    stack.dispatch().await;
+async fn stack() -> (Stack, Http) {
+    let agents = file("agents", "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n");
+    let mut stack = Stack::start_with(|stack| stack.agents = Some(agents)).await;
     stack.play_models(["small", "large"].map(|name| model(name, [says("Hello.")])).to_vec()).await;
     let tools = [("look", ToolEffect::Read), ("book", ToolEffect::Unsafe)];
     stack.work(tools.map(|(name, effect)| scripted_tool(name, effect, &stack.ledger)).to_vec()).await;
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let open = Http::of(&gateway);
-    let mut users = Vec::new();
-    for name in ["alice", "bob"] {
-        let user = stack.user("acme", name).await;
-        users.push(open.with_token(&token(&user, &UserRole::ALL).await.text()));
-    }
-    let [alice, bob] = <[Http; 2]>::try_from(users).ok().unwrap();
+    let open = Http::wanting_tokens(&stack).await;
+    let user = async |name: &str| open.of_user(&stack.user("acme", name).await, &UserRole::ALL).await;
+    let (alice, bob) = (user("alice").await, user("bob").await);
     for (who, agent, input) in [(&alice, "clerk", "a room"), (&bob, "clerk", "a flight"), (&alice, "guide", "a room")] {
         let task = json!({"input": format!("Find {input}."), "agent": agent});
         let view = who.ended("/v1/tasks", &task).await;
@@ -50,7 +41,7 @@ async fn stack(folder: &std::path::Path) -> (Stack, redial_test_stack::TestGatew
         let body = json!({"tool": tool, "arguments": arguments, "key": format!("k{n}"), "conversation": conversation});
         who.ended("/v1/calls", &body).await;
     }
-    (stack, gateway, alice)
+    (stack, alice)
 }
 
 /// How many entries a list has, over all pages of two.
@@ -69,8 +60,7 @@ async fn count(http: &Http, list: &str, query: &str) -> usize {
 
 #[tokio::test]
 async fn filters_find_what_they_say() {
-    let folder = tempfile::tempdir().unwrap();
-    let (stack, _gateway, http) = stack(folder.path()).await;
+    let (stack, http) = stack().await;
     calls_are_found_by_what_they_are_and_by_what_they_are_not(&http).await;
     tasks_are_found_by_what_they_are_and_by_what_they_are_not(&http).await;
     an_export_has_what_the_list_has_and_says_whether_that_is_all(&http).await;
@@ -157,7 +147,7 @@ async fn wrong_queries_say_what_is_allowed(http: &Http, token: &str) {
         ("tasks/01a20236-ac46-7781-a3d0-49c0fb4d6170/steps?since=3", "after_step"),
     ] {
         let problem = http.get(&format!("/v1/{query}")).await;
-        let detail = problem.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+        let detail = problem.problem(422, "invalid_value");
         assert!(detail.contains(says), "{query}: {detail}");
     }
 }
@@ -206,6 +196,5 @@ async fn an_export_has_what_the_list_has_and_says_whether_that_is_all(http: &Htt
     let lines: Vec<&str> = part.text.lines().collect();
     assert!(lines[0].starts_with("call,tool,state,class,"), "{}", part.text);
     assert_eq!((lines.len(), lines[4]), (5, "# exported 3: there are more"));
-    let wrong = http.get("/v1/calls/export?format=xml").await;
-    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    http.get("/v1/calls/export?format=xml").await.problem(422, "invalid_value");
 }

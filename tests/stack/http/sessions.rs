@@ -2,7 +2,7 @@
 
 use redial_proto::UserRole;
 use redial_test_stack::{Stack, token};
-use reqwest::{Method, StatusCode, header::SET_COOKIE};
+use reqwest::{Method, header::SET_COOKIE};
 use serde_json::Value;
 
 use super::client::{Answer, Http};
@@ -24,14 +24,13 @@ async fn ask(http: &Http, method: Method, path: &str, cookie: &str, more: &[(&st
     for (name, value) in more {
         request = request.header(*name, *value);
     }
-    Answer::of(request.send().await.unwrap()).await
+    Answer::of(request).await
 }
 
 #[tokio::test]
 async fn a_session_is_what_its_token_is() {
     let stack = Stack::start().await;
-    let (gateway, other) = (stack.serve_http_with(|_| ()).await, stack.serve_http_with(|_| ()).await);
-    let (open, elsewhere) = (Http::of(&gateway), Http::of(&other));
+    let (open, elsewhere) = (Http::wanting_tokens(&stack).await, Http::wanting_tokens(&stack).await);
     let reader = token(stack.queue(), &[UserRole::Read]).await;
     let http = open.with_token(&reader.text());
     let cookie = sign_in(&http).await;
@@ -41,26 +40,22 @@ async fn a_session_is_what_its_token_is() {
         assert_eq!((&who["by"], &who["roles"]), (&"session".into(), &serde_json::json!(["read"])));
         ask(one, Method::GET, "/v1/tasks", &cookie, &[]).await.must(200);
     }
-    let refused = ask(&open, Method::GET, "/v1/tokens", &cookie, &[]).await;
-    refused.problem(StatusCode::FORBIDDEN, "forbidden");
+    ask(&open, Method::GET, "/v1/tokens", &cookie, &[]).await.problem(403, "forbidden");
     // It cannot prolong itself, and a wrong token is not taken for it.
-    let again = ask(&open, Method::POST, "/v1/session", &cookie, &OWN_PAGE).await;
-    again.problem(StatusCode::CONFLICT, "wrong_state");
+    ask(&open, Method::POST, "/v1/session", &cookie, &OWN_PAGE).await.problem(409, "wrong_state");
     let garbage = [("authorization", "Bearer rdl_nonsense")];
-    ask(&open, Method::GET, "/v1/session", &cookie, &garbage)
-        .await
-        .problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    ask(&open, Method::GET, "/v1/session", &cookie, &garbage).await.problem(401, "unauthenticated");
     let twice = format!("{cookie}; {cookie}");
-    ask(&open, Method::GET, "/v1/session", &twice, &[]).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    ask(&open, Method::GET, "/v1/session", &twice, &[]).await.problem(401, "unauthenticated");
     // Only a page of the gateway changes something.
     let unproven = ask(&open, Method::DELETE, "/v1/session", &cookie, &[]).await;
-    assert!(unproven.problem(StatusCode::FORBIDDEN, "forbidden").contains("Origin"));
+    assert!(unproven.problem(403, "forbidden").contains("Origin"));
     let foreign = [("origin", "https://evil.example")];
-    ask(&open, Method::DELETE, "/v1/session", &cookie, &foreign).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    ask(&open, Method::DELETE, "/v1/session", &cookie, &foreign).await.problem(403, "forbidden");
     let ended = ask(&open, Method::DELETE, "/v1/session", &cookie, &OWN_PAGE).await;
     assert!(ended.headers[SET_COOKIE].to_str().unwrap().contains("Max-Age=0"));
     ended.must(204);
-    ask(&open, Method::GET, "/v1/tasks", &cookie, &[]).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    ask(&open, Method::GET, "/v1/tasks", &cookie, &[]).await.problem(401, "unauthenticated");
     // Through a proxy that speaks HTTPS it is kept for HTTPS only.
     let https = http.post_with("/v1/session", &Value::Null, &[("x-forwarded-proto", "https")]).await;
     assert!(https.headers[SET_COOKIE].to_str().unwrap().ends_with("; Secure"));
@@ -70,8 +65,7 @@ async fn a_session_is_what_its_token_is() {
 #[tokio::test]
 async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|_| ()).await;
-    let open = Http::of(&gateway);
+    let open = Http::wanting_tokens(&stack).await;
     let admin = token(stack.queue(), &[UserRole::Admin, UserRole::Read]).await;
     let http = open.with_token(&admin.text());
     let mut cookies = Vec::new();
@@ -79,7 +73,7 @@ async fn sessions_end_with_their_token_and_the_oldest_of_many_goes() {
         cookies.push(sign_in(&http).await);
     }
     assert_eq!(stack.count("sessions").await, 20);
-    ask(&open, Method::GET, "/v1/session", &cookies[0], &[]).await.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    ask(&open, Method::GET, "/v1/session", &cookies[0], &[]).await.problem(401, "unauthenticated");
     ask(&open, Method::GET, "/v1/session", &cookies[20], &[]).await.must(200);
     // The record has no token and no id of a session.
     let text: Vec<String> = stack.values("SELECT s::text FROM sessions s").await;
@@ -102,10 +96,9 @@ async fn where_no_token_is_needed_a_session_that_is_none_means_nobody() {
     assert_eq!((&who["by"], &who["expires_at"]), (&"loopback".into(), &Value::Null));
     // Whoever reaches this gateway may have more rights than whoever the session was of.
     let gone = "redial_session=whatever";
-    let asked = ask(&http, Method::GET, "/v1/session", gone, &[]).await;
-    asked.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    ask(&http, Method::GET, "/v1/session", gone, &[]).await.problem(401, "unauthenticated");
     let page = ask(&http, Method::GET, "/console/sign-in", gone, &[]).await;
     assert!(page.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"), "the browser forgets it");
-    http.post("/v1/session", &Value::Null).await.problem(StatusCode::CONFLICT, "wrong_state");
+    http.post("/v1/session", &Value::Null).await.problem(409, "wrong_state");
     stack.finish().await;
 }

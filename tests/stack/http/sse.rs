@@ -1,8 +1,10 @@
 //! A reader of server-sent events, and gateways as processes of their own.
 
 use redial_test_stack::{Process, Stack};
-use reqwest::{Response, StatusCode, header::HeaderMap};
+use reqwest::{Method, Response, StatusCode, header::HeaderMap};
 use serde_json::Value;
+
+use super::client::Http;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +41,7 @@ impl Sse {
 
     /// Sends the request; the answer may be no stream.
     pub(crate) async fn ask(url: &str, path: &str, header: Option<(&str, &str)>) -> Response {
-        redial_telemetry::install_crypto();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let request = client.get(format!("{url}{path}"));
+        let request = Http::at(url).request(Method::GET, path);
         header.into_iter().fold(request, |request, (name, value)| request.header(name, value)).send().await.unwrap()
     }
 

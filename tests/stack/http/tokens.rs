@@ -2,7 +2,7 @@
 
 use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb};
 use redial_test_stack::{Stack, token, until};
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::json;
 
 use super::{client::Http, sse::Sse};
@@ -12,24 +12,23 @@ pub(crate) const ANSWER: std::time::Duration = std::time::Duration::from_secs(25
 #[tokio::test]
 async fn a_token_is_a_tenant_and_its_roles() {
     let stack = Stack::with_echo().await;
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let http = Http::of(&gateway);
+    let http = Http::wanting_tokens(&stack).await;
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
-    let submits = http.with_token(&token(&acme, &[UserRole::Submit]).await.text());
-    let reads = http.with_token(&token(&acme, &[UserRole::Read]).await.text());
-    let other = http.with_token(&token(&globex, &UserRole::ALL).await.text());
+    let submits = http.of_user(&acme, &[UserRole::Submit]).await;
+    let reads = http.of_user(&acme, &[UserRole::Read]).await;
+    let other = http.of_user(&globex, &UserRole::ALL).await;
 
     let body = json!({"tool": "echo", "arguments": {"n": 1}, "key": "k"});
     let call = submits.ended("/v1/calls", &body).await["call"].clone();
     let path = format!("/v1/calls/{}", call.as_str().unwrap());
     let view = reads.get(&path).await.must(200);
     assert_eq!(view["submitted_by"], "alice");
-    let detail = reads.post("/v1/calls", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    let detail = reads.post("/v1/calls", &body).await.problem(403, "forbidden");
     assert_eq!(detail, "the token has the roles read; allowed: one of submit");
-    submits.get(&path).await.problem(StatusCode::FORBIDDEN, "forbidden");
-    other.get(&path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    submits.get(&path).await.problem(403, "forbidden");
+    other.get(&path).await.problem(404, "call_not_found");
     let wait = json!({"calls": [call]});
-    other.post("/v1/calls/wait", &wait).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    other.post("/v1/calls/wait", &wait).await.problem(404, "call_not_found");
     let theirs = other.ended("/v1/calls", &body).await;
     assert_ne!(theirs["call"], call, "keys are a tenant's own");
     for query in ["", "tool=echo", "key=k", "contains=n", "not_tool=none", "state=succeeded"] {
@@ -42,37 +41,35 @@ async fn a_token_is_a_tenant_and_its_roles() {
     let actions = actions["actions"].as_array().unwrap();
     assert!(!actions.is_empty() && actions.iter().all(|action| action["user"] == "bob"), "{actions:?}");
     assert_eq!(other.get("/v1/statistics").await.must(200)["groups"][0]["calls"], 1);
-    other.get("/v1/workers").await.problem(StatusCode::FORBIDDEN, "forbidden");
+    other.get("/v1/workers").await.problem(403, "forbidden");
     submits.ended("/v1/calls", &json!({"tool": "echo", "arguments": {}})).await;
     let token_of_acme = reads.get("/v1/calls?page_size=1").await.must(200)["next_page_token"].clone();
-    let stolen = other.get(&format!("/v1/calls?page_token={}", token_of_acme.as_str().unwrap())).await;
-    stolen.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    other.get(&format!("/v1/calls?page_token={}", token_of_acme.as_str().unwrap())).await.problem(422, "invalid_value");
     stack.finish().await;
 }
 
 #[tokio::test]
 async fn what_is_no_valid_token_opens_nothing() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let http = Http::of(&gateway);
+    let http = Http::wanting_tokens(&stack).await;
     let acme = stack.user("acme", "alice").await;
     let valid = token(&acme, &[UserRole::Read]).await;
     let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
     let with = http.with_token(&valid.text());
-    with.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    with.get(path).await.problem(404, "call_not_found");
 
     let missing = http.get(path).await;
     assert_eq!(missing.headers["www-authenticate"], "Bearer realm=\"redial\"");
-    let wanted = missing.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let wanted = missing.problem(401, "unauthenticated");
     let id = valid.id.to_string();
     let secret = valid.text().rsplit_once('_').unwrap().1.to_owned();
     let swapped: String = secret.chars().rev().collect();
     let unknown = ApiToken::of_random(&[7; 40]).text();
     for wrong in ["x".to_owned(), format!("rdl_{id}_{swapped}"), unknown, String::new()] {
         let answer = http.with_token(&wrong).get(path).await;
-        assert_eq!(answer.problem(StatusCode::UNAUTHORIZED, "unauthenticated"), wanted, "the same words for each");
+        assert_eq!(answer.problem(401, "unauthenticated"), wanted, "the same words for each");
     }
-    let mut feed = Sse::open_with(&gateway.url, "/v1/events", &valid.text()).await;
+    let mut feed = Sse::open_with(&http.url, "/v1/events", &valid.text()).await;
     feed.next_of("listening").await;
     let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();
     assert_eq!(feed.rest().await, [], "a stream ends with its token");
@@ -84,23 +81,22 @@ async fn what_is_no_valid_token_opens_nothing() {
 async fn a_token_has_its_limits() {
     let stack = Stack::start().await;
     let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 2);
-    let gateway = stack.serve_http_with(limited).await;
+    let http = Http::owning(stack.serve_http_with(limited).await);
     let (one, two) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
-    let http = Http::of(&gateway);
-    let one = http.with_token(&token(&one, &[UserRole::Read]).await.text());
-    let two = http.with_token(&token(&two, &[UserRole::Read]).await.text());
+    let one = http.of_user(&one, &[UserRole::Read]).await;
+    let two = http.of_user(&two, &[UserRole::Read]).await;
     let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
     until("more are sent than are let in", async || {
         let at_once = futures_util::future::join_all((0..20).map(|_| one.get(path))).await;
         at_once.iter().any(|answer| answer.status == 429).then_some(())
     })
     .await;
-    two.get(path).await.problem(StatusCode::NOT_FOUND, "call_not_found");
+    two.get(path).await.problem(404, "call_not_found");
     // A wait counts by its calls.
-    let _feed = Sse::open_with(&gateway.url, "/v1/events", two.token()).await;
+    let _feed = Sse::open_with(&http.url, "/v1/events", two.token()).await;
     let calls: Vec<String> = (0..51).map(|n| format!("01a20236-ac46-7781-a3d0-49c0fb4d6{n:03}")).collect();
     let answer = two.post("/v1/calls/wait", &json!({"calls": calls})).await;
-    let detail = answer.problem(StatusCode::TOO_MANY_REQUESTS, "rate_limited");
+    let detail = answer.problem(429, "rate_limited");
     assert_eq!(detail, "1 of the 2 streams and waiting requests of the token are free; this request needs 2");
     assert!(answer.headers.contains_key("retry-after"));
     stack.finish().await;
@@ -109,10 +105,9 @@ async fn a_token_has_its_limits() {
 #[tokio::test]
 async fn which_requests_all_send_is_told_to_operators_only() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|_| ()).await;
-    let http = Http::of(&gateway);
-    let operator = http.with_token(&token(stack.queue(), &[UserRole::Read]).await.text());
-    let other = http.with_token(&token(&stack.user("acme", "alice").await, &[UserRole::Read]).await.text());
+    let http = Http::wanting_tokens(&stack).await;
+    let operator = http.of_user(stack.queue(), &[UserRole::Read]).await;
+    let other = http.of_user(&stack.user("acme", "alice").await, &[UserRole::Read]).await;
     operator.get("/v1/tools").await.must(200);
     let route = "route=\"/v1/tools\"";
     assert!(operator.get("/metrics").await.text.contains(route));
@@ -124,11 +119,10 @@ async fn which_requests_all_send_is_told_to_operators_only() {
 #[tokio::test]
 async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     let stack = Stack::start().await;
-    let gateway = stack.serve_http_with(|_| {}).await;
-    let http = Http::of(&gateway);
+    let http = Http::wanting_tokens(&stack).await;
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
-    let admin = http.with_token(&token(&acme, &[UserRole::Admin]).await.text());
-    let other = http.with_token(&token(&globex, &[UserRole::Admin]).await.text());
+    let admin = http.of_user(&acme, &[UserRole::Admin]).await;
+    let other = http.of_user(&globex, &[UserRole::Admin]).await;
 
     let body = json!({"roles": ["read"], "label": "a dashboard", "expiry": {"after_seconds": 3600}});
     let answer = admin.post("/v1/tokens", &body).await;
@@ -138,8 +132,8 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     assert_eq!((&created["user"], &created["roles"]), (&json!("alice"), &json!(["read"])));
     let reads = http.with_token(text);
     reads.get("/v1/calls").await.must(200);
-    reads.get("/v1/tokens").await.problem(StatusCode::FORBIDDEN, "forbidden");
-    reads.post("/v1/tokens", &body).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    reads.get("/v1/tokens").await.problem(403, "forbidden");
+    reads.post("/v1/tokens", &body).await.problem(403, "forbidden");
 
     let first = admin.get("/v1/tokens?page_size=1").await.must(200);
     assert_eq!((&first["tokens"][0]["id"], &first["tokens"][0]["state"]), (&created["id"], &json!("valid")));
@@ -151,18 +145,17 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     assert_eq!(theirs["tokens"].as_array().unwrap().len(), 1, "the tokens of another tenant do not exist: {theirs}");
 
     let path = format!("/v1/tokens/{}", created["id"].as_str().unwrap());
-    other.send(Method::DELETE, &path).await.problem(StatusCode::NOT_FOUND, "token_not_found");
-    let wrong = admin.send(Method::DELETE, "/v1/tokens/x").await;
-    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
+    other.send(Method::DELETE, &path).await.problem(404, "token_not_found");
+    admin.send(Method::DELETE, "/v1/tokens/x").await.problem(422, "invalid_value");
     for changed in [true, false] {
         assert_eq!(admin.send(Method::DELETE, &path).await.must(200)["changed"], changed);
     }
     until("the token is refused", async || (reads.get("/v1/calls").await.status == 401).then_some(())).await;
     let valid = admin.get("/v1/tokens?only_valid=true").await.must(200);
     assert_eq!(valid["tokens"].as_array().unwrap().len(), 1, "{valid}");
-    admin.post("/v1/tokens", &json!({"roles": []})).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid_value");
-    admin.post("/v1/tokens", &json!({"roles": ["x"]})).await.problem(StatusCode::BAD_REQUEST, "invalid_message");
+    admin.post("/v1/tokens", &json!({"roles": []})).await.problem(422, "invalid_value");
+    admin.post("/v1/tokens", &json!({"roles": ["x"]})).await.problem(400, "invalid_message");
     let foreign = json!({"roles": ["read"], "tenant": "globex", "user": "bob"});
-    admin.post("/v1/tokens", &foreign).await.problem(StatusCode::FORBIDDEN, "forbidden");
+    admin.post("/v1/tokens", &foreign).await.problem(403, "forbidden");
     stack.finish().await;
 }

@@ -5,7 +5,7 @@ use redial_proto::{
     subjects::Verb,
 };
 use redial_store::{Purpose, WebhookChange};
-use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack, until};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, file, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
@@ -86,13 +86,8 @@ async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
 /// The tenant's list names what its users may call. Deliveries come with its webhooks.
 #[tokio::test]
 async fn a_tenant_with_a_list_of_tools_redrives_its_deliveries() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("access.toml");
-    let access = "[dispatcher]\npassword = \"$A\"\n[tenants.default]\ntools = [\"echo\"]\n";
-    std::fs::write(&file, access).unwrap();
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.access = Some(file);
-    stack.dispatch().await;
+    let access = file("access", "[dispatcher]\npassword = \"$A\"\n[tenants.default]\ntools = [\"echo\"]\n");
+    let mut stack = Stack::start_with(|stack| stack.access = Some(access)).await;
     stack.work(vec![Tool::echo()]).await;
     stack.deliver_webhooks(HERE).await;
     let receiver = ScriptedHttp::start().await;

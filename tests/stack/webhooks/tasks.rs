@@ -1,7 +1,7 @@
 //! Events of tasks.
 
 use redial_proto::{AgentRef, TaskSubmission, WebhookEvent};
-use redial_test_stack::{Reply, ScriptedHttp, Servers, Stack};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, file};
 use serde_json::{Value, json};
 
 use super::fixture::{HERE, create, delivered, subscription};
@@ -9,11 +9,8 @@ use crate::http::model::{model, says};
 
 #[tokio::test]
 async fn a_task_that_succeeded_is_posted_with_its_answer() {
-    let mut stack = Stack::on(Servers::start().await).await;
-    let agents = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(&agents, "[agents.travel]\nmodel = \"small\"\n").unwrap();
-    stack.agents = Some(agents.path().to_owned());
-    stack.dispatch().await;
+    let agents = file("agents", "[agents.travel]\nmodel = \"small\"\n");
+    let mut stack = Stack::start_with(|stack| stack.agents = Some(agents)).await;
     stack.play_models(vec![model("small", [says("It is booked.")])]).await;
     stack.deliver_webhooks(HERE).await;
     let receiver = ScriptedHttp::start().await;

@@ -8,4 +8,4 @@
 mod stack;
 
 pub use redial_testkit::*;
-pub use stack::{Stack, TestGateway, WEBHOOK_KEY, token};
+pub use stack::{Stack, TestGateway, WEBHOOK_KEY, file, new_token, token};

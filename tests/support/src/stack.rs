@@ -9,15 +9,15 @@ mod role;
 mod roles;
 mod sql;
 
-use std::{sync::Mutex, time::Duration};
+use std::{path::PathBuf, sync::Mutex, time::Duration};
 
 use chrono::DateTime;
 use redial_proto::{CallId, ToolEffect};
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
 use redial_testkit::{
-    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, scripted_tool, until,
-    within,
+    Claims, Disturbance, Evidence, Heard, Invariant, Ledger, RawNats, Servers, Violation, check, scripted_tool,
+    unique_path, until, within,
 };
 use redial_tools::{Tool, WebhookKey};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 
 use role::{Role, nats};
 
-pub use gateway::{TestGateway, token};
+pub use gateway::{TestGateway, new_token, token};
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -46,9 +46,9 @@ pub struct Stack {
     /// How long a worker holds a call. Changes are for dispatchers that are started later.
     pub lease: Duration,
     /// `agents.toml` of dispatchers that are started later.
-    pub agents: Option<std::path::PathBuf>,
+    pub agents: Option<PathBuf>,
     /// Access file of dispatchers and gateways that are started later.
-    pub access: Option<std::path::PathBuf>,
+    pub access: Option<PathBuf>,
     /// Whether dispatchers that are started later accept tools of any worker without an operator.
     pub accept_tools: bool,
     /// What dispatchers that are started later allow as arguments and results, in bytes.
@@ -317,6 +317,13 @@ impl Drop for Stack {
     fn drop(&mut self) {
         assert!(self.finished || std::thread::panicking(), "the test did not finish its stack: call Stack::finish");
     }
+}
+
+/// A new file with this text.
+pub fn file(name: &str, text: &str) -> PathBuf {
+    let path = unique_path(name);
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 fn summary(violations: &[Violation]) -> String {

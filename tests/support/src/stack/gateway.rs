@@ -43,17 +43,15 @@ impl Stack {
 /// A new token of the tenant and user of a connection.
 pub async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
     let token = ApiToken::of_random(&std::array::from_fn(|_| rand::random()));
-    let create = TokenCreate {
-        id: token.id.clone(),
-        sha256: token.hash(),
-        tenant: None,
-        user: None,
-        roles: roles.to_vec(),
-        label: None,
-        expiry: TokenExpiry::default(),
-    };
+    let create = new_token(&token, roles);
     let _: TokenCreateReply = queue.ask(Verb::TokenCreate, &create, Duration::from_secs(25)).await.unwrap();
     token
+}
+
+/// The request for a token of whoever asks for it.
+pub fn new_token(token: &ApiToken, roles: &[UserRole]) -> TokenCreate {
+    let (id, sha256, roles) = (token.id.clone(), token.hash(), roles.to_vec());
+    TokenCreate { id, sha256, tenant: None, user: None, roles, label: None, expiry: TokenExpiry::default() }
 }
 
 impl TestGateway {
