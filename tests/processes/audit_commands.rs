@@ -89,8 +89,7 @@ async fn history(fixture: &Fixture, book: &str, sold_out: &str) {
     assert_eq!(first.err, format!("there are more: --before {sold_out}, or raise --limit\n"));
     let second = fixture.run(&["history", "--limit", "1", "--before", sold_out]).await;
     assert!(second.out.contains(&book[..13]) && !second.out.contains(&sold_out[..13]), "{second:?}");
-    let wide = fixture.out(&["history", "--wide"]).await;
-    assert_in_order(&wide, &[sold_out, "20", "host-", "409 Conflict", book, "order-17"]);
+    fixture.shows(&["history", "--wide"], &[sold_out, "20", "host-", "409 Conflict", book, "order-17"]).await;
     assert_eq!(second.err, "", "there is no further page");
 }
 
@@ -102,8 +101,8 @@ async fn statistics(fixture: &Fixture) {
     let shown = fixture.run(&["stats", "--by", "class"]).await;
     assert_in_order(&shown.out, &["class", "calls", "p50", "p95", "business_rule", "succeeded", "all"]);
     assert!(shown.err.starts_with("calls that ended from 20") && shown.err.lines().all(|line| line.len() <= 80));
-    let workers = fixture.out(&["stats", "--by", "worker", "--csv", "--tool", "book"]).await;
-    assert_in_order(&workers, &["worker,attempts,failed,p50_ms,p95_ms\n", "host-", ",2,1,"]);
+    let of_book = ["stats", "--by", "worker", "--csv", "--tool", "book"];
+    fixture.shows(&of_book, &["worker,attempts,failed,p50_ms,p95_ms\n", "host-", ",2,1,"]).await;
 }
 
 async fn an_unknown_id_is_not_found(fixture: &Fixture) {
@@ -118,8 +117,8 @@ async fn an_unknown_id_is_not_found(fixture: &Fixture) {
 }
 
 async fn tools_and_workers(fixture: &Fixture) {
-    let tools = fixture.out(&["tools"]).await;
-    assert_in_order(&tools, &["tool", "effect", "book", "keyed", "1", "served", "The tool book.", "echo", "sold_out"]);
+    let parts = ["tool", "effect", "book", "keyed", "1", "served", "The tool book.", "echo", "sold_out"];
+    fixture.shows(&["tools"], &parts).await;
     let tool = &fixture.json(&["tools"]).await[0];
     assert_eq!((&tool["spec"]["name"], &tool["state"]), (&json!("book"), &json!("served")));
     assert!(tool.get("retries_per_second").is_none(), "it neither fails nor recovers: {tool}");
@@ -160,20 +159,14 @@ async fn calls_are_cancelled() {
 
     let hang = fixture.out(&["call", "hang", "--key", "h"]).await.trim().to_owned();
     fixture.http.arrived(1).await;
-    assert_in_order(
-        &fixture.out(&["show", &hang]).await,
-        &["state         running", "now  waits         for worker host-"],
-    );
-    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "its worker was asked to stop"]);
+    fixture.shows(&["show", &hang], &["state         running", "now  waits         for worker host-"]).await;
+    fixture.shows(&["cancel", &hang], &[&hang, "its worker was asked to stop"]).await;
 
     // The same key names the same call, so this waits for its end.
     assert_eq!(fixture.ended("hang", &["--key", "h"]).await, hang);
-    let shown = fixture.out(&["show", &hang]).await;
-    assert_in_order(
-        &shown,
-        &["attempt 1     failed", "cancelled: ", "cancelled     ", "cancel requested while it ran"],
-    );
-    assert_in_order(&fixture.out(&["cancel", &hang]).await, &[&hang, "is cancelled"]);
+    let parts = ["attempt 1     failed", "cancelled: ", "cancelled     ", "cancel requested while it ran"];
+    fixture.shows(&["show", &hang], &parts).await;
+    fixture.shows(&["cancel", &hang], &[&hang, "is cancelled"]).await;
 
     let quick = fixture.ended("quick", &[]).await;
     let late = fixture.run(&["cancel", &quick]).await;
@@ -181,10 +174,7 @@ async fn calls_are_cancelled() {
     // Newest first: each cancel is one action, whatever the id is of.
     assert_eq!(fixture.run(&["cancel", NO_CALL]).await.code, 1);
     assert_eq!(fixture.json(&["actions"]).await.len(), 4);
-    assert_in_order(
-        &fixture.out(&["actions"]).await,
-        &["0 of 1", "task_not_found", "0 of 1", "done", "0 of 1", "done", " 1 ", "done"],
-    );
+    fixture.shows(&["actions"], &["0 of 1", "task_not_found", "0 of 1", "done", "0 of 1", "done", " 1 ", "done"]).await;
 }
 
 #[tokio::test]
@@ -224,8 +214,8 @@ async fn one_by_its_id(fixture: &Fixture, failed: &str, unknown: &str) {
     let new = lines[0]["call"].as_str().unwrap();
     let again = fixture.out(&["redrive", failed]).await;
     assert_eq!(again, format!("{failed} → {new} (already redriven)\n0 run again, 1 already redriven, 0 rejected\n"));
-    assert_in_order(&fixture.out(&["show", failed]).await, &[&format!("redriven as   {new}")]);
-    assert_in_order(&fixture.out(&["show", new]).await, &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]);
+    fixture.shows(&["show", failed], &[&format!("redriven as   {new}")]).await;
+    fixture.shows(&["show", new], &[&format!("redrive of    {failed}"), r#"{"n": 0}"#]).await;
     assert_eq!(fixture.out(&["redrive", failed, "--dry-run"]).await, "no call would run again\n");
 
     let mixed = fixture.run(&["redrive", NO_CALL, unknown]).await;

@@ -46,10 +46,7 @@ async fn many_giant_conversations_at_once_take_little_memory_and_do_not_delay_ot
     let store = stack.store(Purpose::Dispatch).await;
     store.submit_tasks(&tasks).await.unwrap();
     store.submit_tasks(&[new_task("small")]).await.unwrap();
-    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.arg("dispatcher").env("REDIAL_NATS_URL", stack.servers.nats_url());
-        command.env("REDIAL_DATABASE_URL", stack.servers.database_url());
-    });
+    let dispatcher = stack.process(env!("CARGO_BIN_EXE_redial"), "dispatcher", &[]);
     let every = async || (stack.count("tasks WHERE state = 'waiting'").await == 0).then_some(());
     until_within(std::time::Duration::from_mins(2), "every task asks its model", every).await;
     let peak = peak(&dispatcher);

@@ -8,6 +8,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use super::assert_in_order;
+
 const REDIAL: &str = env!("CARGO_BIN_EXE_redial");
 
 pub(crate) struct Fixture {
@@ -24,6 +26,17 @@ pub(crate) struct Done {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
+}
+
+impl Done {
+    /// The command ended with this code, printed nothing, and said these parts in any order.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, parts: &[&str]) {
+        assert_eq!((self.code, self.out.as_str()), (code, ""), "{self:?}");
+        for part in parts {
+            assert!(self.err.contains(part), "no {part:?} in {self:?}");
+        }
+    }
 }
 
 impl Fixture {
@@ -67,6 +80,11 @@ impl Fixture {
         let done = self.run(arguments).await;
         assert_eq!(done.code, 0, "redial {arguments:?}: {done:?}");
         done.out
+    }
+
+    /// Runs a command that must succeed and print these parts in this order.
+    pub(crate) async fn shows(&self, arguments: &[&str], parts: &[&str]) {
+        assert_in_order(&self.out(arguments).await, parts);
     }
 
     /// The same with `--json`, as its lines.

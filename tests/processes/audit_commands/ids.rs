@@ -23,8 +23,8 @@ async fn an_id_is_accepted_by_its_first_characters() {
     assert_eq!(shown.len(), 2, "{listed}");
     for (short, id) in shown.iter().zip([second, first]) {
         assert!(id.starts_with(short) && short.len() >= 13, "{short} of {id}");
-        assert_in_order(&fixture.out(&["show", short]).await, &["call          ", id]);
-        assert_in_order(&fixture.out(&["show", &short.to_uppercase().replace('-', "")]).await, &[id]);
+        fixture.shows(&["show", short], &["call          ", id]).await;
+        fixture.shows(&["show", &short.to_uppercase().replace('-', "")], &[id]).await;
     }
     let shared = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
     ambiguous(&fixture, &first[..shared], [first, second]).await;

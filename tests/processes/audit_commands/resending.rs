@@ -59,17 +59,17 @@ async fn rows(db: &sqlx::PgPool) -> (i64, i64) {
     sqlx::query_as(count).fetch_one(db).await.unwrap()
 }
 
-/// Waits until a command says this on standard error.
-async fn told(child: &mut Child, text: &str) {
+/// Waits until a command says this on standard error; what it has said.
+pub(crate) async fn told(child: &mut Child, text: &str) -> String {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut seen = String::new();
     while let Some(line) = lines.next_line().await.unwrap() {
+        seen += &line;
         if line.contains(text) {
             // The rest is read, so that the command can write it.
             tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-            return;
+            return seen;
         }
-        seen += &line;
     }
     panic!("no {text:?} in {seen}");
 }

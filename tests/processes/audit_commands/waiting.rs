@@ -3,9 +3,8 @@
 use std::process::Stdio;
 
 use redial_test_stack::{Process, Reply};
-use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{assert_in_order, fixture::Fixture, output::fails_if_nobody_can_read_it};
+use super::{assert_in_order, fixture::Fixture, output::fails_if_nobody_can_read_it, resending::told};
 
 #[tokio::test]
 async fn who_waits_learns_that_no_worker_has_the_tool() {
@@ -34,11 +33,7 @@ async fn who_waits_learns_that_no_worker_has_the_tool() {
         (vec!["task", "Go there again.", "--agent-file", &agent, "--wait"], "model-absent"),
     ] {
         let mut waits = fixture.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(waits.stderr.take().unwrap()).lines();
-        let mut told = String::new();
-        while !told.contains("for a worker that has the tool") {
-            told += &lines.next_line().await.unwrap().unwrap_or_else(|| panic!("{arguments:?}: {told}"));
-        }
+        let told = told(&mut waits, "for a worker that has the tool").await;
         assert_in_order(&told, &["for a worker that has the tool ", tool, "it has waited"]);
     }
     let at_once = fixture.run(&["call", "gone"]).await;
@@ -52,8 +47,8 @@ async fn an_ended_task_is_found(fixture: &Fixture, agent: &str) {
     let task = tasks[0]["task"].as_str().unwrap();
     // Ids of one moment share less than this.
     let short = &task[..23];
-    assert_in_order(&fixture.out(&["show", short]).await, &[task, "answer\nIt is done."]);
-    assert_in_order(&fixture.out(&["watch", short]).await, &[task, "It is done.", "answered"]);
+    fixture.shows(&["show", short], &[task, "answer\nIt is done."]).await;
+    fixture.shows(&["watch", short], &[task, "It is done.", "answered"]).await;
     let replayed = fixture.run(&["replay", short]).await;
     assert!(replayed.code == 0 && (replayed.out + replayed.err.as_str()).contains("step"), "{task}");
     let turns = fixture.calls(&["--task", short]).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::fixture::{Fixture, book_tool, calls, says};
+use super::fixture::{calls, says, seen};
 
 #[tokio::test]
 async fn completions_run_to_the_end_or_to_functions_of_the_client() {
@@ -16,20 +16,15 @@ async fn completions_run_to_the_end_or_to_functions_of_the_client() {
         says("Done."),
         says("On."),
     ];
-    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
-    fixture.run("chat.py").await;
-    let seen = fixture.seen();
+    let Some(seen) = seen("chat.py", replies).await else { return };
     let last = seen[3]["messages"].as_array().unwrap();
     assert!(last.iter().any(|message| message["content"] == "Streamed."), "the conversation goes on: {last:?}");
     let moved = seen[7]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
     assert!(moved.contains("Assistant: Hi.") && moved.ends_with("Go on."), "{moved}");
-    fixture.close().await;
 }
 
 /// What cannot be carried out is said in OpenAI's form.
 #[tokio::test]
 async fn every_bad_request_names_the_parameter_and_what_is_allowed() {
-    let Some(fixture) = Fixture::open(vec![book_tool()], [says("Hello.")]).await else { return };
-    fixture.run("errors.py").await;
-    fixture.close().await;
+    seen("errors.py", [says("Hello.")]).await;
 }

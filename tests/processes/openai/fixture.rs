@@ -55,13 +55,19 @@ async fn book(trip: Value) -> Result<Value, ToolError> {
     Ok(json!({"booked": trip["city"]}))
 }
 
-pub(crate) fn book_tool() -> Tool {
-    Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent)
+/// Runs a script with a model that gives these replies: what the model was asked. `None` if there is no Python, and that is
+/// wanted.
+pub(crate) async fn seen(script: &str, replies: impl IntoIterator<Item = Reply>) -> Option<Vec<Value>> {
+    let fixture = Fixture::open(replies).await?;
+    fixture.run(script).await;
+    let seen = fixture.seen();
+    fixture.close().await;
+    Some(seen)
 }
 
 impl Fixture {
     /// Starts everything; `None` if there is no Python, and that is wanted.
-    pub(crate) async fn open(tools: Vec<Tool>, replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
+    pub(crate) async fn open(replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let python = python::find()?;
         let settings = |stack: &mut Stack| {
             (stack.lease, stack.agents) = (Duration::from_secs(15), Some(file("agents", AGENTS)));
@@ -74,14 +80,15 @@ impl Fixture {
             "[models.small]\nprovider = \"openai\"\nmodel = \"scripted-1\"\nbase_url = \"{url}\"\nstream = false\n\
              retry = {{ initial = \"1ms\", cap = \"1ms\", max_attempts = 3 }}\n"
         );
-        stack.work(tools).await;
+        let book = Tool::new("book", book).describe("Books a trip.").effect(ToolEffect::Idempotent);
+        stack.work(vec![book]).await;
         stack.serve_models(&file("models", &small)).await;
         let gateways = vec![stack.serve_http().await, stack.serve_http().await];
         Some(Self { stack, model, gateways, python })
     }
 
     /// Runs a script of this folder with the addresses of the gateways; it must succeed.
-    pub(crate) async fn run(&self, script: &str) {
+    async fn run(&self, script: &str) {
         let mut command = tokio::process::Command::new(&self.python);
         let urls: Vec<String> = self.gateways.iter().map(|gateway| format!("{}/v1", gateway.url)).collect();
         command
@@ -95,7 +102,7 @@ impl Fixture {
     }
 
     /// What the model was asked.
-    pub(crate) fn seen(&self) -> Vec<Value> {
+    fn seen(&self) -> Vec<Value> {
         let body = |request: &redial_test_stack::Request| serde_json::from_slice(&request.body).unwrap();
         self.model.requests().iter().map(body).collect()
     }

@@ -2,19 +2,16 @@
 
 use serde_json::json;
 
-use super::fixture::{Fixture, book_tool, calls, says};
+use super::fixture::{calls, says, seen};
 
 #[tokio::test]
 async fn a_response_streams_is_read_again_and_continues_on_another_gateway() {
     let book = || calls("I book it.", &[("book", json!({"city": "Rome"}))]);
     let replies = [book(), says("Booked."), book(), says("Booked again."), says("Hello."), says("In the background.")];
-    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
-    fixture.run("responses.py").await;
-    let seen = fixture.seen();
+    let Some(seen) = seen("responses.py", replies).await else { return };
     let last = seen[4]["messages"].as_array().unwrap();
     assert_eq!(last[0]["content"], "You book trips.\n\nAnswer in one word.", "{last:?}");
     assert!(last.iter().any(|message| message["content"] == "Booked again."), "the conversation goes on: {last:?}");
-    fixture.close().await;
 }
 
 #[tokio::test]
@@ -27,26 +24,20 @@ async fn functions_of_the_client_are_called_and_answered() {
         calls("", &[ask("Where?")]),
         says("Stateless."),
     ];
-    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
-    fixture.run("functions.py").await;
-    let seen = fixture.seen();
+    let Some(seen) = seen("functions.py", replies).await else { return };
     let results: Vec<_> = seen[1]["messages"].as_array().unwrap().iter().filter(|one| one["role"] == "tool").collect();
     assert_eq!(results.len(), 3, "{results:?}");
     assert_eq!(results[0]["content"], "\"Rome\"");
     assert_eq!(results[2]["content"], r#"{"day":"Monday"}"#);
-    fixture.close().await;
 }
 
 #[tokio::test]
 async fn a_conversation_is_continued_by_its_name() {
     let replies = ["Hello Ada.", "You are Ada.", "Welcome.", "I do not know."].map(says);
-    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
-    fixture.run("conversation.py").await;
-    let holds = |n: usize, text: &str| {
-        fixture.seen()[n]["messages"].as_array().unwrap().iter().any(|message| message["content"] == text)
-    };
-    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{:?}", fixture.seen());
-    fixture.close().await;
+    let Some(seen) = seen("conversation.py", replies).await else { return };
+    let holds =
+        |n: usize, text: &str| seen[n]["messages"].as_array().unwrap().iter().any(|message| message["content"] == text);
+    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{:?}", seen);
 }
 
 #[tokio::test]
@@ -57,7 +48,5 @@ async fn a_tool_that_failed_and_a_function_that_nobody_answers_are_told() {
         calls("", &[("ask_user", json!({"question": "Where?"}))]),
         says("Nobody answered."),
     ];
-    let Some(fixture) = Fixture::open(vec![book_tool()], replies).await else { return };
-    fixture.run("failures.py").await;
-    fixture.close().await;
+    seen("failures.py", replies).await;
 }

@@ -11,7 +11,7 @@ use redial_test_stack::{Stack, TestGateway, until};
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
-use super::fixture::{Fixture, book_tool, says};
+use super::fixture::{Fixture, says};
 
 const SHOULD_RETRY: &str = "x-should-retry";
 
@@ -70,7 +70,7 @@ async fn a_request_whose_fate_is_unknown_is_not_to_be_sent_again_unless_it_has_a
 #[tokio::test]
 async fn a_gateway_that_stops_names_the_response_that_goes_on() {
     let slow = says("never").after(Duration::from_secs(30));
-    let Some(fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    let Some(fixture) = Fixture::open([slow]).await else { return };
     let [one, two] = &fixture.gateways[..] else { panic!("there are two gateways") };
     let stream = create(one, &json!({"stream": true, "conversation": "streamed"})).send().await.unwrap();
     assert_eq!((stream.status().as_u16(), should_retry(&stream)), (200, Some("false")));

@@ -5,14 +5,14 @@ use redial_test_stack::token;
 use serde_json::{Value, json};
 
 use super::{
-    fixture::{Fixture, book_tool, says},
+    fixture::{Fixture, says},
     retries::create,
 };
 
 #[tokio::test]
 async fn a_token_that_may_only_submit_cancels_and_is_shown_nothing_more() {
     let slow = says("never").after(std::time::Duration::from_secs(30));
-    let Some(fixture) = Fixture::open(vec![book_tool()], [slow]).await else { return };
+    let Some(fixture) = Fixture::open([slow]).await else { return };
     let gateway = fixture.stack.serve_http_with(|_| {}).await;
     let answer = create(&gateway, &json!({})).bearer_auth("none").send().await.unwrap();
     assert_eq!(answer.status(), 401);

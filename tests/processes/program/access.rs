@@ -21,20 +21,14 @@ password = \"plain words\"
 async fn the_configuration_is_written_checked_and_the_same_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let run = async |arguments: &[&str]| redial(folder.path(), &[], &[&["nats-config"], arguments].concat()).await;
-    let missing = run(&[]).await;
-    assert_eq!((missing.code, missing.out.as_str()), (2, ""));
-    assert!(missing.err.contains("access.toml: the access file cannot be read"), "{}", missing.err);
+    run(&[]).await.failed(2, &["access.toml: the access file cannot be read"]);
     fs::write(folder.path().join("access.toml"), ACCESS).unwrap();
     let printed = run(&[]).await;
     assert_eq!(printed.code, 0, "{}", printed.err);
-    assert!(
-        printed.err.starts_with("warning: access.toml:8:12: worker \"tools\": the password is written"),
-        "{}",
-        printed.err
-    );
+    let warning = "warning: access.toml:8:12: worker \"tools\": the password is written";
+    assert!(printed.err.starts_with(warning), "{}", printed.err);
     let old = run(&["--check", "--output", "users.conf"]).await;
-    assert_eq!((old.code, old.out.as_str()), (1, ""));
-    assert!(old.err.contains("run redial nats-config --access access.toml --output users.conf"), "{}", old.err);
+    old.failed(1, &["run redial nats-config --access access.toml --output users.conf"]);
     let written = run(&["--output", "users.conf"]).await;
     assert!(written.code == 0 && written.err.contains("a second time if a user or a worker is new"), "{}", written.err);
     let file = folder.path().join("users.conf");
@@ -48,18 +42,8 @@ async fn the_configuration_is_written_checked_and_the_same_each_time() {
     fs::write(folder.path().join("access.toml"), ACCESS.replace("\"read\"", "\"reed\"").replace("pools", "pool"))
         .unwrap();
     for arguments in [&["--check"][..], &["--output", "users.conf"]] {
-        let wrong = run(arguments).await;
-        assert_eq!(wrong.code, 2);
-        assert!(
-            wrong.err.contains("access.toml:4:10: user \"acme.alice\": unknown value \"reed\"; did you mean"),
-            "{}",
-            wrong.err
-        );
-        assert!(
-            wrong.err.contains("did you mean \"pools\"?") && wrong.err.contains("error: 2 problems"),
-            "{}",
-            wrong.err
-        );
+        let reed = "access.toml:4:10: user \"acme.alice\": unknown value \"reed\"; did you mean";
+        run(arguments).await.failed(2, &[reed, "did you mean \"pools\"?", "error: 2 problems"]);
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), printed.out, "a wrong file changes nothing");
 }

@@ -36,8 +36,7 @@ async fn a_usage_error_names_what_is_allowed() {
     ];
     for (arguments, wanted) in cases {
         let run = run_alone(arguments).await;
-        assert!(run.code == 2 && run.err.contains(wanted), "{arguments:?}: {} {}", run.code, run.err);
-        assert!(run.out.is_empty(), "{}", run.out);
+        run.failed(2, &[wanted]);
         let as_json = run_alone(&[arguments, &["--json"]].concat()).await;
         let error: Value = serde_json::from_str(&as_json.err).unwrap();
         assert_eq!((as_json.code, error["error"]["code"].as_str()), (2, Some("invalid_value")), "{}", as_json.err);
@@ -59,11 +58,8 @@ async fn the_exit_code_of_a_call_depends_on_its_end() {
     let done = call("echo", r#"{"a" : 1}"#, &["--wait"]).await;
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "{\"a\" : 1}\n", ""));
     let failed = call("tool", r#"{"fail":"auth"}"#, &["--wait"]).await;
-    assert_eq!((failed.code, failed.out.as_str()), (1, ""));
-    assert!(failed.err.contains("ended failed after 1 attempt: told to fail with auth [auth]"), "{}", failed.err);
-    let unknown = call("ehco", "{}", &["--wait"]).await;
-    assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
-    assert!(unknown.err.contains(r#"did you mean "echo"? [unknown_tool]"#), "{}", unknown.err);
+    failed.failed(1, &["ended failed after 1 attempt: told to fail with auth [auth]"]);
+    call("ehco", "{}", &["--wait"]).await.failed(1, &[r#"did you mean "echo"? [unknown_tool]"#]);
     // The code is the same with --json.
     let unknown = call("ehco", "{}", &["--json"]).await;
     let result: Value = serde_json::from_str(&unknown.out).unwrap();
@@ -128,8 +124,7 @@ async fn without_a_dispatcher_commands_say_so_and_what_to_do() {
         &["tools", "forget", "echo"],
     ] {
         let run = run_alone(&[arguments, &addresses].concat()).await;
-        assert_eq!((run.code, run.out.as_str()), (1, ""), "{arguments:?}: {}", run.err);
-        assert!(run.err.contains("no dispatcher is running") && run.err.contains("`redial dev`"), "{}", run.err);
+        run.failed(1, &["no dispatcher is running", "`redial dev`"]);
         assert!(!run.err.contains("redial.api") && run.err.lines().count() == 1, "{arguments:?}: {}", run.err);
     }
     for arguments in [["workers"].as_slice(), &["tools"]] {

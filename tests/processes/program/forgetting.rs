@@ -21,9 +21,7 @@ async fn a_tool_that_no_worker_has_is_forgotten() {
     };
 
     let served = forget("echo", &[]).await;
-    assert_eq!((served.code, served.out.as_str()), (1, ""));
-    assert!(served.err.contains("a live worker has the tool \"echo\" and would register it again"), "{}", served.err);
-    assert!(served.err.ends_with("[wrong_state]\n"), "{}", served.err);
+    served.failed(1, &["a live worker has the tool \"echo\" and would register it again", "[wrong_state]\n"]);
     let unknown = forget("remove", &["--json"]).await;
     let error: Value = serde_json::from_str(&unknown.err).unwrap_or_else(|_| panic!("{}", unknown.err));
     assert_eq!((unknown.code, error["error"]["code"].as_str()), (1, Some("unknown_tool")));

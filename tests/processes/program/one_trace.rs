@@ -27,6 +27,7 @@ url = "URL"
 fn role(name: &str, collector: &Collector, arguments: &[&str]) -> Process {
     Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
         command.arg(name).args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
+        command.env("OTEL_METRIC_EXPORT_INTERVAL", "200");
     })
 }
 
@@ -81,9 +82,10 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
     let id = Some(call.to_string());
     let one = |number: &str, error: Option<&str>| (Some(number.to_owned()), id.clone(), error.map(str::to_owned));
     assert_eq!(attempts, [one("1", Some("unavailable")), one("2", None)]);
+    let trace = uuid::Uuid::from_slice(&submit.trace_id).unwrap().simple().to_string();
     for request in server.requests() {
         let parent = request.header("traceparent").expect("the tool's service gets the trace's header").to_owned();
-        assert!(parent.contains(&hex(&submit.trace_id)), "{parent}");
+        assert!(parent.contains(&trace), "{parent}");
     }
     stack.finish().await;
 }
@@ -92,11 +94,8 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
 async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
     let collector = Collector::start(Answer::Ok).await;
     let mut stack = Stack::on(Servers::start().await).await;
-    let dispatcher = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["dispatcher", "--nats-url", stack.servers.nats_url()]);
-        command.args(["--database-url", stack.servers.database_url()]);
-        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()).env("OTEL_METRIC_EXPORT_INTERVAL", "200");
-    });
+    let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
+    let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
     dispatcher.line("Dispatcher started").await;
     stack.work(vec![Tool::echo().pool("default")]).await;
     stack.stop_workers().await;
@@ -128,13 +127,5 @@ fn waiting(collector: &Collector) -> Option<i64> {
     of_pool.next_back().and_then(|point| match point.value {
         Some(Value::AsInt(value)) => Some(value),
         _ => None,
-    })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
-        text
     })
 }

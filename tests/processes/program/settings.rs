@@ -8,8 +8,10 @@ use serde_json::Value;
 use super::redial;
 
 /// Nothing listens there: invalid settings must be found before any connection.
-const NATS: &str = "nats://me:secret-canary@127.0.0.1:1";
-const DATABASE: &str = "postgres://me:secret-canary@127.0.0.1:1/redial";
+const SERVERS: [(&str, &str); 2] = [
+    ("REDIAL_NATS_URL", "nats://me:secret-canary@127.0.0.1:1"),
+    ("REDIAL_DATABASE_URL", "postgres://me:secret-canary@127.0.0.1:1/redial"),
+];
 
 /// A role, a setting, an invalid value of it, and what is allowed; tried as a flag, as a variable and in the file.
 const INVALID: [(&str, &str, &str, &str); 11] = [
@@ -29,16 +31,15 @@ const INVALID: [(&str, &str, &str, &str); 11] = [
 #[tokio::test]
 async fn an_invalid_value_is_named_with_its_source_and_what_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
     for (role, name, value, allowed) in INVALID {
         let flag = format!("--{}={value}", name.replace('_', "-"));
         let variable = format!("REDIAL_{}", name.to_uppercase());
-        let mut environment = servers.to_vec();
+        let mut environment = SERVERS.to_vec();
         let by_flag = redial(folder.path(), &environment, &[role, &flag]).await;
         environment.push((&variable, value));
         let by_variable = redial(folder.path(), &environment, &[role]).await;
         fs::write(folder.path().join("redial.toml"), format!("{name} = {value:?}\n")).unwrap();
-        let by_file = redial(folder.path(), &servers, &[role]).await;
+        let by_file = redial(folder.path(), &SERVERS, &[role]).await;
         fs::remove_file(folder.path().join("redial.toml")).unwrap();
         let places = [
             (by_flag, format!("flag --{}", name.replace('_', "-"))),
@@ -64,8 +65,7 @@ async fn an_invalid_settings_file_is_named() {
     for (text, wanted) in cases {
         fs::write(&other, text).unwrap();
         let arguments = ["dispatcher", "--config", other.to_str().unwrap()];
-        let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
-        let run = redial(folder.path(), &servers, &arguments).await;
+        let run = redial(folder.path(), &SERVERS, &arguments).await;
         assert!(run.code == 2 && run.err.contains(wanted) && run.err.contains("other.toml"), "{text:?}: {}", run.err);
     }
     let missing = redial(folder.path(), &[("REDIAL_CONFIG", "nowhere.toml")], &["migrate"]).await;
@@ -81,11 +81,7 @@ async fn a_missing_setting_is_named_with_every_source() {
     ] {
         let run = super::run_alone(arguments).await;
         let (flag, variable) = (format!("--{}", name.replace('_', "-")), format!("REDIAL_{}", name.to_uppercase()));
-        let parts = [format!("{name} is not set"), flag, variable, "redial.toml".to_owned(), form.to_owned()];
-        assert_eq!(run.code, 2, "{}", run.err);
-        for part in parts {
-            assert!(run.err.contains(&part), "no {part:?} in {}", run.err);
-        }
+        run.failed(2, &[&format!("{name} is not set"), &flag, &variable, "redial.toml", form]);
     }
 }
 
@@ -116,20 +112,19 @@ async fn an_invalid_address_is_named_without_its_password() {
 #[tokio::test]
 async fn an_invalid_file_of_models_or_agents_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let servers = [("REDIAL_NATS_URL", NATS), ("REDIAL_DATABASE_URL", DATABASE)];
     for (role, name, variable, wrong, code) in [
         ("worker", "models", "REDIAL_MODELS", "[models.small]\nprovider = \"oracle\"\n", "invalid_configuration"),
         ("dispatcher", "agents", "REDIAL_AGENTS", "[agents.clerk]\nmodel = 3\n", "invalid_agent"),
     ] {
         let default = folder.path().join(format!("{name}.toml"));
         fs::write(&default, wrong).unwrap();
-        let run = redial(folder.path(), &servers, &[role]).await;
+        let run = redial(folder.path(), &SERVERS, &[role]).await;
         let named = run.err.contains(&format!("{name}.toml")) && run.err.contains(&format!("[{code}]"));
         assert!(run.code == 2 && named, "{role}: {} {}", run.code, run.err);
 
         fs::write(folder.path().join("redial.toml"), format!("{name} = \"by-file.toml\"\n")).unwrap();
-        let by_file = redial(folder.path(), &servers, &[role]).await;
-        let mut environment = servers.to_vec();
+        let by_file = redial(folder.path(), &SERVERS, &[role]).await;
+        let mut environment = SERVERS.to_vec();
         environment.push((variable, "by-variable.toml"));
         let by_variable = redial(folder.path(), &environment, &[role]).await;
         let by_flag = redial(folder.path(), &environment, &[role, &format!("--{name}"), "by-flag.toml"]).await;

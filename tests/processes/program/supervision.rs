@@ -9,14 +9,8 @@ use redial_test_stack::{Paused, Process, Servers, Stack};
 /// A carriage return in a header's value, which nats-server accepts and the client library does not survive.
 const MALFORMED: (&str, &str) = ("traceparent", "a\rb");
 
-fn role(stack: &Stack, name: &str, more: &[&str]) -> Process {
-    Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args([name, "--nats-url", stack.servers.nats_url()]).args(more);
-    })
-}
-
 fn dispatcher(stack: &Stack) -> Process {
-    role(stack, "dispatcher", &["--database-url", stack.servers.database_url()])
+    stack.process(env!("CARGO_BIN_EXE_redial"), "dispatcher", &[])
 }
 
 /// Its NATS client has failed.
@@ -28,9 +22,8 @@ async fn ends_with_an_error(process: &Process) {
 
 #[tokio::test]
 async fn a_worker_whose_nats_client_failed_ends_with_an_error() {
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.dispatch().await;
-    let worker = role(&stack, "worker", &[]);
+    let stack = Stack::start().await;
+    let worker = stack.process(env!("CARGO_BIN_EXE_redial"), "worker", &[]);
     worker.line("Worker started").await;
     let id: String = stack.value("SELECT id FROM workers").await;
     let subject = subjects::worker(&id.parse::<WorkerId>().unwrap());

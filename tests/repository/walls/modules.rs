@@ -64,14 +64,6 @@ impl Modules {
         modules
     }
 
-    /// Reads a crate from a text with inline modules.
-    pub(crate) fn parse(text: &str) -> Self {
-        let mut modules = Self::default();
-        let file = syn::parse_file(text).unwrap();
-        modules.add(Vec::new(), Path::new("lib.rs"), Path::new(""), &file.items);
-        modules
-    }
-
     fn read_file(&mut self, path: ModulePath, file: &Path, folder: &Path) {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));

@@ -17,14 +17,6 @@ async fn calls(stack: &Stack, count: usize) -> Vec<CallId> {
     .await
 }
 
-/// Waits until new calls wait for a lock that the test holds. Other statements of the dispatcher may wait for it, too.
-async fn new_calls_wait_for_lock(stack: &Stack) {
-    // The server shows only the beginning of a statement.
-    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-                     AND wait_event_type = 'Lock' AND query LIKE '-- New calls%')";
-    stack.holds("new calls wait for the lock", waits).await;
-}
-
 #[tokio::test]
 async fn invalid_messages_become_dead_letters_with_the_reason() {
     let stack = Stack::with_echo().await;
@@ -71,7 +63,10 @@ async fn a_message_that_is_delivered_again_is_not_accepted_twice() {
     sqlx::query("LOCK TABLE calls IN EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let batch = br#"{"calls":[{"tool":"echo","arguments":{"n":1}},{"tool":"echo","arguments":{"n":1}}]}"#.as_slice();
     stack.queue().put_intake(Intake::Calls, batch.into(), None).await.unwrap();
-    new_calls_wait_for_lock(&stack).await;
+    // Other statements of the dispatcher may wait for it, too; the server shows only the beginning of one.
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+                     AND wait_event_type = 'Lock' AND query LIKE '-- New calls%')";
+    stack.holds("new calls wait for the lock", waits).await;
     proxy.black_hole(true);
     lock.rollback().await.unwrap();
     let committed = calls(&stack, 2).await;

@@ -9,35 +9,20 @@ use uuid::Uuid;
 #[tokio::test]
 async fn without_a_retention_only_leftovers_are_deleted() {
     let mut stack = Stack::on(Servers::start().await).await;
-    for (age, name) in [("25 hours", "gone"), ("23 hours", "silent")] {
-        let worker = format!(
-            "INSERT INTO workers (id, version, tools, started_at, slots, last_seen_at)
-             VALUES ('{name}', '1', '{{}}', now(), 1, now() - interval '{age}')"
-        );
-        stack.execute(&worker).await;
-    }
-    for (age, name) in [("31 days", "old"), ("29 days", "young")] {
-        let rows = format!(
-            "INSERT INTO late_reports (call_id, attempt, worker, received_at, output)
-             VALUES ('{}', 1, '{name}', now() - interval '{age}', '1');
-             INSERT INTO dead_letters (source, received_at, code, message, payload)
-             VALUES ('intake', now() - interval '{age}', 'invalid_message', '{name}', '')",
-            CallId::generate()
-        );
-        stack.execute(&rows).await;
-    }
-    for (age, name, result) in [
-        ("367 days", "old", "done"),
-        ("365 days", "kept", "done"),
-        ("31 days", "idle", "forbidden"),
-        ("29 days", "new", "forbidden"),
-    ] {
-        let action = format!(
-            "INSERT INTO actions (at, tenant, user_name, role, door, verb, targets, target_count, result, changed)
-             VALUES (now() - interval '{age}', 'default', '{name}', 'operate', 'nats', 'calls.redrive', '{{x}}', 1, '{result}', 1)"
-        );
-        stack.execute(&action).await;
-    }
+    let rows = "
+        INSERT INTO workers (id, version, tools, started_at, slots, last_seen_at)
+        SELECT name, '1', '{}', now(), 1, now() - age
+        FROM (VALUES (interval '25 hours', 'gone'), (interval '23 hours', 'silent')) v (age, name);
+        INSERT INTO late_reports (call_id, attempt, worker, received_at, output)
+        SELECT gen_random_uuid(), 1, name, now() - age, '1'
+        FROM (VALUES (interval '31 days', 'old'), (interval '29 days', 'young')) v (age, name);
+        INSERT INTO dead_letters (source, received_at, code, message, payload)
+        SELECT 'intake', received_at, 'invalid_message', worker, '' FROM late_reports;
+        INSERT INTO actions (at, tenant, user_name, role, door, verb, targets, target_count, result, changed)
+        SELECT now() - age, 'default', name, 'operate', 'nats', 'calls.redrive', '{x}', 1, result, 1
+        FROM (VALUES (interval '367 days', 'old', 'done'), (interval '365 days', 'kept', 'done'),
+                     (interval '31 days', 'idle', 'forbidden'), (interval '29 days', 'new', 'forbidden')) v (age, name, result)";
+    stack.execute(rows).await;
     stack.dispatch().await;
     until("old rows are deleted", async || {
         let workers = stack.values::<String>("SELECT id FROM workers").await;

@@ -1,7 +1,9 @@
 //! The access file: what it takes away ends, also what a gateway reads itself.
 
+use std::path::{Path, PathBuf};
+
 use redial_proto::{CreateRedrive, RedriveFilter, RedriveId, RedriveView, ToolEffect, UserRole, subjects::Verb};
-use redial_test_stack::{Servers, Stack, TestGateway, scripted_tool, unique_path, until};
+use redial_test_stack::{Stack, TestGateway, file, scripted_tool, unique_path, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -26,27 +28,15 @@ roles = ["submit", "read"]
 password = "$D"
 "#;
 
-/// An access file that changes.
-struct AccessFile(tempfile::NamedTempFile);
-
-impl AccessFile {
-    fn write(&self, text: &str) {
-        std::fs::write(&self.0, text).unwrap();
-    }
-
-    /// Gives alice these roles.
-    fn give(&self, roles: &str) {
-        self.write(&ACCESS.replace(ALICE, &format!("roles = [{roles}]")));
-    }
+/// Gives alice these roles.
+fn give(file: &Path, roles: &str) {
+    std::fs::write(file, ACCESS.replace(ALICE, &format!("roles = [{roles}]"))).unwrap();
 }
 
 /// A stack with `tool`, whose dispatcher and gateway read the file.
-async fn start() -> (Stack, TestGateway, AccessFile) {
-    let file = AccessFile(tempfile::NamedTempFile::new().unwrap());
-    file.write(ACCESS);
-    let mut stack = Stack::on(Servers::start().await).await;
-    stack.access = Some(file.0.path().to_owned());
-    stack.dispatch().await;
+async fn start() -> (Stack, TestGateway, PathBuf) {
+    let file = file("access", ACCESS);
+    let mut stack = Stack::start_with(|stack| stack.access = Some(file.clone())).await;
     stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let gateway = stack.serve_http_with(|_| {}).await;
     (stack, gateway, file)
@@ -90,7 +80,7 @@ async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
     let one = wait(&alice, Method::GET, &path, None);
     let several = wait(&alice, Method::POST, "/v1/calls/wait", Some(&json!({"calls": [call]})));
     waiting(&bob, 4).await;
-    file.give(r#""submit""#);
+    give(&file, r#""submit""#);
     let over = async {
         feed.rest().await;
         events.rest().await;
@@ -109,7 +99,7 @@ async fn reads_streams_and_waits_end_with_the_right_of_the_user() {
     );
     alice.post("/v1/calls", &json!({"tool": "tool", "arguments": {}})).await.must(202);
     // Not a role alone: bob is gone with his tenant.
-    file.write(&ACCESS.replace(".acme.", ".globex."));
+    std::fs::write(&file, ACCESS.replace(".acme.", ".globex.")).unwrap();
     assert_eq!(bobs.await.unwrap().must(202)["call"], json!(call));
     bob.get(&path).await.problem(401, "unauthenticated");
     std::fs::write(hold, "").unwrap();
@@ -130,12 +120,9 @@ async fn a_redrive_by_filter_ends_with_the_right_of_the_user_who_asked_for_it() 
     let body = json!({"filter": {"tool": "tool", "state": "failed"}, "rate": 1});
     let redrive = alice.post("/v1/redrives", &body).await.must(202)["redrive"].as_str().unwrap().to_owned();
     let path = format!("/v1/redrives/{redrive}");
-    let read = async || alice.get(&path).await.must(200);
-    until("a call runs again", async || read().await["redriven"].as_u64().filter(|count| *count > 0)).await;
-    file.give(r#""submit", "read""#);
-    let ended =
-        until("the redrive ends", async || Some(read().await).filter(|view| view["finished_at"] != Value::Null));
-    let ended = ended.await;
+    alice.until(&path, |view| view["redriven"].as_u64() > Some(0)).await;
+    give(&file, r#""submit", "read""#);
+    let ended = alice.until(&path, |view| !view["finished_at"].is_null()).await;
     assert_eq!(ended["state"], "failed", "{ended}");
     let why = "user alice of tenant acme does not have the role operate in the dispatcher's access file; allowed: submit, read";
     assert_eq!(ended["error"], why);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use redial_proto::UserRole;
 use redial_queue::Queue;
-use redial_test_stack::{Stack, TestGateway, token};
+use redial_test_stack::{Stack, TestGateway, token, until};
 use reqwest::{Method, RequestBuilder, Response, header::HeaderMap};
 use serde_json::Value;
 
@@ -91,6 +91,11 @@ impl Http {
     /// Reads what may end while the request waits.
     pub(crate) async fn wait(&self, path: &str, seconds: u32) -> Answer {
         Answer::of(self.request(Method::GET, path).header("prefer", format!("wait={seconds}"))).await
+    }
+
+    /// Reads again until it is as wanted.
+    pub(crate) async fn until(&self, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        until(&format!("{path} is as wanted"), async || Some(self.get(path).await.must(200)).filter(&wanted)).await
     }
 
     /// Posts what ends while the request waits; what it is then.

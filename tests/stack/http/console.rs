@@ -1,7 +1,7 @@
 //! Pages of the console as anybody may ask for them, without a browser.
 
 use redial_proto::{RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect};
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use reqwest::Method;
 use serde_json::json;
 
@@ -24,12 +24,8 @@ async fn failed(stack: &Stack, count: u32) {
 }
 
 async fn redrive(http: &Http, id: &str) -> RedriveView {
-    until("the redrive ends", async || {
-        let view: RedriveView =
-            serde_json::from_value(http.get(&format!("/v1/redrives/{id}")).await.must(200)).unwrap();
-        view.state.is_terminal().then_some(view)
-    })
-    .await
+    let ended = http.until(&format!("/v1/redrives/{id}"), |view| !view["finished_at"].is_null()).await;
+    serde_json::from_value(ended).unwrap()
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Functions of the client over HTTP.
 
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use serde_json::json;
 
 use super::{
@@ -15,11 +15,9 @@ async fn a_function_is_answered_over_http() {
     let http = Http::open(&stack).await;
     let task = json!({"input": "Go.", "agent": {"model": "small"}, "functions": [{"name": "ask"}]});
     let task = http.post("/v1/tasks", &task).await.must(202)["task"].as_str().unwrap().to_owned();
-    let call = until("the function waits for its client", async || {
-        let list = http.get(&format!("/v1/calls?task={task}&state=client_wait")).await.must(200);
-        list["calls"][0]["call"].as_str().map(str::to_owned)
-    })
-    .await;
+    let waits = format!("/v1/calls?task={task}&state=client_wait");
+    let waits = http.until(&waits, |list| list["calls"] != json!([])).await;
+    let call = waits["calls"][0]["call"].as_str().unwrap();
     let path = format!("/v1/calls/{call}/answer");
     let wrong = http.post(&path, &json!({})).await.problem(422, "invalid_value");
     assert!(wrong.contains("either output or error"), "{wrong}");

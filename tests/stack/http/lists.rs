@@ -1,7 +1,7 @@
 //! Lists over HTTP, and what is done with what they show.
 
 use redial_proto::ToolEffect;
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -48,11 +48,7 @@ async fn an_ended_call_runs_again_over_http() {
     let answer = http.post_with("/v1/redrives", &body, &[("idempotency-key", "r1")]).await;
     let location = answer.headers["location"].to_str().unwrap().to_owned();
     let created = answer.must(202);
-    let done = until("the redrive is done", async || {
-        let view = http.get(&location).await.must(200);
-        (view["state"] == "done").then_some(view)
-    })
-    .await;
+    let done = http.until(&location, |view| view["state"] == "done").await;
     assert_eq!((&done["matched"], &done["redriven"]), (&json!(5), &json!(5)), "{done}");
     let again = http.post_with("/v1/redrives", &body, &[("idempotency-key", "r1")]).await.must(202);
     assert_eq!(again, done, "the same request is the same redrive");
@@ -91,11 +87,7 @@ async fn what_else_a_tenant_has_is_listed() {
 
     let intake = stack.intake(redial_proto::subjects::Intake::Calls);
     stack.queue().put(&intake, &json!({"tool": "echo", "argument": 1})).await.unwrap();
-    let rejected = until("it is rejected", async || {
-        let list = http.get("/v1/rejected").await.must(200);
-        list["rejected"].as_array().unwrap().first().cloned()
-    })
-    .await;
+    let rejected = http.until("/v1/rejected", |list| list["rejected"] != json!([])).await["rejected"][0].take();
     assert_eq!(rejected["code"], "invalid_message", "{rejected}");
     assert_eq!(http.get(&format!("/v1/rejected/{}", rejected["id"])).await.must(200), rejected);
     http.get("/v1/rejected/999999").await.problem(404, "not_found");

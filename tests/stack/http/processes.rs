@@ -1,7 +1,7 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
 use redial_proto::{Submission, ToolEffect};
-use redial_test_stack::{Process, Stack, arguments, unique_path};
+use redial_test_stack::{Stack, arguments, unique_path};
 use serde_json::json;
 
 use super::{
@@ -36,10 +36,8 @@ async fn after_sigterm_waits_and_streams_end_and_the_call_goes_on() {
 #[tokio::test]
 async fn where_others_reach_it_a_gateway_needs_tokens() {
     let stack = Stack::start().await;
-    let gateway = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["gateway", "--listen", "0.0.0.0:0", "--without-token"]);
-        command.args(["--nats-url", stack.servers.nats_url(), "--database-url", stack.servers.database_url()]);
-    });
+    let arguments = ["--listen", "0.0.0.0:0", "--without-token"];
+    let gateway = stack.process(env!("CARGO_BIN_EXE_redial"), "gateway", &arguments);
     assert_eq!(gateway.ended().await.code(), Some(2), "{}", gateway.output());
     let said = gateway.output();
     assert!(said.contains("a gateway that listens on 0.0.0.0:0 asks for tokens; only on 127.0.0.1"), "{said}");

@@ -91,10 +91,8 @@ fn event(block: &str) -> Option<Event> {
 
 /// Starts a gateway as a process of its own; returns its address.
 pub(crate) async fn gateway_process(stack: &Stack) -> (Process, String) {
-    let process = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["gateway", "--listen", "127.0.0.1:0", "--without-token", "--log-format", "json"]);
-        command.args(["--nats-url", stack.servers.nats_url(), "--database-url", stack.servers.database_url()]);
-    });
+    let arguments = ["--listen", "127.0.0.1:0", "--without-token", "--log-format", "json"];
+    let process = stack.process(env!("CARGO_BIN_EXE_redial"), "gateway", &arguments);
     let line = process.line("Gateway started").await;
     let port = line.split_once("127.0.0.1:").unwrap().1;
     let port: String = port.chars().take_while(char::is_ascii_digit).collect();

@@ -56,8 +56,8 @@ async fn forward(client: TcpStream, server: TcpStream, change: MessageChange, hi
         let mut from = BufReader::new(from_server);
         loop {
             let mut message = Message::read(&mut from).await?;
-            let (changed, answers) = message.apply(change);
-            if changed {
+            let answers = if change == MessageChange::AnswersFirst { message.answers() } else { Vec::new() };
+            if !answers.is_empty() || message.changed_by(change) {
                 hits.add();
             }
             for answer in answers {
@@ -132,16 +132,12 @@ impl Message {
         body.extend(serde_json::to_vec(json).unwrap());
     }
 
-    /// What is done to a message from the server, and what is answered to it.
-    fn apply(&mut self, change: MessageChange) -> (bool, Vec<Self>) {
+    /// Changes a message from the server; returns whether it did.
+    fn changed_by(&mut self, change: MessageChange) -> bool {
         match change {
-            MessageChange::SameMessageId => (false, Vec::new()),
-            MessageChange::DeliveriesAreAttempts => (self.number_by_delivery(), Vec::new()),
-            MessageChange::EndlessLease => (self.stretch_lease(), Vec::new()),
-            MessageChange::AnswersFirst => {
-                let answers = self.answers();
-                (!answers.is_empty(), answers)
-            }
+            MessageChange::DeliveriesAreAttempts => self.number_by_delivery(),
+            MessageChange::EndlessLease => self.stretch_lease(),
+            MessageChange::SameMessageId | MessageChange::AnswersFirst => false,
         }
     }
 

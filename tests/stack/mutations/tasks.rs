@@ -1,43 +1,22 @@
-//! Scenarios of tasks. Their model gives the replies of the scenario in order.
+//! Scenarios of tasks. Their model gives the replies of the scenario in order, in each task.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
-
-use futures_util::{FutureExt, future::BoxFuture};
-use redial_proto::{
-    AgentRef, AgentSpec, ReplyCall, TaskId, TaskState, TaskSubmission, ToolEffect, ToolSpec, TurnReply,
-};
+use redial_proto::{AgentRef, AgentSpec, TaskId, TaskState, TaskSubmission, ToolEffect, TurnReply};
 use redial_test_stack::{ToolEvent, scripted_tool, unique_path};
-use redial_tools::{Context, Handler, Tool, ToolResult};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::fixture::Fixture;
+use crate::http::model::{asks, model, says};
 
-struct Model(Arc<Mutex<VecDeque<TurnReply>>>);
-
-impl Handler for Model {
-    fn run(&self, _: Context, _: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
-        let reply = self.0.lock().unwrap().pop_front().expect("the scenario has a reply for every turn");
-        async move { Ok(serde_json::value::to_raw_value(&reply).unwrap()) }.boxed()
-    }
-}
-
-fn says(text: &str) -> TurnReply {
-    TurnReply { text: Some(text.to_owned()), ..TurnReply::default() }
-}
-
-fn asks<const N: usize>(calls: [Value; N]) -> TurnReply {
-    let call = |arguments: Value| ReplyCall { name: "tool".to_owned(), arguments: arguments.to_string() };
-    TurnReply { calls: calls.into_iter().map(call).collect(), ..TurnReply::default() }
+/// What the model asks for.
+fn call(arguments: Value) -> TurnReply {
+    asks([("tool", arguments)])
 }
 
 /// A dispatcher, and a worker with a tool and a model with these replies.
 async fn set(fixture: &mut Fixture, replies: Vec<TurnReply>) {
     fixture.dispatch().await;
     fixture.work(8, vec![scripted_tool("tool", ToolEffect::Read, &fixture.stack.ledger)]).await;
-    fixture.play(Tool::from_handler(ToolSpec::named("model"), Model(Arc::new(Mutex::new(replies.into()))))).await;
+    fixture.play(model("model", replies)).await;
 }
 
 async fn task(fixture: &Fixture) -> TaskId {
@@ -51,7 +30,7 @@ async fn task(fixture: &Fixture) -> TaskId {
 
 /// One call, one answer.
 pub(crate) async fn one_call(fixture: &mut Fixture) {
-    set(fixture, vec![asks([json!({})]), says("done")]).await;
+    set(fixture, vec![call(json!({})), says("done")]).await;
     let id = task(fixture).await;
     fixture.ends(fixture.stack.task_is(id, TaskState::is_terminal)).await;
 }
@@ -59,7 +38,7 @@ pub(crate) async fn one_call(fixture: &mut Fixture) {
 /// Of two calls of a turn the second ends first.
 pub(crate) async fn parallel_calls(fixture: &mut Fixture) {
     let hold = unique_path("hold");
-    let replies = vec![asks([json!({"hold": hold}), json!({"n": 2})]), says("done")];
+    let replies = vec![asks([("tool", json!({"hold": hold})), ("tool", json!({"n": 2}))]), says("done")];
     set(fixture, replies).await;
     let id = task(fixture).await;
     fixture.stack.counts(1, "messages WHERE role = 'tool'").await;
@@ -70,7 +49,7 @@ pub(crate) async fn parallel_calls(fixture: &mut Fixture) {
 /// While a task runs, the user asks for another one in the same conversation.
 pub(crate) async fn two_tasks(fixture: &mut Fixture) {
     let hold = unique_path("hold");
-    set(fixture, vec![asks([json!({"hold": hold})]), says("one"), says("two")]).await;
+    set(fixture, vec![call(json!({"hold": hold})), says("done")]).await;
     let first = task(fixture).await;
     fixture.stack.ledger.reaches(ToolEvent::Started, 1).await;
     let second = task(fixture).await;
@@ -85,8 +64,7 @@ pub(crate) async fn two_tasks(fixture: &mut Fixture) {
 
 /// A model asks for a call that failed in an earlier task of its conversation.
 pub(crate) async fn repeated_failure(fixture: &mut Fixture) {
-    let call = || asks([json!({"fail": "auth"})]);
-    set(fixture, vec![call(), says("no"), call(), says("still no")]).await;
+    set(fixture, vec![call(json!({"fail": "auth"})), says("no")]).await;
     for _ in 0..2 {
         let id = task(fixture).await;
         fixture.stack.task_is(id, TaskState::is_terminal).await;

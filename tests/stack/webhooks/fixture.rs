@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    CallId, Code, CreateWebhook, UpdateWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb,
+    CallId, Code, CreateWebhook, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret, subjects::Verb,
 };
 use redial_queue::{Queue, QueueError};
 use redial_test_stack::{Reply, ScriptedHttp, Stack, until};
@@ -54,9 +54,13 @@ pub(crate) async fn subscribe(stack: &Stack, receiver: &ScriptedHttp, events: &[
     create(stack.queue(), &subscription(&receiver.url("/hook"), events)).await
 }
 
-pub(crate) async fn set_state(stack: &Stack, webhook: Uuid, state: WebhookState) -> WebhookView {
-    let request = UpdateWebhook { webhook, url: None, events: None, tools: None, agents: None, state: Some(state) };
-    ask(stack.queue(), Verb::WebhookUpdate, &request).await.unwrap()
+pub(crate) async fn rotate(stack: &Stack, webhook: Uuid, version: u32) -> Result<WebhookSecret, Code> {
+    ask(stack.queue(), Verb::WebhookRotate, &RotateWebhook { webhook, version }).await
+}
+
+/// Sends a test event.
+pub(crate) async fn test(stack: &Stack, webhook: Uuid) -> Result<TestedWebhook, Code> {
+    ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await
 }
 
 /// The deliveries on record, oldest first.

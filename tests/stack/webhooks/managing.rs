@@ -1,15 +1,12 @@
 //! What users do with webhooks: errors, tenants, and what is on record.
 
-use redial_proto::{
-    Code, RedriveReply, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret, WebhookState, WebhookView,
-    subjects::Verb,
-};
+use redial_proto::{Code, RedriveReply, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb};
 use redial_store::{Purpose, WebhookChange};
 use redial_test_stack::{Reply, ScriptedHttp, Stack, file, until};
 use redial_tools::Tool;
 use serde_json::{Value, json};
 
-use super::fixture::{ANSWER, EVENTS, HERE, ask, create, delivered, deliveries, start, subscribe, subscription};
+use super::fixture::{ANSWER, EVENTS, HERE, ask, create, delivered, deliveries, start, subscribe, subscription, test};
 
 #[tokio::test]
 async fn another_tenants_webhooks_do_not_exist_and_get_nothing() {
@@ -131,8 +128,7 @@ async fn filters_by_tool_and_type_hold() {
     let update = json!({"webhook": request.webhook, "events": ["call.*"], "tools": []});
     let view: WebhookView = ask(stack.queue(), Verb::WebhookUpdate, &update).await.unwrap();
     assert_eq!((view.events, view.tools.len()), (vec![WebhookEvent::AnyCall], 0));
-    let _: TestedWebhook =
-        ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook: request.webhook }).await.unwrap();
+    test(&stack, request.webhook).await.unwrap();
     receiver.arrived(3).await;
     stack.drained(ANSWER).await;
     let call = json!({"tool": "redial_webhook", "arguments": {"url": "http://127.0.0.1/"}});

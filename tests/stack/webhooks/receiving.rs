@@ -2,15 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redial_proto::{
-    CallState, ErrorClass, RotateWebhook, Submission, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret,
-    WebhookState, subjects::Verb,
-};
+use redial_proto::{CallState, Code, ErrorClass, Submission, WebhookEvent, WebhookState, WebhookView, subjects::Verb};
 use redial_test_stack::{Reply, Request, WEBHOOK_KEY, arguments};
 use serde_json::{Value, json};
 
 use super::{
-    fixture::{ask, delivered, set_state, start, subscribe},
+    fixture::{ask, delivered, rotate, start, subscribe, test},
     standard::verifies,
 };
 use crate::agent_loop::erasing::found;
@@ -101,12 +98,12 @@ async fn gone_disables_a_webhook_until_it_is_enabled() {
     let view = stack.get(delivery).await;
     assert_eq!((view.state, view.class, view.attempts), (CallState::Failed, Some(ErrorClass::BusinessRule), 1));
     stack.counts(1, "webhooks WHERE state = 'disabled' AND reason = 'gone'").await;
-    let test: Result<TestedWebhook, _> = ask(stack.queue(), Verb::WebhookTest, &TestWebhook { webhook }).await;
-    assert_eq!(test.unwrap_err(), redial_proto::Code::WrongState);
+    assert_eq!(test(&stack, webhook).await.unwrap_err(), Code::WrongState);
     let missed = stack.call("echo", json!({"n": 2})).await;
     stack.wait_for_end(missed).await;
     receiver.script("/hook", [Reply::status(200)]);
-    let view = set_state(&stack, webhook, WebhookState::Active).await;
+    let update = json!({"webhook": webhook, "state": "active"});
+    let view: WebhookView = ask(stack.queue(), Verb::WebhookUpdate, &update).await.unwrap();
     assert_eq!((view.state, view.reason), (WebhookState::Active, None));
     let seen = stack.call("echo", json!({"n": 3})).await;
     let request = receiver.arrived(2).await;
@@ -120,16 +117,11 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let (stack, receiver) = start([Reply::status(200)]).await;
     let first = subscribe(&stack, &receiver, &[WebhookEvent::AnyCall]).await;
     let webhook = first.webhook.webhook;
-    let rotate = async |version| {
-        let answer: Result<WebhookSecret, _> =
-            ask(stack.queue(), Verb::WebhookRotate, &RotateWebhook { webhook, version }).await;
-        answer
-    };
-    let second = rotate(1).await.unwrap();
+    let second = rotate(&stack, webhook, 1).await.unwrap();
     assert_eq!(second.webhook.secret_version, 2);
     assert_ne!(second.secret, first.secret);
-    assert_eq!(rotate(1).await.unwrap(), second, "the reply may have been lost");
-    assert_eq!(rotate(3).await.unwrap_err(), redial_proto::Code::WrongState);
+    assert_eq!(rotate(&stack, webhook, 1).await.unwrap(), second, "the reply may have been lost");
+    assert_eq!(rotate(&stack, webhook, 3).await.unwrap_err(), Code::WrongState);
     stack.call("echo", json!({})).await;
     let request = receiver.arrived(1).await;
     assert_eq!(versions(&request), 2);

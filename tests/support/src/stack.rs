@@ -5,7 +5,6 @@
 
 mod ask;
 mod gateway;
-mod role;
 mod roles;
 mod sql;
 
@@ -23,7 +22,7 @@ use redial_tools::{Tool, WebhookKey};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
 
-use role::{Role, nats};
+use roles::{Role, nats};
 
 pub use gateway::{TestGateway, new_token, token};
 

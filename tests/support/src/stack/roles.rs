@@ -4,19 +4,30 @@ use std::time::Duration;
 
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::WorkerId;
-use redial_testkit::until;
+use redial_queue::QueueConfig;
+use redial_testkit::{Process, Servers};
 use redial_tools::Tool;
 use redial_worker::{Worker, WorkerConfig};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Stack,
-    role::{Role, nats},
-};
+use super::Stack;
 
 /// How long a role may take to start or to end.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A running dispatcher or worker.
+#[derive(Debug)]
+pub(super) struct Role {
+    is_dispatcher: bool,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+/// How a role connects to NATS.
+pub(super) fn nats(servers: &Servers, name: &str) -> QueueConfig {
+    QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
+}
 
 impl Stack {
     /// Starts one more dispatcher, and waits until it answers.
@@ -60,36 +71,32 @@ impl Stack {
 
     /// Starts one more worker with 64 slots, and waits until it is registered.
     pub async fn work(&mut self, tools: Vec<Tool>) -> WorkerId {
-        let nats_url = self.servers.nats_url().to_owned();
-        self.start_worker(nats_url, |worker| tools.into_iter().fold(worker, Worker::add)).await
+        self.start_worker(|worker| tools.into_iter().fold(worker, Worker::add)).await
     }
 
     /// Starts one more worker with the models of a file, and waits until it is registered.
     pub async fn serve_models(&mut self, models: &std::path::Path) -> WorkerId {
-        let nats_url = self.servers.nats_url().to_owned();
-        self.start_worker(nats_url, |worker| worker.models(models).unwrap()).await
+        self.start_worker(|worker| worker.models(models).unwrap()).await
     }
 
     /// Starts one more worker with models that the test plays itself, each under its tool's name, and waits until a
     /// dispatcher knows it.
     pub async fn play_models(&mut self, models: Vec<Tool>) -> WorkerId {
-        let nats_url = self.servers.nats_url().to_owned();
-        self.start_worker(nats_url, |worker| models.into_iter().fold(worker, Worker::model)).await
+        self.start_worker(|worker| models.into_iter().fold(worker, Worker::model)).await
     }
 
     /// Starts one more worker that delivers webhooks, also to these hosts and networks, and waits until it is registered.
     pub async fn deliver_webhooks(&mut self, allowed: &str) -> WorkerId {
-        let (nats_url, key) = (self.servers.nats_url().to_owned(), self.webhook_key.clone().expect("a key"));
+        let key = self.webhook_key.clone().expect("a key");
         let allowed = allowed.parse().expect("hosts and networks");
-        self.start_worker(nats_url, |worker| worker.webhooks(key, allowed).unwrap()).await
+        self.start_worker(|worker| worker.webhooks(key, allowed).unwrap()).await
     }
 
-    async fn start_worker(&mut self, nats_url: String, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
+    async fn start_worker(&mut self, set_up: impl FnOnce(Worker) -> Worker) -> WorkerId {
         let (started, ready) = oneshot::channel();
-        let mut config = WorkerConfig::new(nats_url, "test");
+        let mut config = WorkerConfig::new(self.servers.nats_url(), "test");
         config.nats.contract = Some(self.contract);
-        let worker = Worker::new(config).on_ready(|| started.send(()).unwrap());
-        let worker = set_up(worker);
+        let worker = set_up(Worker::new(config).on_ready(|| started.send(()).unwrap()));
         let (id, shutdown) = (worker.id().clone(), CancellationToken::new());
         let token = shutdown.clone();
         let running = tokio::spawn(async move { worker.run(token).await.unwrap() });
@@ -99,13 +106,20 @@ impl Stack {
         id
     }
 
+    /// Starts a role of the program as a process of its own.
+    pub fn process(&self, program: &str, role: &str, more: &[&str]) -> Process {
+        Process::start(program, |command| {
+            command.args([role, "--nats-url", self.servers.nats_url()]).args(more);
+            if role != "worker" {
+                command.args(["--database-url", self.servers.database_url()]);
+            }
+        })
+    }
+
     /// Waits until all these tools are registered.
     pub async fn offered(&self, tools: &[&str]) {
-        until(&format!("the tools {tools:?} are registered"), async || {
-            let known = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tools WHERE name = ANY($1)").bind(tools);
-            (usize::try_from(known.fetch_one(&self.db).await.ok()?).ok()? == tools.len()).then_some(())
-        })
-        .await;
+        let wanted = i64::try_from(tools.len()).unwrap();
+        self.counts(wanted, &format!("tools WHERE name IN ('{}')", tools.join("', '"))).await;
     }
 
     /// Stops all dispatchers in order.
