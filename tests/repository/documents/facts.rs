@@ -106,6 +106,6 @@ fn flags(help: &str) -> BTreeSet<String> {
 fn dev_commands(root: &Path) -> BTreeSet<String> {
     let script = fs::read_to_string(root.join("dev")).unwrap();
     let listed = Regex::new(r#"(?m)^    ([a-z |]+)\) "\$command""#).unwrap().captures(&script).unwrap()[1].to_owned();
-    let others = ["compose", "api-fuzz", "ci", "nightly", "test"];
+    let others = ["compose", "api-fuzz", "ci", "nightly", "release", "test"];
     listed.split('|').map(str::trim).chain(others).map(str::to_owned).collect()
 }

@@ -21,8 +21,8 @@ use redial_testkit::{
 use redial_tools::{Tool, WebhookKey};
 use serde_json::{Value, json};
 use sqlx::{PgPool, postgres::PgPoolOptions};
-
-use roles::{Role, nats};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 pub use gateway::{TestGateway, new_token, token};
 
@@ -66,6 +66,19 @@ pub struct Stack {
     jobs_may_stay: bool,
     roles: Vec<Role>,
     finished: bool,
+}
+
+/// A running dispatcher or worker.
+#[derive(Debug)]
+struct Role {
+    is_dispatcher: bool,
+    shutdown: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+/// How a role connects to NATS.
+fn nats(servers: &Servers, name: &str) -> QueueConfig {
+    QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
 }
 
 impl Stack {

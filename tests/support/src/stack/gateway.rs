@@ -8,7 +8,7 @@ use redial_queue::Queue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Stack, roles::nats};
+use super::{Stack, nats};
 
 /// A running gateway. It stops when this is dropped.
 pub struct TestGateway {

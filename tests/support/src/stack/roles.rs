@@ -4,30 +4,16 @@ use std::time::Duration;
 
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::WorkerId;
-use redial_queue::QueueConfig;
-use redial_testkit::{Process, Servers};
+use redial_testkit::Process;
 use redial_tools::Tool;
 use redial_worker::{Worker, WorkerConfig};
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::Stack;
+use super::{Role, Stack, nats};
 
 /// How long a role may take to start or to end.
 const PATIENCE: Duration = Duration::from_mins(2);
-
-/// A running dispatcher or worker.
-#[derive(Debug)]
-pub(super) struct Role {
-    is_dispatcher: bool,
-    shutdown: CancellationToken,
-    running: JoinHandle<()>,
-}
-
-/// How a role connects to NATS.
-pub(super) fn nats(servers: &Servers, name: &str) -> QueueConfig {
-    QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
-}
 
 impl Stack {
     /// Starts one more dispatcher, and waits until it answers.
