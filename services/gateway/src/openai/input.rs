@@ -200,10 +200,8 @@ mod tests {
         let input = Input::of_response(&items).unwrap();
         assert_eq!((input.instructions.as_deref(), input.task), (Some("Be brief."), Some(task)));
         assert_eq!(input.question(), "Which city?");
-        assert_eq!(
-            input.whole(),
-            "Earlier in this conversation:\n\nUser: Hello\n\nAssistant: Hi\n\nNow:\n\nWhich city?"
-        );
+        let whole = input.whole();
+        assert_eq!(whole, "Earlier in this conversation:\n\nUser: Hello\n\nAssistant: Hi\n\nNow:\n\nWhich city?");
         let answered = json!([
             {"role": "user", "content": "Hello"},
             {"type": "function_call", "call_id": ids::of_call(call), "name": "f", "arguments": "{}"},

@@ -17,14 +17,14 @@ fn task(notes: &[(&str, &str)]) -> TaskView {
     serde_json::from_value(task).unwrap()
 }
 
-fn step(step: u32, input: TaskInput, decisions: Vec<TaskDecision>) -> TaskStep {
-    TaskStep { step, at: DateTime::UNIX_EPOCH, input, decisions }
+fn step(step: u32, input: &Value, decisions: Vec<Value>) -> TaskStep {
+    let step = json!({"step": step, "at": DateTime::UNIX_EPOCH, "input": input, "decisions": decisions});
+    serde_json::from_value(step).unwrap()
 }
 
 fn started() -> TaskStep {
-    let turn = TaskDecision::Turn { turn: 1, model: "small".to_owned(), last: false, continues: false };
-    let carried = Value::Null;
-    step(1, TaskInput::Started { first_seq: 1, system: true, carried }, vec![turn])
+    let started = json!({"event": "started", "first_seq": 1, "system": true});
+    step(1, &started, vec![json!({"decision": "turn", "turn": 1, "model": "small", "last": false})])
 }
 
 /// The model asks for one call.
@@ -34,35 +34,26 @@ fn asked(client: bool) -> (TaskStep, StoredMessage) {
 }
 
 fn asked_for(calls: Vec<MessageCall>, text: &str, client: bool) -> (TaskStep, StoredMessage) {
-    let run = |(call_index, call): (u32, &MessageCall)| TaskDecision::Run {
-        turn: 1,
-        call_index,
-        id: call.id.clone(),
-        tool: call.tool.clone(),
-        repairs: Vec::new(),
-        client,
+    let run = |(index, call): (u32, &MessageCall)| {
+        let MessageCall { id, tool, .. } = call;
+        json!({"decision": "run", "turn": 1, "call_index": index, "id": id, "tool": tool, "client": client})
     };
-    let ended = TaskInput::TurnEnded { turn: 1, call: CallId::generate() };
-    let decisions = std::iter::once(TaskDecision::Message { seq: 3 }).chain((1..).zip(&calls).map(run)).collect();
-    (step(2, ended, decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
+    let ended = json!({"event": "turn_ended", "turn": 1, "call": CallId::generate()});
+    let message = json!({"decision": "message", "seq": 3});
+    let decisions = std::iter::once(message).chain((1..).zip(&calls).map(run)).collect();
+    (step(2, &ended, decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
 }
 
 /// The result of a call, under the id that the model knows it by.
 fn answered(call_index: u32, call: CallId, class: Option<ErrorClass>, text: &str) -> (TaskStep, StoredMessage) {
     let (id, seq) = (format!("call_{call_index}"), call_index + 3);
-    let answered = TaskDecision::Answered {
-        turn: 1,
-        call_index,
-        id: id.clone(),
-        tool: "book".to_owned(),
-        ran: true,
-        class,
-        message: None,
-        corrections_left: None,
-    };
-    let ended = TaskInput::CallEnded { turn: 1, call_index, call };
+    let answered = json!({
+        "decision": "answered", "turn": 1, "call_index": call_index, "id": id, "tool": "book", "ran": true, "class": class,
+    });
+    let ended = json!({"event": "call_ended", "turn": 1, "call_index": call_index, "call": call});
     let result = Message { call_id: Some(id), class, ..Message::text(Role::Tool, text) };
-    (step(call_index + 2, ended, vec![answered, TaskDecision::Message { seq }]), stored(seq, result))
+    let decisions = vec![answered, json!({"decision": "message", "seq": seq})];
+    (step(call_index + 2, &ended, decisions), stored(seq, result))
 }
 
 fn stored(seq: u32, message: Message) -> StoredMessage {
