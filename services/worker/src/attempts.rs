@@ -200,7 +200,12 @@ mod tests {
 
     /// Starts an attempt whose tool never ends.
     fn start(attempts: &ActiveAttempts) -> (GrantRef, tokio::task::JoinHandle<()>) {
-        let (lease, tool) = (lease(), tokio::spawn(std::future::pending()));
+        start_with(attempts, None)
+    }
+
+    /// The same with arguments that are fetched until then.
+    fn start_with(attempts: &ActiveAttempts, fetch_until: Option<Instant>) -> (GrantRef, tokio::task::JoinHandle<()>) {
+        let (lease, tool) = (Lease { fetch_until, ..lease() }, tokio::spawn(std::future::pending()));
         assert!(attempts.start(lease, || tool.abort_handle()));
         (lease.grant, tool)
     }
@@ -274,18 +279,10 @@ mod tests {
         );
     }
 
-    /// Starts an attempt whose arguments are fetched.
-    fn fetching(attempts: &ActiveAttempts) -> (GrantRef, tokio::task::JoinHandle<()>) {
-        let tool = tokio::spawn(std::future::pending());
-        let lease = Lease { fetch_until: Some(Instant::now() + LEASE), ..lease() };
-        assert!(attempts.start(lease, || tool.abort_handle()));
-        (lease.grant, tool)
-    }
-
     #[tokio::test(start_paused = true)]
     async fn the_time_of_an_attempt_begins_when_its_arguments_are_there() {
         let attempts = ActiveAttempts::default();
-        let (grant, _tool) = fetching(&attempts);
+        let (grant, _tool) = start_with(&attempts, Some(Instant::now() + LEASE));
         assert_eq!(attempts.jobs(), (vec![grant.job_ref()], true), "its lease is renewed meanwhile");
         tokio::time::advance(LEASE + OVERDUE).await;
         assert!(attempts.overdue(Instant::now()).is_empty(), "nothing was started");
@@ -300,7 +297,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_tool_does_not_start_after_its_attempt_was_stopped_during_the_fetch() {
         let attempts = ActiveAttempts::default();
-        let (grant, tool) = fetching(&attempts);
+        let (grant, tool) = start_with(&attempts, Some(Instant::now() + LEASE));
         let stopped = attempts.expire(Instant::now() + LEASE);
         assert_eq!(stopped, [StoppedAttempt { grant, effect: ToolEffect::Read, ran: None }]);
         assert!(!attempts.begin(grant));

@@ -44,7 +44,7 @@ async fn a_worker_that_connects_again_sends_a_heartbeat_pulls_again_and_register
         let job = dispatcher.submit("echo").await;
         while dispatcher.report().await.job_ref() != job {}
         dispatcher.received();
-        dispatcher.script().request_registration = request_registration;
+        dispatcher.script().heartbeat.register = request_registration;
         Box::pin(dispatcher.restart_nats()).await;
         let job = dispatcher.submit("echo").await;
         let (mut heartbeats, mut registrations, mut reported) = (0, 0, false);

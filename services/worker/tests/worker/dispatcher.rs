@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use redial_proto::{
     CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job,
     JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
@@ -45,12 +45,8 @@ pub(crate) struct Script {
     /// How many of the next claims get no reply.
     pub(crate) unanswered_claims: usize,
     pub(crate) ignores_heartbeats: bool,
-    /// The time of the last answer to a heartbeat: by the clock of this dispatcher a second passes from each to the next.
-    heard_at: DateTime<Utc>,
-    /// Sent with every reply to a heartbeat, like the next two.
-    pub(crate) lost: Vec<JobRef>,
-    pub(crate) cancelled: Vec<JobRef>,
-    pub(crate) request_registration: bool,
+    /// The reply to every heartbeat; by the clock of this dispatcher a second passes from each to the next.
+    pub(crate) heartbeat: HeartbeatReply,
     /// Consumers that are not named like their pools.
     pub(crate) consumers: BTreeMap<String, String>,
     /// Tools that wait for an operator.
@@ -143,18 +139,19 @@ impl Dispatcher {
 
     /// The same for many jobs; `bytes` is the declared size of their arguments.
     pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
-        let jobs = self.new_jobs(pool, tool, count, bytes);
-        // A server that stood still for a moment has them all the same, and takes none twice.
-        let alone: Vec<&[OutgoingJob]> = jobs.chunks(1).collect();
-        within(20, async { while !self.queue.publish_packs(&alone).await.iter().all(Result::is_ok) {} }).await;
-        refs(&jobs)
+        self.publish(&self.new_jobs(pool, tool, count, bytes), 1).await
     }
 
     /// Publishes jobs for a tool of pool `default` in one message.
     pub(crate) async fn submit_pack(&self, tool: &str, count: usize) -> Vec<JobRef> {
-        let pack = self.new_jobs("default", tool, count, 2);
-        within(20, async { while self.queue.publish_packs(&[pack.as_slice()]).await.remove(0).is_err() {} }).await;
-        refs(&pack)
+        self.publish(&self.new_jobs("default", tool, count, 2), count).await
+    }
+
+    /// Publishes jobs, so many in each message. A server that stood still for a moment has them all the same, and takes none twice.
+    async fn publish(&self, jobs: &[OutgoingJob], each: usize) -> Vec<JobRef> {
+        let packs: Vec<&[OutgoingJob]> = jobs.chunks(each).collect();
+        within(20, async { while !self.queue.publish_packs(&packs).await.iter().all(Result::is_ok) {} }).await;
+        jobs.iter().map(|job| JobRef { call: job.job.call, attempt: job.job.attempt }).collect()
     }
 
     fn new_jobs(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<OutgoingJob> {
@@ -243,10 +240,6 @@ impl Dispatcher {
     }
 }
 
-fn refs(jobs: &[OutgoingJob]) -> Vec<JobRef> {
-    jobs.iter().map(|job| JobRef { call: job.job.call, attempt: job.job.attempt }).collect()
-}
-
 fn config(nats: &Nats) -> QueueConfig {
     QueueConfig { url: nats.url(), name: "test".into(), ..QueueConfig::default() }
 }
@@ -294,7 +287,7 @@ impl Responder {
     async fn reply(&self, verb: ControlVerb, request: &Request) {
         match verb {
             ControlVerb::Register => {
-                self.script().request_registration = false;
+                self.script().heartbeat.register = false;
                 let registration: Registration = serde_json::from_slice(&request.payload).unwrap();
                 let waiting = self.script().waiting.clone();
                 let accepted = registration.tools.iter().filter(|tool| !waiting.contains_key(&tool.name));
@@ -395,14 +388,8 @@ impl Script {
     }
 
     fn heartbeat_reply(&mut self) -> Option<HeartbeatReply> {
-        self.heard_at += TimeDelta::seconds(1);
-        let reply = HeartbeatReply {
-            lost: self.lost.clone(),
-            cancelled: self.cancelled.clone(),
-            register: self.request_registration,
-            at: Some(self.heard_at),
-        };
-        (!self.ignores_heartbeats).then_some(reply)
+        self.heartbeat.at = Some(self.heartbeat.at.unwrap_or_default() + TimeDelta::seconds(1));
+        (!self.ignores_heartbeats).then(|| self.heartbeat.clone())
     }
 }
 

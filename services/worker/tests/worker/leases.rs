@@ -46,7 +46,7 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = LEASE_MS;
     let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
-    dispatcher.script().lost = vec![job];
+    dispatcher.script().heartbeat.lost = vec![job];
     assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
     // Those from before the call are idle, too.
     let mut received = dispatcher.received();
@@ -113,7 +113,7 @@ async fn a_cancelled_call_is_stopped_and_reported() {
             let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
             dispatcher.send_control(&worker.id, &message).await;
         } else {
-            dispatcher.script().cancelled = vec![job];
+            dispatcher.script().heartbeat.cancelled = vec![job];
         }
         assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
         let report = dispatcher.report().await;

@@ -123,11 +123,11 @@ async fn a_worker_pulls_from_the_consumers_that_its_last_registration_names() {
     let waits = dispatcher.submit("echo").await;
     // Accepted, it registers again, and gets what waited.
     dispatcher.script().waiting.clear();
-    dispatcher.script().request_registration = true;
+    dispatcher.script().heartbeat.register = true;
     assert_eq!(dispatcher.report().await.job_ref(), waits);
     // A later registration moves it.
     dispatcher.script().consumers = [("default".to_owned(), "default+2".to_owned())].into();
-    dispatcher.script().request_registration = true;
+    dispatcher.script().heartbeat.register = true;
     let there = dispatcher.submit_many("default+2", "echo", 1, 2).await;
     assert_eq!(dispatcher.report().await.job_ref(), there[0]);
     worker.stop().await;

@@ -23,7 +23,7 @@ async fn a_report_is_repeated_until_it_is_on_record_or_its_attempt_is_lost() {
 
     let lost = dispatcher.submit("echo").await;
     assert_eq!(dispatcher.report().await.job_ref(), lost);
-    dispatcher.script().lost = vec![lost];
+    dispatcher.script().heartbeat.lost = vec![lost];
     dispatcher.renewed(&[]).await;
     // A pending report would hold the worker up for 10 s, in which it is repeated.
     worker.stop().await;
