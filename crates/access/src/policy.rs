@@ -232,10 +232,8 @@ mod tests {
         assert!(limits.exceeded(&bound).is_empty(), "{bound:?}");
         assert_eq!((bound.turns, bound.tokens, bound.seconds), (20, Some(1000), 3600));
         assert_eq!(limits.within(Budgets::default()), Ok(bound), "what was not set is bound");
-        assert_eq!(
-            limits.within(Budgets { turns: 21, ..Budgets::default() }),
-            Err(vec!["budgets.turns is 21; allowed: at most 20".to_owned()])
-        );
+        let told = limits.within(Budgets { turns: 21, ..Budgets::default() });
+        assert_eq!(told, Err(vec!["budgets.turns is 21; allowed: at most 20".to_owned()]));
         assert_eq!(BudgetLimits::default().bound(Budgets::default()), Budgets::default());
     }
 }

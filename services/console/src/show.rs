@@ -297,10 +297,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_named() {
-        assert_eq!(
-            plain("a\u{1b}[31mb\u{202e}c\u{200b}"),
-            "a\u{241b}[31mb\u{27e8}U+202E\u{27e9}c\u{27e8}U+200B\u{27e9}"
-        );
+        let shown = plain("a\u{1b}[31mb\u{202e}c\u{200b}");
+        assert_eq!(shown, "a\u{241b}[31mb\u{27e8}U+202E\u{27e9}c\u{27e8}U+200B\u{27e9}");
         let (family, arabic) = ("\u{1f469}\u{200d}\u{1f467}", "\u{645}\u{631}\u{62d}\u{628}\u{627}");
         assert_eq!(plain(family), family, "joined emoji stay whole");
         assert_eq!(plain(arabic), arabic);

@@ -158,10 +158,8 @@ text = "now"
 async fn raw_bodies_are_parsed_like_their_providers() {
     let model = model(include_str!("script/bodies.toml"));
     let reply = says(&model, vec![user("openai")]).await;
-    assert_eq!(
-        (reply.text.as_deref(), reply.finish, reply.usage.input_tokens),
-        (Some("openai"), Finish::Length, Some(5))
-    );
+    let end = (reply.text.as_deref(), reply.finish, reply.usage.input_tokens);
+    assert_eq!(end, (Some("openai"), Finish::Length, Some(5)));
     assert_eq!(says(&model, vec![user("anthropic")]).await.calls[0].arguments, "{\"a\":1}");
     assert_eq!(says(&model, vec![user("stream")]).await.text.as_deref(), Some("stream"));
     assert_eq!(says(&model, vec![user("react")]).await.calls[0].arguments, "{");

@@ -148,10 +148,8 @@ mod tests {
                 "1,234 tokens (1,000 read, 234 written), cost unknown: the model has no price",
             ),
         ] {
-            assert_eq!(
-                [Some(tokens(&usage)), cost(&usage)].into_iter().flatten().collect::<Vec<_>>().join(", "),
-                shown
-            );
+            let told = [Some(tokens(&usage)), cost(&usage)].into_iter().flatten().collect::<Vec<_>>().join(", ");
+            assert_eq!(told, shown);
         }
     }
 }

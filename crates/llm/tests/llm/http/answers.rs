@@ -45,10 +45,8 @@ async fn an_openai_answer_in_pieces() {
     let reply = reply.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Paris\"}"), call("订机票", "{}")]);
     assert_eq!((reply.text.as_deref(), reply.thought.as_deref()), (Some("I look."), Some("hm")));
-    assert_eq!(
-        (reply.finish, reply.usage.cost_micros, reply.model.as_str()),
-        (Finish::ToolCalls, Some(70), "big-2026")
-    );
+    let end = (reply.finish, reply.usage.cost_micros, reply.model.as_str());
+    assert_eq!(end, (Finish::ToolCalls, Some(70), "big-2026"));
     assert!(deltas.iter().all(|delta| delta.turn == 3));
     let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();
     assert_eq!(pieces, [("hm", ""), ("", "I "), ("", "look.")]);
@@ -61,10 +59,8 @@ async fn an_anthropic_answer_in_pieces() {
     let (reply, deltas) = ask("anthropic", stream(&events.replace("ALIAS", &alias))).await;
     let reply = reply.unwrap();
     assert_eq!(reply.calls, [call("get_weather", "{\"city\":\"Par"), call("订机票", "{}")]);
-    assert_eq!(
-        (reply.text.as_deref(), reply.finish, reply.usage.cost_micros),
-        (Some("I look."), Finish::Length, Some(70))
-    );
+    let end = (reply.text.as_deref(), reply.finish, reply.usage.cost_micros);
+    assert_eq!(end, (Some("I look."), Finish::Length, Some(70)));
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "sig"});
     assert_eq!(reply.provider, Some(json!({"kind": "anthropic", "thinking": [thinking]})));
     let pieces: Vec<_> = deltas.iter().map(|delta| (delta.thought.as_str(), delta.text.as_str())).collect();

@@ -101,8 +101,6 @@ async fn refused_calls_are_on_record_and_put_nothing_into_the_inbox() {
     assert_eq!(indices, [(0, "ready"), (1, "ready"), (2, "refused")]);
     assert_eq!(calls[2].details.as_ref().unwrap().get(), DETAILS);
     let shown = serde_json::to_value(&calls[1]).unwrap();
-    assert_eq!(
-        (&shown["task"], &shown["turn"], &shown["call_index"]),
-        (&task.to_string().into(), &1.into(), &1.into())
-    );
+    let place = (&shown["task"], &shown["turn"], &shown["call_index"]);
+    assert_eq!(place, (&task.to_string().into(), &1.into(), &1.into()));
 }

@@ -102,12 +102,10 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     assert!(fixture.store.bound_kept(old).await.unwrap(), "repeated");
 
     // The promises on keys, and the calls of the task.
-    assert!(
-        matches!(submit(&fixture, &keyed("open", bare_call())).await, Submitted::Existing { id, .. } if id == open.id)
-    );
-    assert!(
-        matches!(submit(&fixture, &keyed("late", bare_call())).await, Submitted::Existing { id, .. } if id == late.id)
-    );
+    for (key, call) in [("open", &open), ("late", &late)] {
+        let again = submit(&fixture, &keyed(key, bare_call())).await;
+        assert!(matches!(again, Submitted::Existing { id, .. } if id == call.id), "{key}: {again:?}");
+    }
     assert!(matches!(submit(&fixture, &keyed("gone", bare_call())).await, Submitted::Written));
     let turn = fixture.own().newest_turn(task).await.unwrap();
     assert_eq!(turn, Some((1, false)));
