@@ -72,19 +72,6 @@ async fn a_delivery_has_its_facts_and_only_a_new_publication_is_stored_again() {
 }
 
 #[tokio::test]
-async fn a_job_that_arrives_between_two_calls_is_not_lost() {
-    let (_server, queue) = Server::with_queue().await;
-    let mut pull = queue.jobs("default").unwrap();
-    assert!(pull.pull(3, Duration::from_millis(20)).await.unwrap().is_empty());
-    publish_all(&queue, &jobs("default", 3)).await;
-    let mut pulled = Vec::new();
-    while pulled.len() < 3 {
-        pulled.extend(within(30, pull.pull(3 - pulled.len(), WAIT)).await.unwrap());
-    }
-    assert!(pulled.iter().all(|delivery| delivery.delivered == 1));
-}
-
-#[tokio::test]
 async fn a_dropped_pull_loses_nothing() {
     let (_server, queue) = Server::with_queue().await;
     let publish = async {
