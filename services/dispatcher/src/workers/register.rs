@@ -316,30 +316,21 @@ mod tests {
         let other_tools = [("b".to_owned(), "default".to_owned())].into();
         let good = Registration { other_tools, ..registration(vec![tool("a", "default")]) };
         assert_eq!(check(&good, 0), Ok(()));
-        let pools = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
+        let pools: BTreeMap<_, _> = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
-        let rows = [
-            (Registration { version: "1\0".to_owned(), ..good.clone() }, "version is \"1\\0\""),
-            (Registration { host: Some("1\0".to_owned()), ..good.clone() }, "host is \"1\\0\""),
-            (
-                Registration { started_at: chrono::DateTime::<chrono::Utc>::MIN_UTC, ..good.clone() },
-                "started_at is -262143",
-            ),
-            (
-                Registration { tools: vec![tool("a", "p"), tool("a", "q")], ..good.clone() },
-                "tool \"a\": it is there twice",
-            ),
-            (
-                Registration { other_tools: pools, ..good.clone() },
-                "its tools are in 258 pools; at most 256 are allowed",
-            ),
-            (Registration { tools: vec![tool("a", &long)], ..good.clone() }, "at most 192 bytes"),
-            (
-                Registration { other_tools: [("model-x".to_owned(), "default".to_owned())].into(), ..good },
-                "names with the prefix",
-            ),
+        let model = || ("model-x".to_owned(), "default".to_owned());
+        let rows: [(&dyn Fn(&mut Registration), &str); 7] = [
+            (&|one| one.version = "1\0".to_owned(), "version is \"1\\0\""),
+            (&|one| one.host = Some("1\0".to_owned()), "host is \"1\\0\""),
+            (&|one| one.started_at = chrono::DateTime::<chrono::Utc>::MIN_UTC, "started_at is -262143"),
+            (&|one| one.tools = vec![tool("a", "p"), tool("a", "q")], "tool \"a\": it is there twice"),
+            (&|one| one.other_tools.clone_from(&pools), "its tools are in 258 pools; at most 256 are allowed"),
+            (&|one| one.tools = vec![tool("a", &long)], "at most 192 bytes"),
+            (&|one| one.other_tools = [model()].into(), "names with the prefix"),
         ];
-        for (registration, wanted) in rows {
+        for (change, wanted) in rows {
+            let mut registration = good.clone();
+            change(&mut registration);
             let found = check(&registration, 0).unwrap_err();
             assert!(found.contains(wanted), "{found}");
         }
