@@ -88,10 +88,6 @@ impl Made {
     }
 
     pub(super) async fn write(&self, db: &mut sqlx::PgConnection) {
-        let (task, turn, call_index) = match self.task {
-            Some((task, turn, call_index)) => (Some(task), Some(turn), Some(call_index)),
-            None => (None, None, None),
-        };
         sqlx::query(
             "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                                 attempt, state, class, finished_at, task_id, turn, call_index, details, repairs)
@@ -106,9 +102,9 @@ impl Made {
         .bind(self.state)
         .bind(self.class.map(ErrorClass::as_str))
         .bind(self.finished_at)
-        .bind(task)
-        .bind(turn)
-        .bind(call_index)
+        .bind(self.task.map(|(task, ..)| task))
+        .bind(self.task.map(|(_, turn, _)| turn))
+        .bind(self.task.map(|(.., call_index)| call_index))
         .bind(&self.details)
         .bind(&self.repairs)
         .execute(&mut *db)

@@ -17,30 +17,28 @@ async fn past_task(fixture: &Fixture, conversation: &str) -> TaskId {
     task
 }
 
-/// One pass over tasks and one over calls; the number of both that were deleted.
-async fn prune(fixture: &Fixture, cutoff: Time) -> u64 {
-    let (mut after, mut deleted) = (Uuid::nil(), 0);
+/// One pass over tasks; how many were deleted in each step that looked at so many.
+async fn pass(fixture: &Fixture, cutoff: Time, limit: u32) -> Vec<u64> {
+    let (mut after, mut batches) = (Uuid::nil(), Vec::new());
     loop {
-        let pruned = fixture.store.prune_tasks(cutoff, Time::MAX_UTC, after, 100).await.unwrap();
-        deleted += pruned.deleted;
-        let Some(last) = pruned.last else { break };
+        let pruned = fixture.store.prune_tasks(cutoff, Time::MAX_UTC, after, limit).await.unwrap();
+        batches.push(pruned.deleted);
+        let Some(last) = pruned.last else { return batches };
         after = last;
     }
-    deleted + fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 100).await.unwrap().deleted
 }
 
-/// Rows of a task, by table.
-async fn left(fixture: &Fixture, task: TaskId) -> [i64; 4] {
-    let mut counts = [0; 4];
-    for (count, statement) in counts.iter_mut().zip([
-        "SELECT count(*)::text FROM tasks WHERE id = $1",
-        "SELECT count(*)::text FROM task_steps WHERE task_id = $1",
-        "SELECT count(*)::text FROM messages WHERE task_id = $1",
-        "SELECT count(*)::text FROM calls WHERE task_id = $1",
-    ]) {
-        *count = fixture.text(statement, task).await.parse().unwrap();
-    }
-    counts
+/// One pass over tasks and one over calls; the number of both that were deleted.
+async fn prune(fixture: &Fixture, cutoff: Time) -> u64 {
+    let tasks: u64 = pass(fixture, cutoff, 100).await.iter().sum();
+    tasks + fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 100).await.unwrap().deleted
+}
+
+/// Rows of a task: itself, its steps, messages and calls.
+async fn left(fixture: &Fixture, task: TaskId) -> Vec<i64> {
+    let counts = "SELECT ARRAY[(SELECT count(*) FROM tasks WHERE id = $1), (SELECT count(*) FROM task_steps WHERE task_id = $1),
+                      (SELECT count(*) FROM messages WHERE task_id = $1), (SELECT count(*) FROM calls WHERE task_id = $1)]";
+    sqlx::query_scalar(counts).bind(task.0).fetch_one(&fixture.db).await.unwrap()
 }
 
 #[tokio::test]
@@ -54,7 +52,7 @@ async fn an_old_conversation_is_deleted_with_all_its_rows() {
     let cutoff = fixture.store.now().await.unwrap();
     let young = past_task(&fixture, "young").await;
     assert_eq!(prune(&fixture, cutoff).await, 3, "two tasks and a bare call");
-    assert_eq!((left(&fixture, first).await, left(&fixture, second).await), ([0; 4], [0; 4]));
+    assert_eq!([left(&fixture, first).await, left(&fixture, second).await], [[0; 4]; 2]);
     assert_eq!(left(&fixture, young).await, [1, 2, 2, 1]);
     assert_eq!(fixture.inbox().await, 0, "the last items are deleted, too");
     assert_eq!(prune(&fixture, cutoff).await, 0);
@@ -97,15 +95,9 @@ async fn a_pass_continues_behind_the_last_task_that_it_looked_at() {
     let (first, second) = (past_task(&fixture, "old").await, past_task(&fixture, "old").await);
     let cutoff = fixture.store.now().await.unwrap();
     fixture.submit("living").await;
-    let (mut after, mut batches) = (Uuid::nil(), Vec::new());
-    loop {
-        let pruned = fixture.store.prune_tasks(cutoff, Time::MAX_UTC, after, 2).await.unwrap();
-        batches.push(pruned.deleted);
-        let Some(last) = pruned.last else { break };
-        after = last;
-    }
+    let batches = pass(&fixture, cutoff, 2).await;
     assert_eq!(batches, [0, 0, 2, 0, 0], "the task that was submitted last is looked at, too");
-    assert_eq!((left(&fixture, first).await, left(&fixture, second).await), ([0; 4], [0; 4]));
+    assert_eq!([left(&fixture, first).await, left(&fixture, second).await], [[0; 4]; 2]);
     assert_eq!(left(&fixture, living[0]).await, [1, 2, 2, 1]);
 }
 
