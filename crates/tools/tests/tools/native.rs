@@ -60,10 +60,8 @@ async fn failure(tool: &Tool, arguments: &str) -> Failure {
 #[tokio::test]
 async fn functions_become_tools() {
     let tool = Tool::new("book_flight", book_flight).describe("Books.").effect(ToolEffect::Keyed);
-    assert_eq!(
-        run(&tool, r#"{"to":"上海","seats":2,"meal":"fish"}"#).await.unwrap().get(),
-        r#"{"number":"上海-2-k1-Fish"}"#
-    );
+    let booked = run(&tool, r#"{"to":"上海","seats":2,"meal":"fish"}"#).await.unwrap();
+    assert_eq!(booked.get(), r#"{"number":"上海-2-k1-Fish"}"#);
     assert_eq!(run(&Tool::new("add", add), "[1,2,3]").await.unwrap().get(), "6");
     let closure = Tool::new("twice", |number: usize| async move { Ok::<_, ToolError>(number * 2) });
     assert_eq!(run(&closure, "21").await.unwrap().get(), "42");
@@ -82,10 +80,8 @@ fn the_spec_comes_from_the_types() {
 async fn errors_keep_their_class() {
     let tool = Tool::new("book_flight", book_flight);
     let invalid = failure(&tool, r#"{"to":"a","seats":0}"#).await;
-    assert_eq!(
-        (invalid.class, invalid.details.len(), invalid.effect_possible),
-        (ErrorClass::InvalidArguments, 2, false)
-    );
+    let told = (invalid.class, invalid.details.len(), invalid.effect_possible);
+    assert_eq!(told, (ErrorClass::InvalidArguments, 2, false));
     assert_eq!(invalid.message, "/seats: 0 was sent; allowed: 1 to 9; /to: \"y\" was sent; allowed: z");
     let limited = failure(&tool, r#"{"to":"busy","seats":1}"#).await;
     assert_eq!((limited.class, limited.retry_after_ms), (ErrorClass::RateLimited, Some(2000)));
@@ -156,10 +152,8 @@ async fn a_secret_is_in_no_result_and_no_error() {
 #[test]
 fn reserved_names_and_pools_are_refused() {
     let refusal = |tool: Tool| check_reserved(&tool.spec).unwrap_err();
-    assert_eq!(
-        refusal(Tool::new("add", add).pool("models")),
-        r#"pool "models" is reserved for models; choose another name"#
-    );
+    let pool = refusal(Tool::new("add", add).pool("models"));
+    assert_eq!(pool, r#"pool "models" is reserved for models; choose another name"#);
     let wanted = r#"names that start with "model-" are reserved for models; choose another"#;
     assert_eq!(refusal(Tool::new("model-add", add)), wanted);
     assert_eq!(check_reserved(&Tool::new("models", add).pool("model-x").spec), Ok(()));

@@ -17,14 +17,14 @@ fn task(notes: &[(&str, &str)]) -> TaskView {
     serde_json::from_value(task).unwrap()
 }
 
-fn step(step: u32, input: &Value, decisions: Vec<Value>) -> TaskStep {
+fn step(step: u32, input: &Value, decisions: &[Value]) -> TaskStep {
     let step = json!({"step": step, "at": DateTime::UNIX_EPOCH, "input": input, "decisions": decisions});
     serde_json::from_value(step).unwrap()
 }
 
 fn started() -> TaskStep {
     let started = json!({"event": "started", "first_seq": 1, "system": true});
-    step(1, &started, vec![json!({"decision": "turn", "turn": 1, "model": "small", "last": false})])
+    step(1, &started, &[json!({"decision": "turn", "turn": 1, "model": "small", "last": false})])
 }
 
 /// The model asks for one call.
@@ -40,8 +40,8 @@ fn asked_for(calls: Vec<MessageCall>, text: &str, client: bool) -> (TaskStep, St
     };
     let ended = json!({"event": "turn_ended", "turn": 1, "call": CallId::generate()});
     let message = json!({"decision": "message", "seq": 3});
-    let decisions = std::iter::once(message).chain((1..).zip(&calls).map(run)).collect();
-    (step(2, &ended, decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
+    let decisions: Vec<Value> = std::iter::once(message).chain((1..).zip(&calls).map(run)).collect();
+    (step(2, &ended, &decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
 }
 
 /// The result of a call, under the id that the model knows it by.
@@ -52,8 +52,8 @@ fn answered(call_index: u32, call: CallId, class: Option<ErrorClass>, text: &str
     });
     let ended = json!({"event": "call_ended", "turn": 1, "call_index": call_index, "call": call});
     let result = Message { call_id: Some(id), class, ..Message::text(Role::Tool, text) };
-    let decisions = vec![answered, json!({"decision": "message", "seq": seq})];
-    (step(call_index + 2, &ended, decisions), stored(seq, result))
+    let decisions = [answered, json!({"decision": "message", "seq": seq})];
+    (step(call_index + 2, &ended, &decisions), stored(seq, result))
 }
 
 fn stored(seq: u32, message: Message) -> StoredMessage {
