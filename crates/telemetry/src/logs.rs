@@ -59,35 +59,16 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::Write,
-        sync::{Arc, Mutex},
-    };
-
     use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Buffer {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     fn written(json: bool, filter: &str, log: impl Fn()) -> String {
-        let buffer = Buffer::default();
-        let writer = buffer.clone();
-        let layer = writing_to(move || writer.clone(), json, false, parse(filter).unwrap(), None);
+        let log_file = tempfile::NamedTempFile::new().unwrap();
+        let file = log_file.reopen().unwrap();
+        let layer = writing_to(move || file.try_clone().unwrap(), json, false, parse(filter).unwrap(), None);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
-        let bytes = buffer.0.lock().unwrap().clone();
-        String::from_utf8(bytes).unwrap()
+        std::fs::read_to_string(log_file.path()).unwrap()
     }
 
     fn in_a_span() {

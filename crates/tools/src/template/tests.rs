@@ -1,5 +1,7 @@
 //! Which templates load, what they expand to, and that no argument escapes from its position.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use redial_proto::CallId;
 use reqwest::Url;
@@ -8,11 +10,15 @@ use serde_json::{Value, json, value::RawValue};
 use super::{JsonTemplate, Scope, Template, UrlTemplate, Values};
 use crate::context::Context;
 
-fn parameters() -> Value {
+static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "properties": {"city": {}, "id": {}, "unit": {"default": "km"}, "page": {"type": "integer"}, "a/b": {}},
         "required": ["city", "id"]
     })
+});
+
+fn scope() -> Scope<'static> {
+    Scope { parameters: &PARAMETERS, secrets: None }
 }
 
 fn context() -> Context {
@@ -32,13 +38,11 @@ fn with_values<T>(arguments: &Value, run: impl FnOnce(&Values<'_>) -> T) -> T {
 }
 
 fn error(text: &str) -> String {
-    let parameters = parameters();
-    Template::parse_required(text, &Scope { parameters: &parameters, secrets: None }).unwrap_err()
+    Template::parse_required(text, &scope()).unwrap_err()
 }
 
 fn url(text: &str) -> Result<UrlTemplate, String> {
-    let parameters = parameters();
-    UrlTemplate::parse(text, &Scope { parameters: &parameters, secrets: None }, &[])
+    UrlTemplate::parse(text, &scope(), &[])
 }
 
 fn filled(template: &str, arguments: &Value) -> Result<String, String> {
@@ -49,8 +53,7 @@ fn filled(template: &str, arguments: &Value) -> Result<String, String> {
 #[test]
 fn mistakes_are_found_when_loading() {
     let lookup = |name: &str| (name == "EMPTY").then(String::new);
-    let parameters = parameters();
-    let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
+    let scope = Scope { secrets: Some(&lookup), ..scope() };
     let secret = |text: &str| Template::parse(text, &scope).unwrap_err();
     let errors = [
         error("{{arguments.citty}}"),
@@ -86,9 +89,8 @@ fn mistakes_in_urls_are_found_when_loading() {
 
 #[test]
 fn every_variable_has_its_text() {
-    let parameters = parameters();
     let lookup = |_: &str| Some("s3cret".to_owned());
-    let scope = Scope { parameters: &parameters, secrets: Some(&lookup) };
+    let scope = Scope { secrets: Some(&lookup), ..scope() };
     let text =
         "{{call}} {{ attempt }} {{idempotency_key}} {{tenant}} {{arguments.city}} {{arguments.unit}} {{secret.X}} }}";
     let template = Template::parse_required(text, &scope).unwrap();
@@ -109,14 +111,10 @@ fn numbers_keep_their_text() {
 #[test]
 fn urls_are_encoded_by_position() {
     let template = "https://example.com/v1/{{arguments.city}}/x-{{arguments.id}}?page={{arguments.page}}&u={{arguments.unit}}&flag";
-    assert_eq!(
-        filled(template, &json!({"city": "北 京..x?#%", "id": 7})).unwrap(),
-        "https://example.com/v1/%E5%8C%97%20%E4%BA%AC..x%3F%23%25/x-7?u=km&flag"
-    );
-    assert_eq!(
-        filled(template, &json!({"city": "a", "id": true, "page": 2, "unit": "a&b=c"})).unwrap(),
-        "https://example.com/v1/a/x-true?page=2&u=a%26b%3Dc&flag"
-    );
+    let url = filled(template, &json!({"city": "北 京..x?#%", "id": 7})).unwrap();
+    assert_eq!(url, "https://example.com/v1/%E5%8C%97%20%E4%BA%AC..x%3F%23%25/x-7?u=km&flag");
+    let url = filled(template, &json!({"city": "a", "id": true, "page": 2, "unit": "a&b=c"})).unwrap();
+    assert_eq!(url, "https://example.com/v1/a/x-true?page=2&u=a%26b%3Dc&flag");
     for bad in [
         "",
         ".",
@@ -140,10 +138,9 @@ fn urls_are_encoded_by_position() {
 
 #[test]
 fn bodies_keep_types_and_leave_out_what_is_missing() {
-    let parameters = parameters();
     let template = json!({"to": "{{arguments.city}}", "t": "to {{arguments.city}}!", "page": "{{arguments.page}}",
         "n": [1, "{{arguments.id}}", {"unit": "{{arguments.unit}}"}]});
-    let template = JsonTemplate::parse(&template, &Scope { parameters: &parameters, secrets: None }).unwrap();
+    let template = JsonTemplate::parse(&template, &scope()).unwrap();
     let arguments = json!({"city": "\"}, {\"", "id": {"deep": [true]}});
     let body = with_values(&arguments, |values| template.fill(values).unwrap());
     let body: Value = serde_json::from_str(&body).unwrap();
@@ -184,10 +181,8 @@ proptest! {
     fn an_argument_never_leaves_its_segment_however_often_the_path_is_decoded(
         id in "([./\\\\;a]|%2e|%2F|%5C|%25|%252f|%3b|é){0,6}", slash in any::<bool>(),
     ) {
-        let parameters = parameters();
-        let scope = Scope { parameters: &parameters, secrets: None };
-        let slashes = if slash { vec!["id".to_owned()] } else { Vec::new() };
-        let template = UrlTemplate::parse("https://example.com/a/{{arguments.id}}/b", &scope, &slashes).unwrap();
+            let slashes = if slash { vec!["id".to_owned()] } else { Vec::new() };
+        let template = UrlTemplate::parse("https://example.com/a/{{arguments.id}}/b", &scope(), &slashes).unwrap();
         let arguments = json!({"city": 1, "id": id});
         let filled = with_values(&arguments, |values| template.fill(values).map_err(|_| ()));
         let Ok(filled) = filled else { return Ok(()) };
@@ -203,9 +198,8 @@ proptest! {
 
     #[test]
     fn an_argument_never_escapes_from_its_string_in_a_body(city in any::<String>()) {
-        let parameters = parameters();
-        let template = json!({"a": "<{{arguments.city}}>", "b": "{{arguments.city}}"});
-        let template = JsonTemplate::parse(&template, &Scope { parameters: &parameters, secrets: None }).unwrap();
+            let template = json!({"a": "<{{arguments.city}}>", "b": "{{arguments.city}}"});
+        let template = JsonTemplate::parse(&template, &scope()).unwrap();
         let body = with_values(&json!({"city": city, "id": 1}), |values| template.fill(values).unwrap());
         let body: Value = serde_json::from_str(&body).unwrap();
         prop_assert_eq!(body, json!({"a": format!("<{city}>"), "b": city}));
