@@ -1,6 +1,7 @@
 //! The text of whole tasks.
 
-use redial_proto::{Message, Nudged, Role, StoredMessage, TaskDecision, TaskInput, TaskReport, TaskState, TaskStep};
+use redial_proto::{Message, Role, StoredMessage, TaskReport, TaskState};
+use serde_json::json;
 
 use super::*;
 
@@ -40,33 +41,31 @@ fn colours_change_nothing_else() {
 #[test]
 fn rare_events() {
     let mut report = sample::report();
-    let step = |step, input, decisions| TaskStep { step, at: report.task.submitted_at, input, decisions };
-    let started = TaskInput::Started { first_seq: 12, system: false, carried: serde_json::Value::Null };
-    let read = TaskDecision::Answered {
-        turn: 4,
-        call_index: 1,
-        id: "c13_1".to_owned(),
-        tool: "read_result".to_owned(),
-        ran: false,
-        class: None,
-        message: None,
-        corrections_left: None,
-    };
-    let nudged = |asked, time| TaskDecision::Nudged { problem: "neither Action nor Answer".to_owned(), asked, time };
-    let accepted = TaskDecision::Accepted { problem: "neither Action nor Answer".to_owned(), refused: 2 };
-    let ended =
-        TaskDecision::Ended { state: TaskState::Cancelled, code: redial_proto::TaskCode::Cancelled, message: None };
-    report.steps = vec![
-        step(1, started, vec![nudged(Nudged::Answer, 1), nudged(Nudged::Form, 2)]),
-        step(
-            2,
-            TaskInput::TurnEnded { turn: 9, call: redial_proto::CallId(uuid::Uuid::nil()) },
-            vec![read, nudged(Nudged::Shorter, 1), nudged(Nudged::Rest, 1), accepted],
+    let problem = "neither Action nor Answer";
+    let nudged =
+        |asked: &str, time: u32| json!({"decision": "nudged", "problem": problem, "asked": asked, "time": time});
+    let read =
+        json!({"decision": "answered", "turn": 4, "call_index": 1, "id": "c13_1", "tool": "read_result", "ran": false});
+    let accepted = json!({"decision": "accepted", "problem": problem, "refused": 2});
+    let steps = [
+        (
+            json!({"event": "started", "first_seq": 12, "system": false}),
+            json!([nudged("answer", 1), nudged("form", 2)]),
         ),
-        step(3, TaskInput::Woken, vec![]),
-        step(4, TaskInput::CancelRequested, vec![TaskDecision::Stopping { calls: 1 }]),
-        step(5, TaskInput::Woken, vec![TaskDecision::Message { seq: 14 }, ended]),
+        (
+            json!({"event": "turn_ended", "turn": 9, "call": uuid::Uuid::nil()}),
+            json!([read, nudged("shorter", 1), nudged("rest", 1), accepted]),
+        ),
+        (json!({"event": "woken"}), json!([])),
+        (json!({"event": "cancel_requested"}), json!([{"decision": "stopping", "calls": 1}])),
+        (
+            json!({"event": "woken"}),
+            json!([{"decision": "message", "seq": 14}, {"decision": "ended", "state": "cancelled", "code": "cancelled"}]),
+        ),
     ];
+    let at = report.task.submitted_at;
+    let step = |(step, (input, decisions))| json!({"step": step, "at": at, "input": input, "decisions": decisions});
+    report.steps = serde_json::from_value((1..).zip(steps).map(step).collect()).unwrap();
     let huge = Message {
         call_id: Some("c13_2".to_owned()),
         ..Message::text(Role::Tool, format!("\u{1b}[2J{}", "长".repeat(3000)))

@@ -1,12 +1,13 @@
 //! The text of calls and tasks of every kind.
 
 use chrono::TimeDelta;
-use redial_proto::{AgentSpec, Language, TurnReply, WaitReason, Waiting};
+use redial_proto::{AgentSpec, Language, TurnReply, Waiting};
 use redial_store::{
     TaskCall,
     audit::{AttemptRecord, LateRecord},
 };
-use serde_json::{json, value::RawValue};
+use serde::Deserialize as _;
+use serde_json::{Value, json, value::RawValue};
 use uuid::Uuid;
 
 use super::*;
@@ -63,6 +64,11 @@ fn succeeded(attempt: i32, times: (i64, i64), output: &str) -> AttemptRecord {
     AttemptRecord { outcome, output, class: None, message: None, ..failed(attempt, times, "", "") }
 }
 
+fn late(attempt: i32, ms: i64, outcome: &str) -> LateRecord {
+    let (worker, outcome) = (format!("host-{attempt}"), outcome.to_owned());
+    LateRecord { attempt, worker, received_at: at(ms), outcome }
+}
+
 /// The same with the reason for its end.
 fn ended(mut call: CallAudit, class: &str, message: &str) -> CallAudit {
     call.line.class = Some(class.to_owned());
@@ -90,12 +96,6 @@ fn a_retried_call_that_succeeded() {
     call.line.conversation = Some("对话-9".to_owned());
     call.tenant = "acme".to_owned();
     call.submitted_by = Some("alice".to_owned());
-    let late = |attempt, ms, outcome: &str| LateRecord {
-        attempt,
-        worker: format!("host-{attempt}"),
-        received_at: at(ms),
-        outcome: outcome.to_owned(),
-    };
     call.late_reports = vec![late(1, 17_000, "succeeded"), late(2, 90_000, "timeout")];
     insta::assert_snapshot!(text(&call, at(100_000)));
 }
@@ -151,34 +151,23 @@ fn what_a_call_waits_for() {
 #[test]
 fn what_holds_a_retry_back() {
     let due = AttemptRecord { retry_at: Some(at(283)), ..failed(1, (12, 112), "unavailable", "HTTP 503") };
-    let fails = Waiting {
-        reason: WaitReason::Retries,
-        since: at(283),
-        worker_last_seen_at: None,
-        failing_since: Some(at(-200_000)),
-        recovering_since: None,
-        retries_per_second: Some(1.0),
-        retries_before: Some(93),
-        until_about: Some(at(94_112)),
-    };
-    let recovers = Waiting {
-        failing_since: None,
-        recovering_since: Some(at(1_000)),
-        retries_per_second: Some(0.2),
-        retries_before: None,
-        until_about: None,
-        ..fails
-    };
-    let held = |state, waits, now| {
-        let mut held = CallAudit { waits: Some(waits), ..call(state, vec![due.clone()]) };
+    let fails = json!({
+        "reason": "retries", "since": at(283), "failing_since": at(-200_000), "retries_per_second": 1.0,
+        "retries_before": 93, "until_about": at(94_112),
+    });
+    let recovers =
+        json!({"reason": "retries", "since": at(283), "recovering_since": at(1_000), "retries_per_second": 0.2});
+    let held = |state, waits: &Value, now| {
+        let waits = Some(Waiting::deserialize(waits).unwrap());
+        let mut held = CallAudit { waits, ..call(state, vec![due.clone()]) };
         held.line.next_attempt_at = Some(at(94_112));
         text(&held, at(now))
     };
     let started = call("succeeded", vec![due.clone(), succeeded(2, (94_500, 94_600), "{}")]);
     let shown = [
-        held("retry_wait", fails, 150),
-        held("ready", fails, 2_500),
-        held("ready", recovers, 2_500),
+        held("retry_wait", &fails, 150),
+        held("ready", &fails, 2_500),
+        held("ready", &recovers, 2_500),
         text(&started, at(100_000)),
     ];
     insta::assert_snapshot!(shown.join("\n\n----\n\n"));
@@ -226,12 +215,7 @@ fn model_call() -> CallAudit {
 fn task() -> TaskAudit {
     let report = sample::report();
     let mut late = call_in_task(2, 1, "book_flight", vec![failed(1, (815, 1_233), "invalid_arguments", "HTTP 422")]);
-    late.late_reports.push(LateRecord {
-        attempt: 1,
-        worker: "host-9".to_owned(),
-        received_at: at(1_500),
-        outcome: "succeeded".to_owned(),
-    });
+    late.late_reports.push(LateRecord { worker: "host-9".to_owned(), ..self::late(1, 1_500, "succeeded") });
     let retried = vec![failed(1, (815, 1_093), "unavailable", "HTTP 503"), succeeded(2, (3_010, 3_393), "{}")];
     TaskAudit {
         task: report.task,

@@ -114,16 +114,16 @@ mod tests {
 
     use super::*;
 
-    fn live(pieces: &[(&str, &str)]) -> (LiveMessage, String) {
+    /// What is printed of these pieces of thought and text, and at the end of their turn.
+    fn printed(pieces: &[(&str, &str)], message: Option<&Message>) -> (String, Printed) {
         let mut live = LiveMessage::new(Page::test(Some(60), false));
-        let delta = |&(thought, text): &(&str, &str)| Delta {
-            turn: 1,
-            text: text.to_owned(),
-            thought: thought.to_owned(),
-            ..Delta::default()
-        };
-        let out = pieces.iter().map(|piece| live.push(&delta(piece))).collect();
-        (live, out)
+        let mut out = String::new();
+        for (thought, text) in pieces {
+            let (text, thought) = ((*text).to_owned(), (*thought).to_owned());
+            out.push_str(&live.push(&Delta { turn: 1, text, thought, ..Delta::default() }));
+        }
+        let (rest, printed) = live.close(message);
+        (out + &rest, printed)
     }
 
     fn message(thought: &str, text: &str) -> Message {
@@ -139,19 +139,15 @@ mod tests {
             ("", "我来预订明天从北京到上海的机票。 "),
             ("", "\n"),
         ];
-        let (live, mut out) = live(&pieces);
-        let (rest, printed) =
-            live.close(Some(&message("The user wants a flight.", "好的，我来预订明天从北京到上海的机票。")));
-        out.push_str(&rest);
+        let whole = message("The user wants a flight.", "好的，我来预订明天从北京到上海的机票。");
+        let (out, printed) = printed(&pieces, Some(&whole));
         insta::assert_snapshot!(out);
         assert_eq!(printed, Printed { thought: true, text: true });
     }
 
     #[test]
     fn a_lost_end_is_printed_when_the_turn_ends() {
-        let (live, mut out) = live(&[("", "It is ")]);
-        let (rest, printed) = live.close(Some(&message("", "It is sunny in Paris.")));
-        out.push_str(&rest);
+        let (out, printed) = printed(&[("", "It is ")], Some(&message("", "It is sunny in Paris.")));
         assert_eq!(out.trim(), "says          It is sunny in Paris.");
         assert!(printed.text && !printed.thought);
     }
@@ -159,9 +155,7 @@ mod tests {
     #[test]
     fn a_part_that_differs_is_left_to_be_printed_whole() {
         for pieces in [vec![("", "is sunny")], vec![], vec![("It", "is")]] {
-            let (live, mut out) = live(&pieces);
-            let (rest, printed) = live.close(Some(&message("It may rain", "It is sunny")));
-            out.push_str(&rest);
+            let (out, printed) = printed(&pieces, Some(&message("It may rain", "It is sunny")));
             assert!(out.is_empty() || out.ends_with('\n'), "{out:?}");
             assert_eq!(printed, Printed::default(), "{pieces:?}");
         }
@@ -169,9 +163,8 @@ mod tests {
 
     #[test]
     fn a_turn_without_a_message_ends_its_line() {
-        let (live, out) = live(&[("", "\u{1b}[31mIt")]);
-        let (rest, printed) = live.close(None);
-        assert!((out.clone() + &rest).ends_with("\\u{1b}[31mIt\n"), "{out:?}{rest:?}");
+        let (out, printed) = printed(&[("", "\u{1b}[31mIt")], None);
+        assert!(out.ends_with("\\u{1b}[31mIt\n"), "{out:?}");
         assert_eq!(printed, Printed::default());
     }
 }
