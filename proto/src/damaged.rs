@@ -84,7 +84,7 @@ const MESSAGES: [(Decoder, &str); 18] = [
     (
         read::<ClaimReply>,
         r#"{"lease_ms":15000,"grants":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,"tool":"t",
-        "arguments":{"a":"\ud83d\ude00"},"timeout_ms":1000,"effect":"keyed","idempotency_key":"k","conversation":"c",
+        "arguments":{"a":"\ud83d\ude00"},"timeout_ms":1000,"effect":"keyed","idempotency_key":"k","tenant":"t","conversation":"c",
         "task":"01a1f847-5310-74f8-a385-21cea4297f45","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}]}"#,
     ),
     (
