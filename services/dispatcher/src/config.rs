@@ -1,10 +1,6 @@
 //! Settings of a dispatcher.
 
-use std::{
-    ops::{RangeFrom, RangeInclusive},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use redial_proto::limits;
 use redial_queue::QueueConfig;
@@ -48,7 +44,7 @@ impl DispatcherConfig {
     /// What `lease` may be.
     pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_hours(1);
     /// What `retention` may be, if it is set.
-    pub const RETENTION: RangeFrom<Duration> = Duration::from_mins(1)..;
+    pub const RETENTION: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(100 * 8766);
     /// What `nats_replicas` may be. With an even number, no more servers may fail than with one less.
     pub const NATS_REPLICAS: [u32; 3] = [1, 3, 5];
 

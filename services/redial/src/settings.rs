@@ -196,7 +196,8 @@ impl Settings {
         });
         config.max_payload = problems.keep_or(most, config.max_payload);
         let within = DispatcherConfig::RETENTION;
-        let allowed = format!("{} and more, such as 30days", format_duration(within.start));
+        let allowed =
+            format!("{} to {}, such as 30days", format_duration(*within.start()), format_duration(*within.end()));
         let retention = self.parse("retention", &allowed, |text| duration(text).filter(|age| within.contains(age)));
         config.retention = problems.keep(retention).flatten();
         config.webhook_key = problems.keep(Self::webhook_key()).flatten();
@@ -352,7 +353,7 @@ fn start(config: &TelemetryConfig) -> anyhow::Result<redial_telemetry::Telemetry
 
 /// The settings file: as set, else `redial.toml` if it exists.
 fn settings_path(flags: &Flags) -> Option<PathBuf> {
-    let variable = std::env::var_os("REDIAL_CONFIG").map(PathBuf::from);
+    let variable = std::env::var_os("REDIAL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
     let default = PathBuf::from("redial.toml");
     flags.given.get("config").map(PathBuf::from).or(variable).or_else(|| default.exists().then_some(default))
 }

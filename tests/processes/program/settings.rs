@@ -17,7 +17,7 @@ const SERVERS: [(&str, &str); 2] = [
 const INVALID: [(&str, &str, &str, &str); 11] = [
     ("dispatcher", "lease", "1ms", "300ms to 1h"),
     ("dispatcher", "lease", "soon", "300ms to 1h"),
-    ("dispatcher", "retention", "5s", "1m and more, such as 30days"),
+    ("dispatcher", "retention", "5s", "1m to 100years, such as 30days"),
     ("dispatcher", "database_connections", "3", "4 to 1000"),
     ("worker", "slots", "0", "1 to 100000"),
     ("worker", "slots", "-1", "1 to 100000"),
@@ -61,6 +61,7 @@ async fn an_invalid_settings_file_is_named() {
         ("leese = \"5s\"\n", "unknown setting \"leese\"; did you mean \"lease\"? allowed: nats_url, "),
         ("lease = \n", "other.toml:1:"),
         ("[lease]\nvalue = 1\n", "lease is "),
+        ("gateway_hosts = [\"a\"]\n", "gateway_hosts is [\"a\"]; allowed: text, a number, true or false"),
     ];
     for (text, wanted) in cases {
         fs::write(&other, text).unwrap();

@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use redial_files::{Position, TomlMistake, did_you_mean, position_of, syntax_mistakes};
 use redial_proto::{ApiError, Code};
-use toml::{
-    Value,
-    de::{DeTable, Deserializer},
-};
+use toml::de::{DeTable, DeValue};
 
 use super::{flags::names, problems::Problems};
 
@@ -45,8 +42,16 @@ impl SettingsFile {
         for (key, value) in table.get_ref() {
             let setting = key.get_ref().as_ref();
             if allowed().any(|known| known == setting) {
-                let text_of = value_text(setting, text);
-                values.insert(setting.to_owned(), (text_of, position_of(text, value.span().start)));
+                let position = position_of(text, value.span().start);
+                match value.get_ref() {
+                    DeValue::String(value) => drop(values.insert(setting.to_owned(), (value.to_string(), position))),
+                    DeValue::Array(_) | DeValue::Table(_) => problems.add(invalid(format!(
+                        "{name}:{position}: {setting} is {}; allowed: text, a number, true or false",
+                        &text[value.span()]
+                    ))),
+                    // As it is written.
+                    _ => drop(values.insert(setting.to_owned(), (text[value.span()].to_owned(), position))),
+                }
                 continue;
             }
             let close = did_you_mean(setting, allowed());
@@ -71,16 +76,6 @@ impl SettingsFile {
 /// The settings that the file may have.
 fn allowed() -> impl Iterator<Item = &'static str> {
     names().filter(|name| *name != "config")
-}
-
-/// A value as a user would write it for a flag.
-fn value_text(setting: &str, text: &str) -> String {
-    let table = Deserializer::parse(text).and_then(<toml::Table as serde::Deserialize>::deserialize);
-    match table.ok().and_then(|mut table| table.remove(setting)) {
-        Some(Value::String(text)) => text,
-        Some(other) => other.to_string(),
-        None => String::new(),
-    }
 }
 
 fn invalid(message: String) -> ApiError {

@@ -26,7 +26,7 @@ const SETTINGS: &[(Roles, &str, &str, &str)] = &[
     (EVERY, "log", "FILTER", "Log filter, such as info or redial=debug [default: info for services, warn for commands]"),
     (EVERY, "log_format", "FORMAT", "Log format: auto (text on a terminal, else json), text or json [default: auto]"),
     (DISPATCHER, "lease", "DURATION", "How long a worker holds a call without a heartbeat, such as 15s; 300ms to 1h [default: 15s]"),
-    (DISPATCHER, "retention", "DURATION", "Delete calls and tasks that ended longer ago than this, such as 30days; 1m or more [default: never]"),
+    (DISPATCHER, "retention", "DURATION", "Delete calls and tasks that ended longer ago than this, such as 30days; 1m to 100years [default: never]"),
     (DISPATCHER, "agents", "FILE", "File that declares agents [default: agents.toml, if it exists]"),
     (DISPATCHER, "accept_tools", "BOOL", "Let any worker serve any tool of its pools, and change it, without `redial tools accept` [default: false; of redial dev: true]"),
     (DISPATCHER, "nats_replicas", "N", "Servers of the NATS cluster that keep each stream: 1, 3 or 5; all dispatchers keep to it from then on [default: as it was, and 1 at first]"),
