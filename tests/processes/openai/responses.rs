@@ -37,7 +37,7 @@ async fn a_conversation_is_continued_by_its_name() {
     let Some(seen) = seen("conversation.py", replies).await else { return };
     let holds =
         |n: usize, text: &str| seen[n]["messages"].as_array().unwrap().iter().any(|message| message["content"] == text);
-    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{:?}", seen);
+    assert!(holds(1, "Hello Ada.") && holds(2, "Hello Ada.") && !holds(3, "Hello Ada."), "{seen:?}");
 }
 
 #[tokio::test]
