@@ -86,7 +86,7 @@ pub(crate) enum Command {
     /// Prints the arguments and the repairs with which the tool would run, or the feedback for the model.
     Check(CheckArgs),
     /// List calls, newest first
-    History(HistoryArgs),
+    History(Box<HistoryArgs>),
     /// Count calls by tool, class, model, worker or hour
     ///
     /// Prints how many ended and how, retries, corrections, what models cost, and how long calls took from submission to end.

@@ -61,7 +61,7 @@ pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result
         Command::Health { gateway } => health::run(settings, gateway.as_deref()).await,
         Command::Call(args) => call::run(settings, args).await,
         Command::Submit(args) => submit::run(settings, &args).await,
-        Command::History(args) => history::run(settings, args).await,
+        Command::History(args) => history::run(settings, *args).await,
         Command::Task(args) => task::run(settings, args).await,
         Command::Watch { task } => watch::run(settings, &task).await,
         Command::Tasks(args) => tasks::run(settings, args).await,
