@@ -312,6 +312,7 @@ mod tests {
 
     #[test]
     fn a_registration_that_cannot_be_written_is_refused_with_the_reason() {
+        type Change<'a> = &'a dyn Fn(&mut Registration);
         let tool = |name: &str, pool: &str| ToolSpec { pool: pool.to_owned(), ..ToolSpec::named(name) };
         let other_tools = [("b".to_owned(), "default".to_owned())].into();
         let good = Registration { other_tools, ..registration(vec![tool("a", "default")]) };
@@ -319,7 +320,7 @@ mod tests {
         let pools: BTreeMap<_, _> = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
         let model = || ("model-x".to_owned(), "default".to_owned());
-        let rows: [(&dyn Fn(&mut Registration), &str); 7] = [
+        let rows: [(Change<'_>, &str); 7] = [
             (&|one| one.version = "1\0".to_owned(), "version is \"1\\0\""),
             (&|one| one.host = Some("1\0".to_owned()), "host is \"1\\0\""),
             (&|one| one.started_at = chrono::DateTime::<chrono::Utc>::MIN_UTC, "started_at is -262143"),
