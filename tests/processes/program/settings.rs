@@ -61,7 +61,7 @@ async fn an_invalid_settings_file_is_named() {
         ("leese = \"5s\"\n", "unknown setting \"leese\"; did you mean \"lease\"? allowed: nats_url, "),
         ("lease = \n", "other.toml:1:"),
         ("[lease]\nvalue = 1\n", "lease is "),
-        ("gateway_hosts = [\"a\"]\n", "gateway_hosts is [\"a\"]; allowed: text, a number, true or false"),
+        ("gateway_hosts = [\"a\"]\n", "gateway_hosts is a list or a table; allowed: text, a number, true or false"),
     ];
     for (text, wanted) in cases {
         fs::write(&other, text).unwrap();

@@ -45,12 +45,12 @@ impl SettingsFile {
                 let position = position_of(text, value.span().start);
                 match value.get_ref() {
                     DeValue::String(value) => drop(values.insert(setting.to_owned(), (value.to_string(), position))),
+                    // Its text may be a URL with a password.
                     DeValue::Array(_) | DeValue::Table(_) => problems.add(invalid(format!(
-                        "{name}:{position}: {setting} is {}; allowed: text, a number, true or false",
-                        &text[value.span()]
+                        "{name}:{position}: {setting} is a list or a table; allowed: text, a number, true or false"
                     ))),
-                    // As it is written.
-                    _ => drop(values.insert(setting.to_owned(), (text[value.span()].to_owned(), position))),
+                    // As it is written, but for 10_000.
+                    _ => drop(values.insert(setting.to_owned(), (text[value.span()].replace('_', ""), position))),
                 }
                 continue;
             }
