@@ -1,4 +1,9 @@
-//! The modules of a crate, and which of them import which: read from the source with `syn`, tests left out.
+//! The imports among the modules of a crate that lie on a cycle: read from the tokens of its source, tests left out.
+//!
+//! The children of one module and that module's own items form a graph: a vertex for each child with everything below
+//! it, and one for the items of the parent itself. An import is an arrow in the graph of the deepest module that contains
+//! both of its ends. A `mod` line is not an arrow, and neither is a re-export whose item the module's own code does not
+//! name. What a path means is found through re-exports: `crate::Item` is an arrow to the module that defines the item.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,156 +11,137 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use proc_macro2::{TokenStream, TokenTree};
-use quote::ToTokens;
-use syn::{Attribute, Ident, Item, UseTree, Visibility, ext::IdentExt as _, spanned::Spanned as _};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A module by its names from the root of the crate, whose own list is empty.
-pub(crate) type ModulePath = Vec<String>;
+type ModulePath = Vec<String>;
+
+/// The words before the name of an item.
+const KEYWORDS: [&str; 12] =
+    ["const", "enum", "fn", "impl", "macro_rules", "mod", "static", "struct", "trait", "type", "union", "use"];
 
 /// A crate's modules.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Modules(BTreeMap<ModulePath, Module>);
 
 /// What stands in one module.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Module {
     file: PathBuf,
     /// Items that are defined here, modules left out.
     items: BTreeSet<String>,
     uses: Vec<Use>,
-    /// Paths of code, and single names: both may name what another module defines.
-    paths: Vec<Mention>,
+    /// Paths of code, and single names, each with its line: both may name what another module defines.
+    mentions: Vec<(Vec<String>, usize)>,
 }
 
 /// One name that a `use` brings in.
-#[derive(Clone, Debug)]
 struct Use {
     path: Vec<String>,
     /// `*` for all names of a module.
     name: String,
+    line: usize,
     /// With a visibility of its own: what it names belongs to this module's interface.
     is_reexport: bool,
-    line: usize,
-}
-
-/// A path in code.
-#[derive(Clone, Debug)]
-struct Mention {
-    path: Vec<String>,
-    line: usize,
-}
-
-/// Code of one module names what another one defines.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Import {
-    pub(crate) from: ModulePath,
-    pub(crate) to: ModulePath,
-    /// `file:line`.
-    pub(crate) at: String,
 }
 
 impl Modules {
     /// Reads a crate from its root file and the files that its `mod` lines name.
     pub(crate) fn read(root: &Path) -> Self {
         let mut modules = Self::default();
-        let folder = root.parent().unwrap().to_owned();
-        modules.read_file(Vec::new(), root, &folder);
+        modules.read_file(Vec::new(), root, root.parent().unwrap());
         modules
     }
 
     fn read_file(&mut self, path: ModulePath, file: &Path, folder: &Path) {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        self.add(path, file, folder, &parsed.items);
+        self.add(path, file, folder, text.parse().unwrap());
     }
 
-    fn add(&mut self, path: ModulePath, file: &Path, folder: &Path, items: &[Item]) {
+    fn add(&mut self, path: ModulePath, file: &Path, folder: &Path, tokens: TokenStream) {
         let mut module = Module { file: file.to_owned(), ..Module::default() };
-        for item in items.iter().filter(|item| !is_for_tests(item)) {
-            match item {
-                Item::Use(item) => {
-                    let is_reexport = !matches!(item.vis, Visibility::Inherited);
-                    let start =
-                        Use { path: Vec::new(), name: String::new(), is_reexport, line: item.span().start().line };
-                    flatten(&item.tree, &start, &mut module.uses);
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let ends = |token: &TokenTree| is(Some(token), ';') || group(token, Delimiter::Brace).is_some();
+        for item in tokens.split_inclusive(ends).filter(|item| !is_for_tests(item)) {
+            let words: Vec<String> = item.iter().filter_map(word).collect();
+            let keyword = words.iter().find(|word| KEYWORDS.contains(&word.as_str()));
+            let name =
+                words.iter().skip_while(|word| Some(*word) != keyword).find(|word| !KEYWORDS.contains(&word.as_str()));
+            match (keyword.map(String::as_str), name) {
+                (Some("use"), _) => {
+                    let tree = item.splitn(2, |token| word(token).as_deref() == Some("use")).last().unwrap();
+                    flatten(tree, &[], words[0] == "pub", &mut module.uses);
                 }
-                Item::Mod(item) => {
-                    let name = item.ident.unraw().to_string();
-                    let child: ModulePath = path.iter().cloned().chain([name.clone()]).collect();
-                    match &item.content {
-                        Some((_, items)) => self.add(child, file, &folder.join(&name), items),
+                (Some("mod"), Some(name)) => {
+                    let child = [path.clone(), vec![name.clone()]].concat();
+                    match item.last().and_then(|token| group(token, Delimiter::Brace)) {
+                        Some(tokens) => self.add(child, file, &folder.join(name), tokens),
                         None => self.read_file(child, &folder.join(format!("{name}.rs")), &folder.join(name)),
                     }
                 }
-                item => {
-                    module.items.extend(name_and_attributes(item).0.map(|name| name.unraw().to_string()));
-                    mentions(item.to_token_stream(), &mut module.paths);
+                (keyword, name) => {
+                    module.items.extend(name.filter(|_| keyword.is_some_and(|word| word != "impl")).cloned());
+                    mentions(item, &mut module.mentions);
                 }
             }
         }
         self.0.insert(path, module);
     }
 
-    /// Every import from one module into another one of the crate.
-    ///
-    /// A `use` with a visibility, such as `pub use self::child::Item`, is an import only if the module's own code names the
-    /// item, too; otherwise it only passes the item on.
-    pub(crate) fn imports(&self) -> Vec<Import> {
-        let mut imports = BTreeSet::new();
-        for (path, module) in &self.0 {
-            let mut add = |to: Option<ModulePath>, line: usize| {
-                if let Some(to) = to.filter(|to| to != path) {
-                    let at = format!("{}:{line}", module.file.display());
-                    imports.insert(Import { from: path.clone(), to, at });
-                }
-            };
-            for found in &module.uses {
-                let mention = module.paths.iter().find(|mention| mention.path[0] == found.name);
-                match mention {
-                    _ if !found.is_reexport => add(self.resolve(path, &found.path, 0), found.line),
-                    Some(mention) => add(self.resolve(path, &found.path, 0), mention.line),
-                    None => {}
-                }
-            }
-            for mention in &module.paths {
-                let starts_here = ["crate", "self", "super"].contains(&mention.path[0].as_str())
-                    || (mention.path.len() > 1 && self.has_child(path, &mention.path[0]));
-                if starts_here {
-                    add(self.resolve(path, &mention.path, 0), mention.line);
-                }
+    /// Every import that lies on a cycle, as a line; those in files whose path has `except` in it do not count.
+    pub(crate) fn cycles(&self, except: &str) -> Vec<String> {
+        let mut arrows: BTreeMap<[ModulePath; 3], String> = BTreeMap::new();
+        for (from, to, at) in self.imports().into_iter().filter(|(_, _, at)| !at.contains(except)) {
+            let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+            let vertex = |path: &ModulePath| path[..path.len().min(common + 1)].to_vec();
+            arrows.entry([from[..common].to_vec(), vertex(&from), vertex(&to)]).or_insert(at);
+        }
+        loop {
+            let all = arrows.clone();
+            // An arrow from where none arrives, or to where none leaves, is on no cycle.
+            arrows.retain(|[graph, from, to], _| {
+                all.keys().any(|[other, _, end]| (other, end) == (graph, from))
+                    && all.keys().any(|[other, start, _]| (other, start) == (graph, to))
+            });
+            if arrows.len() == all.len() {
+                break;
             }
         }
-        imports.into_iter().collect()
+        let name = |path: &ModulePath| if path.is_empty() { "crate".to_owned() } else { path.join("::") };
+        arrows.iter().map(|([_, from, to], at)| format!("{} → {} ({at})", name(from), name(to))).collect()
     }
 
-    fn has_child(&self, module: &[String], name: &str) -> bool {
-        self.0.contains_key([module, &[name.to_owned()]].concat().as_slice())
+    /// Every import from one module into another one of the crate, with its `file:line`.
+    fn imports(&self) -> BTreeSet<(ModulePath, ModulePath, String)> {
+        let mut imports = BTreeSet::new();
+        for (from, module) in &self.0 {
+            let line_of = |name: &str| module.mentions.iter().find(|(path, _)| path[0] == name).map(|(_, line)| *line);
+            let uses = module.uses.iter().filter_map(|found| {
+                let line = if found.is_reexport { line_of(&found.name)? } else { found.line };
+                Some((&found.path, line))
+            });
+            let paths = module.mentions.iter().filter(|(path, _)| path.len() > 1).map(|(path, line)| (path, *line));
+            for (path, line) in uses.chain(paths) {
+                let to = self.resolve(from, path, 0).filter(|to| to != from);
+                imports.extend(to.map(|to| (from.clone(), to, format!("{}:{line}", module.file.display()))));
+            }
+        }
+        imports
     }
 
     /// The module that defines what a path means in a module; `None` if that is another crate.
     fn resolve(&self, from: &[String], path: &[String], depth: usize) -> Option<ModulePath> {
-        // Re-exports that name each other do not compile; this is for those that glob each other.
-        if depth > 20 {
-            return None;
-        }
-        let first = path.first()?;
-        let (mut module, mut rest) = match first.as_str() {
-            "crate" => (Vec::new(), &path[1..]),
-            "self" => (from.to_vec(), &path[1..]),
-            "super" => (from.split_last()?.1.to_vec(), &path[1..]),
-            name if self.has_child(from, name) => (from.to_vec(), path),
-            _ => return None,
-        };
-        while let Some((name, after)) = rest.split_first() {
-            if name == "super" {
-                module.pop();
-            } else if self.has_child(&module, name) {
-                module.push(name.clone());
-            } else {
-                return self.definer(&module, name, depth);
+        let mut module = from.to_vec();
+        for (at, name) in path.iter().enumerate() {
+            let child = [module.as_slice(), std::slice::from_ref(name)].concat();
+            match name.as_str() {
+                "crate" => module.clear(),
+                "self" => {}
+                "super" => drop(module.pop()),
+                _ if self.0.contains_key(&child) => module = child,
+                // Re-exports that name each other do not compile; the depth is for those that glob each other.
+                _ => return if at == 0 || depth > 20 { None } else { self.definer(&module, name, depth + 1) },
             }
-            rest = after;
         }
         Some(module)
     }
@@ -163,96 +149,85 @@ impl Modules {
     /// The module that defines a name that can be seen in a module.
     fn definer(&self, module: &[String], name: &str, depth: usize) -> Option<ModulePath> {
         let found = self.0.get(module)?;
-        if found.items.contains(name) || name == "*" {
+        if found.items.contains(name) {
             return Some(module.to_vec());
         }
         if let Some(named) = found.uses.iter().find(|found| found.name == name) {
-            return self.resolve(module, &named.path, depth + 1);
+            return self.resolve(module, &named.path, depth);
         }
         let globs = found.uses.iter().filter(|found| found.name == "*");
-        let mut targets = globs.filter_map(|glob| self.resolve(module, &glob.path, depth + 1));
-        targets.find_map(|target| self.definer(&target, name, depth + 1)).or_else(|| Some(module.to_vec()))
+        let mut targets = globs.filter_map(|glob| self.resolve(module, &glob.path, depth));
+        targets.find_map(|target| self.definer(&target, name, depth)).or_else(|| Some(module.to_vec()))
     }
+}
+
+fn word(token: &TokenTree) -> Option<String> {
+    if let TokenTree::Ident(word) = token { Some(word.to_string().trim_start_matches("r#").to_owned()) } else { None }
+}
+
+fn group(token: &TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == delimiter => Some(group.stream()),
+        _ => None,
+    }
+}
+
+fn is(token: Option<&TokenTree>, sign: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
 }
 
 /// `#[cfg(test)]`, alone or with more conditions.
-fn is_for_tests(item: &Item) -> bool {
-    let (_, attributes) = name_and_attributes(item);
-    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).any(|attribute| {
-        let condition = attribute.meta.to_token_stream().to_string();
-        !condition.contains("not") && condition.split(|c: char| !c.is_alphanumeric()).any(|word| word == "test")
+fn is_for_tests(item: &[TokenTree]) -> bool {
+    let attributes = item.iter().filter_map(|token| Some(group(token, Delimiter::Bracket)?.to_string()));
+    attributes.filter(|text| !text.contains("not")).any(|text| {
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.next() == Some("cfg") && words.any(|word| word == "test")
     })
 }
 
-fn name_and_attributes(item: &Item) -> (Option<&Ident>, &[Attribute]) {
-    match item {
-        Item::Const(item) => (Some(&item.ident), &item.attrs),
-        Item::Enum(item) => (Some(&item.ident), &item.attrs),
-        Item::Fn(item) => (Some(&item.sig.ident), &item.attrs),
-        Item::Impl(item) => (None, &item.attrs),
-        Item::Macro(item) => (item.ident.as_ref(), &item.attrs),
-        Item::Mod(item) => (None, &item.attrs),
-        Item::Static(item) => (Some(&item.ident), &item.attrs),
-        Item::Struct(item) => (Some(&item.ident), &item.attrs),
-        Item::Trait(item) => (Some(&item.ident), &item.attrs),
-        Item::Type(item) => (Some(&item.ident), &item.attrs),
-        Item::Union(item) => (Some(&item.ident), &item.attrs),
-        Item::Use(item) => (None, &item.attrs),
-        _ => (None, &[]),
-    }
-}
-
-/// Every name that a `use` brings in.
-fn flatten(tree: &UseTree, so_far: &Use, uses: &mut Vec<Use>) {
-    let longer = |name: &Ident| {
-        let path = so_far.path.iter().cloned().chain([name.unraw().to_string()]).collect();
-        Use { path, line: name.span().start().line, ..so_far.clone() }
-    };
-    match tree {
-        UseTree::Path(tree) => flatten(&tree.tree, &longer(&tree.ident), uses),
-        UseTree::Name(tree) if tree.ident == "self" => {
-            uses.push(Use { name: so_far.path.last().cloned().unwrap_or_default(), ..so_far.clone() });
+/// Every name that a tree of a `use` brings in below a path.
+fn flatten(tree: &[TokenTree], above: &[String], is_reexport: bool, uses: &mut Vec<Use>) {
+    for branch in tree.split(|token| is(Some(token), ',') || is(Some(token), ';')) {
+        let mut path = above.to_vec();
+        path.extend(branch.iter().filter_map(word));
+        let Some(last) = branch.last() else { continue };
+        if let Some(below) = group(last, Delimiter::Brace) {
+            flatten(&Vec::from_iter(below), &path, is_reexport, uses);
+            continue;
         }
-        UseTree::Name(tree) => uses.push(Use { name: tree.ident.unraw().to_string(), ..longer(&tree.ident) }),
-        UseTree::Rename(tree) => uses.push(Use { name: tree.rename.unraw().to_string(), ..longer(&tree.ident) }),
-        UseTree::Glob(_) => uses.push(Use { name: "*".to_owned(), ..so_far.clone() }),
-        UseTree::Group(tree) => tree.items.iter().for_each(|tree| flatten(tree, so_far, uses)),
+        let renamed = path.iter().position(|word| word == "as").map(|at| path.split_off(at).pop().unwrap());
+        path.truncate(path.len() - usize::from(path.len() > 1 && path.last().is_some_and(|word| word == "self")));
+        let glob = is(Some(last), '*').then(|| "*".to_owned());
+        let name = renamed.or(glob).unwrap_or_else(|| path.last().unwrap().clone());
+        uses.push(Use { path, name, line: last.span().start().line, is_reexport });
     }
 }
 
 /// Every path in code, those in the arguments of macros included. Methods, fields and the names of new functions are not paths.
-fn mentions(tokens: TokenStream, paths: &mut Vec<Mention>) {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is = |at: usize, sign: char| matches!(tokens.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == sign);
+fn mentions(tokens: &[TokenTree], found: &mut Vec<(Vec<String>, usize)>) {
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        let before = at.checked_sub(1);
-        let is_name = before.is_none_or(|before| {
-            // A range is not a method call: `..Default::default()`.
-            let after_dot = is(before, '.') && !before.checked_sub(1).is_some_and(|dot| is(dot, '.'));
-            let defines = matches!(&tokens[before], TokenTree::Ident(word) if word == "fn" || word == "mod");
-            !after_dot && !defines
-        });
+        let (before, start) = (&tokens[..at], at);
         at += 1;
-        match token {
-            TokenTree::Group(group) => mentions(group.stream(), paths),
-            TokenTree::Ident(ident) => {
-                let mut path = vec![ident.unraw().to_string()];
-                while is(at, ':')
-                    && is(at + 1, ':')
-                    && let Some(TokenTree::Ident(next)) = tokens.get(at + 2)
-                {
-                    path.push(next.unraw().to_string());
-                    at += 3;
-                }
-                // A small first letter without a call is most likely a variable or a field.
-                let is_call = matches!(tokens.get(at), Some(TokenTree::Group(_)));
-                let is_type = path[0].starts_with(|c: char| c.is_uppercase());
-                if is_name && (path.len() > 1 || is_type || is_call) {
-                    paths.push(Mention { path, line: ident.span().start().line });
-                }
-            }
-            _ => {}
+        if let TokenTree::Group(group) = token {
+            mentions(&Vec::from_iter(group.stream()), found);
+        }
+        let Some(first) = word(token) else { continue };
+        let mut path = vec![first];
+        while is(tokens.get(at), ':')
+            && is(tokens.get(at + 1), ':')
+            && let Some(next) = tokens.get(at + 2).and_then(word)
+        {
+            path.push(next);
+            at += 3;
+        }
+        // A range is not a method call: `..Default::default()`.
+        let after_dot = is(before.last(), '.') && !is(start.checked_sub(2).map(|at| &tokens[at]), '.');
+        let defines = before.last().and_then(word).is_some_and(|word| word == "fn" || word == "mod");
+        // A small first letter without a call is most likely a variable or a field.
+        let is_call = matches!(tokens.get(at), Some(TokenTree::Group(_)));
+        if !after_dot && !defines && (path.len() > 1 || path[0].starts_with(char::is_uppercase) || is_call) {
+            found.push((path, token.span().start().line));
         }
     }
 }
