@@ -1,16 +1,16 @@
 //! What `redial nats-config` writes, on a real nats-server: each user can do what the access file says, and the server
 //! refuses everything else. `REDIAL_NATS_SERVER` names another nats-server than the project's.
 
-pub(crate) mod client;
 mod reloading;
 mod replies;
 pub(crate) mod server;
 mod streams;
 
 use redial_proto::subjects::Verb;
+use redial_test_stack::RawNats;
 use serde_json::json;
 
-use self::{client::Client, server::Server};
+use self::server::Server;
 
 /// Two tenants, users with different roles, and workers with different pools.
 const ACCESS: &str = r#"
@@ -34,7 +34,7 @@ password = "$TEST_PASSWORD"
 "#;
 
 /// A dispatcher's connection, with all streams.
-async fn dispatcher(server: &Server) -> Client {
+async fn dispatcher(server: &Server) -> RawNats {
     streams::create(server).await;
     let mut dispatcher = server.connect("dispatcher").await;
     for subject in ["redial.api.>", "redial.ctl.>", "redial.dispatchers.>"] {
@@ -44,12 +44,12 @@ async fn dispatcher(server: &Server) -> Client {
 }
 
 /// A request arrives at the dispatcher under the same subject, and its answer at who asked.
-async fn ask(dispatcher: &mut Client, client: &mut Client, inbox: &str, subject: &str) {
+async fn ask(dispatcher: &mut RawNats, client: &mut RawNats, inbox: &str, subject: &str) {
     let reply = format!("{inbox}.ask");
-    client.publish(subject, &reply, "", "question").await;
+    client.send(subject, &reply, "", "question").await;
     let request = dispatcher.wait_for(subject, |message| message.subject == subject).await;
     assert!(request.reply.starts_with("_R_."), "only the server makes such a reply subject: {request:?}");
-    dispatcher.publish(&request.reply, "", "", "answer").await;
+    dispatcher.send(&request.reply, "", "", "answer").await;
     let answer = client.wait_for(subject, |message| message.subject == reply).await;
     assert_eq!(answer.body, "answer", "{subject}");
 }
@@ -91,8 +91,8 @@ async fn gateways_can_do_their_work() {
     for tenant in ["acme", "globex"] {
         let (call, delta) =
             (format!("redial.events.{tenant}.calls.1"), format!("redial.events.{tenant}.tasks.1.delta"));
-        dispatcher.publish(&call, "", "", "end").await;
-        models.publish(&delta, "", "", "piece").await;
+        dispatcher.send(&call, "", "", "end").await;
+        models.send(&delta, "", "", "piece").await;
         for (subject, body) in [(call, "end"), (delta, "piece")] {
             let heard = gateway.wait_for(&subject, |message| message.subject == subject).await;
             assert_eq!(heard.body, body);
@@ -114,8 +114,8 @@ async fn workers_can_do_their_work() {
         ask(&mut dispatcher, &mut worker, "_INBOX_worker.tools", &subject).await;
     }
     worker.subscribe("redial.worker.tools.>").await;
-    dispatcher.publish("redial.worker.models.models-1", "", "", "other").await;
-    dispatcher.publish("redial.worker.tools.tools-1", "", "", "own").await;
+    dispatcher.send("redial.worker.models.models-1", "", "", "other").await;
+    dispatcher.send("redial.worker.tools.tools-1", "", "", "own").await;
     let notice = worker.wait_for("a notice", |message| message.subject.starts_with("redial.worker.")).await;
     assert_eq!(notice.body, "own");
     for client in [&worker, &dispatcher] {
@@ -224,7 +224,7 @@ async fn everything_else_is_refused() {
     for user in USERS {
         let mut client = server.connect(user).await;
         for (subject, may) in PUBLISH {
-            client.publish(subject, "", "", "{}").await;
+            client.send(subject, "", "", "{}").await;
             let said = client.refusals.pop().unwrap_or_default();
             let refused = said.contains(&format!("Publish to \"{subject}\""));
             assert_eq!(refused, !may.contains(&user), "{user} {subject}: {said}");

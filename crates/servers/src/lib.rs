@@ -27,7 +27,7 @@ pub use nats::{Member, Nats, NatsConfig};
 pub use port::any_free;
 pub use postgres::{Postgres, PostgresConfig, Upstream, settings_for_machine};
 pub use process::Process;
-pub use programs::{check_programs, postgres_program};
+pub use programs::{check_programs, nats_server, postgres_program};
 pub use rustix::process::Signal;
 pub use supervise::{Server, Supervised};
 

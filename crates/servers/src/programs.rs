@@ -89,7 +89,7 @@ pub fn postgres_program(name: &'static str) -> Result<PathBuf, ServerError> {
 }
 
 /// Finds nats-server; the error says where it was searched.
-pub(crate) fn nats_server() -> Result<PathBuf, ServerError> {
+pub fn nats_server() -> Result<PathBuf, ServerError> {
     const VARIABLE: &str = "REDIAL_NATS_SERVER";
     let around = Surroundings::read(VARIABLE, ["/usr/sbin", "/usr/local/bin"].map(PathBuf::from).to_vec());
     let named = around.named.is_some();

@@ -1,16 +1,15 @@
 //! One call is one trace, over processes and attempts.
 
-#[expect(dead_code, reason = "the telemetry crate's own tests use more of it")]
 #[path = "../../../crates/telemetry/tests/telemetry/collector.rs"]
 mod collector;
 
-use collector::{Answer, Collector, attribute};
+use collector::attribute;
 use opentelemetry_proto::tonic::{
     metrics::v1::{metric::Data, number_data_point::Value},
     resource::v1::Resource,
     trace::v1::Span,
 };
-use redial_test_stack::{Process, Reply, ScriptedHttp, Servers, Stack, until};
+use redial_test_stack::{Process, Reply, Request, ScriptedHttp, Servers, Stack, until};
 use redial_tools::Tool;
 use serde_json::json;
 
@@ -24,9 +23,9 @@ method = "GET"
 url = "URL"
 "#;
 
-fn role(name: &str, collector: &Collector, arguments: &[&str]) -> Process {
+fn role(name: &str, collector: &ScriptedHttp, arguments: &[&str]) -> Process {
     Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.arg(name).args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
+        command.arg(name).args(arguments).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url(""));
         command.env("OTEL_METRIC_EXPORT_INTERVAL", "200");
     })
 }
@@ -37,7 +36,7 @@ fn service(resource: &Resource) -> String {
 
 #[tokio::test]
 async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
-    let (collector, server) = (Collector::start(Answer::Ok).await, ScriptedHttp::start().await);
+    let (collector, server) = (collector::start(Reply::status(200)).await, ScriptedHttp::start().await);
     server.script("/stock", [Reply::status(503), Reply::json("3")]);
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("tools.toml");
@@ -55,9 +54,7 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
         process.terminate();
         assert!(process.ended().await.success(), "{}", process.output());
     }
-    let posts = collector.posts();
-    let spans: Vec<(Resource, Span)> =
-        posts.iter().filter(|post| post.path == "/v1/traces").flat_map(collector::Post::spans).collect();
+    let spans = collector::spans(&collector.requests());
     let names = |of: &str| -> Vec<String> {
         let mut spans: Vec<&Span> =
             spans.iter().filter(|(from, _)| service(from) == of).map(|(_, span)| span).collect();
@@ -92,7 +89,7 @@ async fn a_call_with_a_retry_is_one_trace_over_dispatcher_and_worker() {
 
 #[tokio::test]
 async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
-    let collector = Collector::start(Answer::Ok).await;
+    let collector = collector::start(Reply::status(200)).await;
     let mut stack = Stack::on(Servers::start().await).await;
     let (nats, database) = (stack.servers.nats_url(), stack.servers.database_url());
     let dispatcher = role("dispatcher", &collector, &["--nats-url", nats, "--database-url", database]);
@@ -114,9 +111,8 @@ async fn a_dispatcher_exports_how_many_calls_wait_in_a_pool() {
 }
 
 /// The last exported number of calls that wait in the pool of the tool.
-fn waiting(collector: &Collector) -> Option<i64> {
-    let posts = collector.posts();
-    let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(collector::Post::metrics);
+fn waiting(collector: &ScriptedHttp) -> Option<i64> {
+    let metrics = collector::metrics(&collector.requests()).into_iter();
     let points =
         metrics.filter(|metric| metric.name == "redial.queue.waiting").filter_map(|metric| match metric.data {
             Some(Data::Gauge(gauge)) => Some(gauge.data_points),

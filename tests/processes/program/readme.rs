@@ -162,8 +162,7 @@ async fn nats(readme: &str, folder: &Path) {
     let url = Command::new("sh").args(["-c", &script]).current_dir(folder).output().await.unwrap().stdout;
     let mut nats = RawNats::connect(&String::from_utf8(url).unwrap()).await;
     for ((subject, payload), shown) in requests.iter().zip(shown.lines()) {
-        let answer = nats.request(subject, payload.as_bytes()).await;
-        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let answer: Value = serde_json::from_str(&nats.request(subject, payload).await.body).unwrap();
         let shown: Value = serde_json::from_str(shown).unwrap();
         assert_eq!(answer["status"], "accepted", "{subject}: {answer}");
         // What the call waits for comes with it if its worker is just starting.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use redial_dispatcher::DispatcherConfig;
 use redial_proto::{TurnReply, TurnRequest};
 use redial_queue::{Queue, QueueConfig};
-use redial_test_stack::Servers;
+use redial_test_stack::{RawNats, Servers};
 use redial_tools::{Tool, ToolError};
 use redial_worker::{Worker, WorkerConfig};
 use tokio::{sync::oneshot, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::nats_permissions::{client::Client, server::Server};
+use crate::nats_permissions::server::Server;
 
 const ACCESS: &str = r#"
 [dispatcher]
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// A client that does what a correct one never would.
-    pub(crate) async fn raw(&self, user: &str) -> Client {
+    pub(crate) async fn raw(&self, user: &str) -> RawNats {
         self.server.connect(user).await
     }
 

@@ -9,7 +9,7 @@ use redial_proto::{
     subjects::{self, ControlVerb, Verb},
 };
 use redial_store::{Purpose, audit::TaskFilter};
-use redial_test_stack::{Stack, arguments, scripted_tool, until};
+use redial_test_stack::{Received, Stack, arguments, scripted_tool, until};
 use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -55,9 +55,9 @@ async fn two_versions_work_together_and_the_newer_one_takes_what_the_older_one_c
     let mut quantum = registration(&worker.id, CONTRACT);
     quantum["tools"][0]["effect"] = json!("quantum");
     let quantum = quantum.to_string();
-    let error = |reply: Vec<u8>| serde_json::from_slice::<ApiError>(&reply).unwrap().code;
+    let error = |reply: Received| serde_json::from_str::<ApiError>(&reply.body).unwrap().code;
     assert_eq!(error(nats.request_with(&subject, newer, quantum.as_bytes()).await), Code::Unavailable);
-    assert_eq!(error(nats.request(&subject, quantum.as_bytes()).await), Code::InvalidMessage);
+    assert_eq!(error(nats.request(&subject, &quantum).await), Code::InvalidMessage);
 
     // Fields that a version does not know are ignored; a neighbour is registered, and nobody beyond.
     let register = async |contract: u32| {

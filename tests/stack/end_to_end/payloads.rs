@@ -49,7 +49,7 @@ async fn pieces_belong_to_who_put_them() {
     let mut nats = stack.raw_nats().await;
     let subject = subject(&bob);
     let reply = nats.request_with(&subject, ("redial-payload", &header), b"").await;
-    let result: SubmitResult = serde_json::from_slice(&reply).unwrap();
+    let result: SubmitResult = serde_json::from_str(&reply.body).unwrap();
     assert_eq!(result.error.unwrap().code, Code::InvalidMessage, "his own, forged one is read");
     stack.finish().await;
 }
@@ -70,7 +70,7 @@ async fn what_is_wrong_with_a_piece_is_said_and_what_is_missing_is_sent_again() 
     let mut nats = stack.raw_nats().await;
     let header = payload.to_string();
     let reply = nats.request_with(&subject(&user), ("redial-payload", &header), b"").await;
-    let error: redial_proto::ApiError = serde_json::from_slice(&reply).unwrap();
+    let error: redial_proto::ApiError = serde_json::from_str(&reply.body).unwrap();
     assert_eq!(error.code, Code::Unavailable, "{error}");
     assert!(error.message.contains("not all 2 pieces"), "{error}");
     // What nobody drops expires.
@@ -146,7 +146,7 @@ async fn a_user_has_so_many_pieces() {
 
 #[tokio::test]
 async fn a_dispatcher_may_be_set_to_smaller_payloads() {
-    let mut stack = Stack::start_with(|stack| stack.max_payload = 64 * 1024).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.max_payload = 64 * 1024).await;
     stack.work(vec![Tool::echo()]).await;
     let of = |bytes: usize| Submission::new("echo", arguments(json!({"text": "x".repeat(bytes)})));
     let result = stack.submit(&of(64 * 1024)).await;

@@ -131,7 +131,7 @@ async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
         let mut heard = stack.queue().subscribe(reply).await.unwrap();
         stack.queue().flush().await;
         let body = json!({"tool": "echo", "arguments": {}, "key": format!("k{n}")}).to_string();
-        nats.publish_with_reply(subject, reply, body.as_bytes()).await;
+        nats.send(subject, reply, "", &body).await;
         // A request after it on the same connection is answered; by then the first one would have been.
         nats.request(subject, br#"{"tool":"echo","arguments":{},"key":"good"}"#).await;
         heard.skip_arrived();

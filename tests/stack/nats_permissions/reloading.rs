@@ -29,20 +29,20 @@ async fn connections_of_others_stay_and_new_rights_apply() {
     let mut worker = server.connect("worker.tools").await;
     worker.subscribe("redial.worker.tools.>").await;
     // A request that is not answered yet, and a pull that waits.
-    carl.publish("redial.api.acme.carl.inline.tasks.submit", "_INBOX_client.acme.carl.early", "", "question").await;
+    carl.send("redial.api.acme.carl.inline.tasks.submit", "_INBOX_client.acme.carl.early", "", "question").await;
     let early = dispatcher.wait_for("a request", |message| message.subject.starts_with("redial.api.")).await;
     let pull = r#"{"batch": 1, "expires": 25000000000}"#;
-    worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default", "_INBOX_worker.tools.pull", "", pull).await;
+    worker.send("$JS.API.CONSUMER.MSG.NEXT.JOBS.default", "_INBOX_worker.tools.pull", "", pull).await;
 
     server.reload(&changed()).await;
 
     // Who was removed is disconnected.
     until("bob is disconnected", async || bob.flush().await.is_err().then_some(())).await;
     // Who did not change notices nothing: no subscription, request or pull is lost.
-    dispatcher.publish(&early.reply, "", "", "late answer").await;
+    dispatcher.send(&early.reply, "", "", "late answer").await;
     let answer = carl.wait_for("the answer", |message| message.subject.split('.').next_back() == Some("early")).await;
     assert_eq!(answer.body, "late answer");
-    dispatcher.publish("redial.worker.tools.tools-1", "", "", "notice").await;
+    dispatcher.send("redial.worker.tools.tools-1", "", "", "notice").await;
     worker.wait_for("a notice", |message| message.body == "notice").await;
     dispatcher.request("redial.jobs.default.echo", "job").await;
     let job = worker.wait_for("the job", |message| message.body == "job").await;
@@ -50,19 +50,19 @@ async fn connections_of_others_stay_and_new_rights_apply() {
     ask(&mut dispatcher, &mut worker, "_INBOX_worker.tools", "redial.ctl.tools.default+slow.claim").await;
     assert_eq!((&worker.refusals, &dispatcher.refusals), (&vec![], &vec![]));
     // A role that was taken away ends its subscription and its requests at once; the connection and the rest stay.
-    dispatcher.publish("redial.events.acme.calls.1", "", "", "event").await;
+    dispatcher.send("redial.events.acme.calls.1", "", "", "event").await;
     alice.flush().await.unwrap();
-    assert!(alice.messages.is_empty(), "{:?}", alice.messages);
+    assert!(alice.received.is_empty(), "{:?}", alice.received);
     assert!(alice.refusals.pop().is_some_and(|refused| refused.contains("Subscription to \"redial.events.acme.>\"")));
-    alice.publish("redial.api.acme.alice.read.calls.get", "", "", "").await;
+    alice.send("redial.api.acme.alice.read.calls.get", "", "", "").await;
     assert!(alice.refusals.pop().is_some_and(|refused| refused.contains("Publish to")));
     ask(&mut dispatcher, &mut alice, "_INBOX_client.acme.alice", "redial.api.acme.alice.submit.calls.submit").await;
     // A new role applies to a connection that is there, also to what a new worker sends.
     carl.subscribe("redial.events.acme.>").await;
-    dispatcher.publish("redial.events.acme.calls.2", "", "", "event").await;
+    dispatcher.send("redial.events.acme.calls.2", "", "", "event").await;
     carl.wait_for("an event", |message| message.subject == "redial.events.acme.calls.2").await;
     let mut large = server.connect("worker.large").await;
-    large.publish("redial.events.acme.tasks.1.delta", "", "", "delta").await;
+    large.send("redial.events.acme.tasks.1.delta", "", "", "delta").await;
     carl.wait_for("a piece", |message| message.body == "delta").await;
     // What a new account imports is there after a second reload (2.9.10 and 2.15.1), which others do not notice either.
     server.reload(&changed()).await;

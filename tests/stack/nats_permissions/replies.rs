@@ -1,7 +1,9 @@
 //! nats-server answers to whatever reply subject a message names, with its own rights (`docs/SECURITY.md`). In an account of
 //! one's own that leads nowhere; in one account for all it purges and deletes streams.
 
-use super::{ACCESS, client::Client, dispatcher, server::Server, streams};
+use redial_test_stack::RawNats;
+
+use super::{ACCESS, dispatcher, server::Server, streams};
 
 /// Reply subjects that mean something to others.
 const OTHERS: [&str; 22] = [
@@ -34,7 +36,7 @@ const REFUSED_PUT: &str = "Nats-Expected-Stream: NONE";
 const INTAKE: &str = "redial.intake.acme.alice.submit.calls";
 
 /// Something in each stream that must not be lost.
-async fn fill(server: &Server, dispatcher: &mut Client) {
+async fn fill(server: &Server, dispatcher: &mut RawNats) {
     for subject in ["redial.jobs.models.m", "redial.jobs.default.echo"] {
         dispatcher.request(subject, "job").await;
     }
@@ -47,7 +49,7 @@ async fn fill(server: &Server, dispatcher: &mut Client) {
 }
 
 /// Connections that hear what must not reach them.
-async fn listeners(server: &Server) -> Vec<Client> {
+async fn listeners(server: &Server) -> Vec<RawNats> {
     let mut found = Vec::new();
     for (user, subject) in [
         ("acme.carl", "_INBOX_client.acme.carl.1"),
@@ -70,13 +72,13 @@ async fn no_reply_subject_leads_to_others() {
     let (mut alice, mut worker) = (server.connect("acme.alice").await, server.connect("worker.tools").await);
     let before = streams::state(&mut dispatcher).await;
     for reply in OTHERS {
-        alice.publish(INTAKE, reply, REFUSED_PUT, "{}").await;
-        worker.publish("redial.results.tools", reply, REFUSED_PUT, "{}").await;
+        alice.send(INTAKE, reply, REFUSED_PUT, "{}").await;
+        worker.send("redial.results.tools", reply, REFUSED_PUT, "{}").await;
         // Consumers without a job: the answer is empty.
         let pull = "$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2";
-        worker.publish(pull, reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
-        worker.publish("$JS.API.INFO", reply, "", "").await;
-        worker.publish("$JS.API.CONSUMER.INFO.JOBS.default", reply, "", "").await;
+        worker.send(pull, reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
+        worker.send("$JS.API.INFO", reply, "", "").await;
+        worker.send("$JS.API.CONSUMER.INFO.JOBS.default", reply, "", "").await;
     }
     assert_eq!(
         (&alice.refusals, &worker.refusals),
@@ -92,21 +94,21 @@ async fn no_reply_subject_leads_to_others() {
     deliveries(&server, &mut dispatcher, &mut worker).await;
     for client in listeners.iter_mut().chain([&mut dispatcher]) {
         client.flush().await.unwrap();
-        assert!(client.messages.is_empty(), "{:?}", client.messages);
+        assert!(client.received.is_empty(), "{:?}", client.received);
     }
 }
 
 /// The same with the answers to acknowledgements, and with jobs that are delivered.
-async fn deliveries(server: &Server, dispatcher: &mut Client, worker: &mut Client) {
+async fn deliveries(server: &Server, dispatcher: &mut RawNats, worker: &mut RawNats) {
     for reply in OTHERS {
         dispatcher.request("redial.jobs.default+2.echo", "job").await;
         let job = worker.request("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", r#"{"batch": 1}"#).await;
-        worker.publish(&job.reply, reply, "", "+ACK").await;
+        worker.send(&job.reply, reply, "", "+ACK").await;
     }
     let mut before = streams::state(dispatcher).await;
     for reply in OTHERS {
         dispatcher.request("redial.jobs.default+2.echo", "job").await;
-        worker.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
+        worker.send("$JS.API.CONSUMER.MSG.NEXT.JOBS.default+2", reply, "", r#"{"batch": 1, "no_wait": true}"#).await;
     }
     settle(&mut server.connect("acme.alice").await, worker).await;
     // Jobs that were delivered to nobody are delivered again after their time.
@@ -120,7 +122,7 @@ async fn deliveries(server: &Server, dispatcher: &mut Client, worker: &mut Clien
 }
 
 /// Answers leave a stream and a consumer in order: once the last one is here, the others are where they go.
-async fn settle(alice: &mut Client, worker: &mut Client) {
+async fn settle(alice: &mut RawNats, worker: &mut RawNats) {
     alice.request(INTAKE, "{}").await;
     worker.request("redial.results.tools", "{}").await;
     worker.request("$JS.API.CONSUMER.INFO.JOBS.default+2", "").await;

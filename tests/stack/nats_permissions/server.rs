@@ -1,18 +1,13 @@
 //! A real nats-server with `deploy/nats.conf` and users of an access file.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use redial_access::{Access, server_configuration};
 use redial_proto::subjects::{DISPATCHER_INBOX, GATEWAY_INBOX, user_inbox, worker_inbox};
 use redial_queue::QueueConfig;
-use redial_test_stack::{Process, until};
+use redial_test_stack::{Process, RawNats, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-
-use super::client::Client;
 
 /// Quoted for the server as `deploy/nats.conf` says: there 12e4 would be a number.
 const PASSWORDS: [(&str, &str); 2] = [("TEST_DISPATCHER", "12e4"), ("TEST_PASSWORD", "0x1f#{} \"$\\")];
@@ -29,7 +24,7 @@ impl Server {
         let folder = tempfile::tempdir().unwrap();
         write_users(folder.path(), access);
         fs::write(folder.path().join("nats.conf"), configuration(folder.path())).unwrap();
-        let process = Process::start(program(), |command| {
+        let process = Process::start(redial_servers::nats_server().unwrap(), |command| {
             command.arg("--config").arg(folder.path().join("nats.conf"));
             for (variable, password) in PASSWORDS {
                 command.env(variable, format!("\"{}\"", password.replace('\\', "\\\\").replace('"', "\\\"")));
@@ -84,14 +79,14 @@ impl Server {
     }
 
     /// A connection of a user with its inbox.
-    pub(crate) async fn connect(&self, user: &str) -> Client {
+    pub(crate) async fn connect(&self, user: &str) -> RawNats {
         let (password, inbox) = Self::credentials(user);
-        self.login(&json!({"user": user, "pass": password}), &inbox).await.unwrap()
+        self.login(&json!({"user": user, "pass": password, "no_responders": true}), &inbox).await.unwrap()
     }
 
     /// A connection with any login.
-    pub(crate) async fn login(&self, login: &Value, inbox: &str) -> Result<Client, String> {
-        Client::connect(&self.address, login, inbox).await
+    pub(crate) async fn login(&self, login: &Value, inbox: &str) -> Result<RawNats, String> {
+        RawNats::login(&self.address, login, inbox).await
     }
 }
 
@@ -112,15 +107,4 @@ fn configuration(folder: &Path) -> String {
         assert!(text.contains(old), "{old}");
         text.replace(old, &new)
     })
-}
-
-/// Found as everywhere: `REDIAL_NATS_SERVER`, the project's copy, PATH, Debian's path.
-fn program() -> PathBuf {
-    let named = std::env::var_os("REDIAL_NATS_SERVER").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(root.join(".redial/servers")).chain(std::env::split_paths(&path));
-    let mut usual = folders.chain([PathBuf::from("/usr/sbin")]).map(|folder| folder.join("nats-server"));
-    let found = named.or_else(|| usual.find(|file| file.is_file()));
-    found.expect("nats-server: run ./dev test, install the package, or name it in REDIAL_NATS_SERVER")
 }

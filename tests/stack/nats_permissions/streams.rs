@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use redial_queue::Queue;
+use redial_test_stack::RawNats;
 use serde_json::{Value, json};
 
-use super::{client::Client, server::Server};
+use super::server::Server;
 
 /// Each stream with its consumers.
 const STREAMS: [(&str, &[&str]); 3] =
@@ -21,15 +22,15 @@ pub(crate) async fn create(server: &Server) {
 }
 
 /// The number of messages of each subject of each stream, and the consumers that exist.
-pub(crate) async fn state(dispatcher: &mut Client) -> BTreeMap<String, u64> {
+pub(crate) async fn state(dispatcher: &mut RawNats) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for (stream, consumers) in STREAMS {
-        let info = dispatcher.api(&format!("STREAM.INFO.{stream}"), &json!({"subjects_filter": ">"})).await;
+        let info = dispatcher.jetstream(&format!("STREAM.INFO.{stream}"), &json!({"subjects_filter": ">"})).await;
         for (subject, count) in info["state"]["subjects"].as_object().into_iter().flatten() {
             found.insert(format!("{stream} {subject}"), count.as_u64().unwrap());
         }
         for consumer in consumers {
-            let info: Value = dispatcher.api(&format!("CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await;
+            let info: Value = dispatcher.jetstream(&format!("CONSUMER.INFO.{stream}.{consumer}"), &json!({})).await;
             if info["error"].is_null() {
                 found.insert(format!("{stream} consumer {consumer}"), 1);
             }

@@ -40,7 +40,7 @@ pub use observer::{Observer, Pause, Progress, Running};
 pub use paused::Paused;
 pub use postgres_pair::PostgresPair;
 pub use process::Process;
-pub use raw_nats::RawNats;
+pub use raw_nats::{RawNats, Received};
 pub use scripted_http::{Reply, Request, ScriptedHttp};
 pub use scripted_tool::{arguments, scripted_tool};
 pub use servers::Servers;

@@ -1,4 +1,4 @@
-//! A small NATS client that can send what a correct one never would.
+//! A small NATS client that can send what a correct one never would, and keeps what the server says.
 //!
 //! The protocol is text: `PUB subject [reply-to] size`, a line end, the bytes, a line end.
 
@@ -8,106 +8,120 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
+    time::timeout,
 };
 
 const ANSWER: Duration = Duration::from_mins(1);
 /// Without a leader nobody answers.
 const LEADER: Duration = Duration::from_secs(1);
-const INBOX: &str = "_INBOX.raw";
+
+/// A message as it was received.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// Of a job that is the answer to a pull: the job's own.
+    pub subject: String,
+    /// Where it wants an answer, if it does.
+    pub reply: String,
+    /// Without the headers.
+    pub body: String,
+}
 
 /// A connection.
 #[derive(Debug)]
-pub struct RawNats(BufReader<TcpStream>);
+pub struct RawNats {
+    stream: BufReader<TcpStream>,
+    inbox: String,
+    subscriptions: u32,
+    requests: u32,
+    /// Messages in the order in which they came.
+    pub received: Vec<Received>,
+    /// What the server refused.
+    pub refusals: Vec<String>,
+}
 
 impl RawNats {
     /// Connects to `nats://user:password@address:port`.
     pub async fn connect(url: &str) -> Self {
+        Self::open(url).await.unwrap()
+    }
+
+    async fn open(url: &str) -> Result<Self, String> {
         let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
         let (user, password) = login.split_once(':').unwrap();
-        let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false, "headers": true});
-        let mut connection = Self(BufReader::new(TcpStream::connect(address).await.unwrap()));
-        connection.send(format!("CONNECT {options}\r\nSUB {INBOX} 1\r\n").as_bytes()).await;
-        connection.flush().await;
-        connection
+        Self::login(address, &json!({"user": user, "pass": password}), "_INBOX.raw").await
+    }
+
+    /// Connects with these options, and subscribes to an inbox. The error is what the server says.
+    pub async fn login(address: &str, login: &Value, inbox: &str) -> Result<Self, String> {
+        let stream = BufReader::new(TcpStream::connect(address).await.map_err(|error| error.to_string())?);
+        let (received, refusals) = (Vec::new(), Vec::new());
+        let mut client = Self { stream, inbox: inbox.to_owned(), subscriptions: 0, requests: 0, received, refusals };
+        let mut options = json!({"verbose": false, "pedantic": false, "headers": true});
+        options.as_object_mut().unwrap().extend(login.as_object().unwrap().clone());
+        client.write(format!("CONNECT {options}\r\nSUB {inbox}.> 0\r\n").as_bytes()).await?;
+        client.flush().await?;
+        Ok(client)
+    }
+
+    /// Subscribes to a subject.
+    pub async fn subscribe(&mut self, subject: &str) {
+        self.subscriptions += 1;
+        self.send_raw(format!("SUB {subject} {}\r\n", self.subscriptions).as_bytes()).await;
     }
 
     /// Publishes any bytes, and waits until the server has processed them.
     pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
-        self.publish_with_reply(subject, "", payload).await;
-    }
-
-    /// The same, and wants the reply there.
-    pub async fn publish_with_reply(&mut self, subject: &str, reply: &str, payload: &[u8]) {
-        let head = format!("PUB {subject} {reply} {}\r\n", payload.len());
-        self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
-        self.flush().await;
+        self.send_raw(&message(subject, "", "", payload)).await;
     }
 
     /// The same with a header of any bytes.
-    pub async fn publish_with(&mut self, subject: &str, header: (&str, &str), payload: &[u8]) {
-        let (name, value) = header;
-        let headers = format!("NATS/1.0\r\n{name}: {value}\r\n\r\n");
-        let sizes = format!("HPUB {subject} {} {}\r\n", headers.len(), headers.len() + payload.len());
-        self.send(&[sizes.as_bytes(), headers.as_bytes(), payload, b"\r\n"].concat()).await;
-        self.flush().await;
+    pub async fn publish_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) {
+        self.send_raw(&message(subject, "", &format!("{name}: {value}"), payload)).await;
     }
 
-    /// Sends a request of any bytes, and returns the bytes of the answer.
-    pub async fn request(&mut self, subject: &str, payload: &[u8]) -> Vec<u8> {
-        let head = format!("PUB {subject} {INBOX} {}\r\n", payload.len());
-        self.send(&[head.as_bytes(), payload, b"\r\n"].concat()).await;
-        self.answer().await
+    /// The same with a reply subject; without a header if that is empty.
+    pub async fn send(&mut self, subject: &str, reply: &str, header: &str, body: &str) {
+        self.send_raw(&message(subject, reply, header, body.as_bytes())).await;
+    }
+
+    /// Sends lines of the protocol as they are, and waits until the server has read them.
+    pub async fn send_raw(&mut self, bytes: &[u8]) {
+        self.write(bytes).await.unwrap();
+        self.flush().await.unwrap();
+    }
+
+    /// Sends a request of any bytes, and returns the next message.
+    pub async fn request(&mut self, subject: &str, payload: impl AsRef<[u8]>) -> Received {
+        self.answer(subject, "", payload.as_ref()).await.unwrap()
     }
 
     /// The same with a header.
-    pub async fn request_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) -> Vec<u8> {
-        let headers = format!("NATS/1.0\r\n{name}: {value}\r\n\r\n");
-        let sizes = format!("HPUB {subject} {INBOX} {} {}\r\n", headers.len(), headers.len() + payload.len());
-        self.send(&[sizes.as_bytes(), headers.as_bytes(), payload, b"\r\n"].concat()).await;
-        self.answer().await
+    pub async fn request_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) -> Received {
+        self.answer(subject, &format!("{name}: {value}"), payload).await.unwrap()
     }
 
-    /// The bytes of the next message.
-    async fn answer(&mut self) -> Vec<u8> {
-        loop {
-            let line = self.line().await;
-            if line.starts_with("MSG ") || line.starts_with("HMSG ") {
-                let mut sizes = line.rsplit(' ').map(str::parse::<usize>);
-                let mut body = vec![0; sizes.next().unwrap().unwrap()];
-                self.0.read_exact(&mut body).await.unwrap();
-                // A reply with headers has their size before its own.
-                let headers = if line.starts_with("HMSG ") { sizes.next().unwrap().unwrap() } else { 0 };
-                return body.split_off(headers);
-            }
+    async fn answer(&mut self, subject: &str, header: &str, payload: &[u8]) -> Result<Received, String> {
+        self.requests += 1;
+        let reply = format!("{}.{}", self.inbox, self.requests);
+        let before = self.received.len();
+        self.write(&message(subject, &reply, header, payload)).await?;
+        while self.received.len() == before {
+            self.step().await?;
         }
+        Ok(self.received.remove(before))
     }
 
     /// A request to JetStream's API.
     pub async fn jetstream(&mut self, verb: &str, request: &Value) -> Value {
-        let reply = self.request(&format!("$JS.API.{verb}"), request.to_string().as_bytes()).await;
-        serde_json::from_slice(&reply).unwrap()
+        let answer = self.request(&format!("$JS.API.{verb}"), request.to_string()).await;
+        serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{verb}: {error}: {answer:?}"))
     }
 
     /// A request to JetStream's API on a connection of its own; `None` if the server cannot be asked, or nobody answers: a
     /// stream of a cluster may have no leader now.
     pub async fn ask(url: &str, verb: &str) -> Option<Value> {
-        let ask = async {
-            let (login, address) = url.strip_prefix("nats://")?.rsplit_once('@')?;
-            let (user, password) = login.split_once(':')?;
-            let options = json!({"user": user, "pass": password, "verbose": false, "pedantic": false});
-            let mut connection = TcpStream::connect(address).await.ok()?;
-            let ask = format!("CONNECT {options}\r\nSUB {INBOX} 1\r\nPUB $JS.API.{verb} {INBOX} 0\r\n\r\n");
-            connection.write_all(ask.as_bytes()).await.ok()?;
-            let mut lines = BufReader::new(connection).lines();
-            loop {
-                let line = lines.next_line().await.ok()??;
-                // Only the answer is a line of JSON.
-                if let Ok(answer @ Value::Object(_)) = serde_json::from_str(&line) {
-                    return Some(answer);
-                }
-            }
-        };
-        tokio::time::timeout(LEADER, ask).await.ok().flatten()
+        let ask = async { Self::open(url).await?.answer(&format!("$JS.API.{verb}"), "", b"").await };
+        serde_json::from_str(&timeout(LEADER, ask).await.ok()?.ok()?.body).ok()
     }
 
     /// The name of the server that leads a stream, if it has a leader now.
@@ -121,24 +135,71 @@ impl RawNats {
         self.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await["state"]["messages"].as_u64().unwrap()
     }
 
-    /// The server answers in order: once it answers a ping, it has read all that came before.
-    async fn flush(&mut self) {
-        self.send(b"PING\r\n").await;
-        while self.line().await != "PONG" {}
-    }
-
-    async fn send(&mut self, bytes: &[u8]) {
-        self.0.get_mut().write_all(bytes).await.unwrap();
-    }
-
-    async fn line(&mut self) -> String {
-        let mut line = String::new();
-        tokio::time::timeout(ANSWER, self.0.read_line(&mut line)).await.expect("NATS says something").unwrap();
-        let line = line.trim_end().to_owned();
-        assert!(!line.starts_with("-ERR"), "NATS: {line}");
-        if line == "PING" {
-            self.send(b"PONG\r\n").await;
+    /// Waits for a message that fits, and takes it.
+    pub async fn wait_for(&mut self, what: &str, fits: impl Fn(&Received) -> bool) -> Received {
+        loop {
+            if let Some(at) = self.received.iter().position(&fits) {
+                return self.received.remove(at);
+            }
+            let step = self.step().await;
+            assert!(step.is_ok(), "waits for {what}: {step:?}; has {:?} {:?}", self.received, self.refusals);
         }
-        line
     }
+
+    /// The server answers in order: once it answers a ping, it has read all that came before, and sent what it had to say.
+    pub async fn flush(&mut self) -> Result<(), String> {
+        self.write(b"PING\r\n").await?;
+        while self.step().await? != "PONG" {}
+        Ok(())
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.get_mut().write_all(bytes).await.map_err(|error| error.to_string())
+    }
+
+    /// Reads a line, and the message that belongs to it.
+    async fn step(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let read = timeout(ANSWER, self.stream.read_line(&mut line)).await.map_err(|_| "NATS says nothing")?;
+        if read.map_err(|error| error.to_string())? == 0 {
+            return Err(format!("the server ended the connection: {:?}", self.refusals));
+        }
+        let line = line.trim_end().to_owned();
+        if line.starts_with("MSG ") || line.starts_with("HMSG ") {
+            self.read_message(&line).await;
+        } else if line == "PING" {
+            self.write(b"PONG\r\n").await?;
+        } else if line.starts_with("-ERR") {
+            self.refusals.push(line.clone());
+            if !line.contains("Permissions Violation") {
+                return Err(line);
+            }
+        }
+        Ok(line)
+    }
+
+    /// `MSG subject id [reply] size`, `HMSG subject id [reply] header-size size`.
+    async fn read_message(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let numbers = if words[0] == "HMSG" { 2 } else { 1 };
+        let size: usize = words[words.len() - 1].parse().unwrap();
+        let header: usize = if numbers == 2 { words[words.len() - 2].parse().unwrap() } else { 0 };
+        let mut bytes = vec![0; size + 2];
+        self.stream.read_exact(&mut bytes).await.unwrap();
+        let reply = if words.len() == 4 + numbers { words[3] } else { "" };
+        let body = String::from_utf8_lossy(&bytes[header..size]).into_owned();
+        self.received.push(Received { subject: words[1].to_owned(), reply: reply.to_owned(), body });
+    }
+}
+
+/// What publishes a message; `header` is empty, or `Name: value`.
+fn message(subject: &str, reply: &str, header: &str, payload: &[u8]) -> Vec<u8> {
+    let size = payload.len();
+    let head = if header.is_empty() {
+        format!("PUB {subject} {reply} {size}\r\n")
+    } else {
+        let header = format!("NATS/1.0\r\n{header}\r\n\r\n");
+        format!("HPUB {subject} {reply} {} {}\r\n{header}", header.len(), header.len() + size)
+    };
+    [head.as_bytes(), payload, b"\r\n"].concat()
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use redial_queue::{Queue, QueueConfig};
 use redial_servers::{Nats, NatsConfig, Server as _, Signal};
+use redial_testkit::RawNats;
 use rustix::process::{Pid, kill_process};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
 };
 
 pub(crate) struct Server {
@@ -113,18 +114,11 @@ impl Server {
         }
     }
 
-    /// Publishes a message with these headers, whatever they are. No library sends malformed ones, so they are written here.
+    /// Publishes a message with these headers, whatever they are.
     pub(crate) async fn publish_with_headers(&self, subject: &str, header: &str) {
-        let url: async_nats::ServerAddr = self.url.parse().unwrap();
-        let login = serde_json::json!({
-            "user": url.username(), "pass": url.password(), "headers": true, "verbose": false, "pedantic": false,
-        });
         let size = header.len();
-        let mut stream = TcpStream::connect((url.host(), url.port())).await.unwrap();
-        let lines = format!("CONNECT {login}\r\nHPUB {subject} {size} {size}\r\n{header}\r\nPING\r\n");
-        stream.write_all(lines.as_bytes()).await.unwrap();
-        let mut answers = BufReader::new(stream).lines();
-        while answers.next_line().await.unwrap().expect("the server keeps the connection") != "PONG" {}
+        let lines = format!("HPUB {subject} {size} {size}\r\n{header}\r\n");
+        RawNats::connect(&self.url).await.send_raw(lines.as_bytes()).await;
     }
 
     /// JetStream without Redial's settings, for what an operator could do.

@@ -5,8 +5,6 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::{
     common::v1::KeyValue,
     metrics::v1::{Metric, NumberDataPoint, metric::Data, number_data_point::Value},
-    resource::v1::Resource,
-    trace::v1::Span,
 };
 use redial_telemetry::{
     ChatReply, TelemetryConfig, chat, current_traceparent, execute_tool, init, metrics, record_chat, record_error,
@@ -15,7 +13,8 @@ use redial_telemetry::{
 use tracing::{Instrument as _, info_span};
 
 use crate::{
-    collector::{Answer, Collector, Post, attribute},
+    Reply,
+    collector::{self, attribute, spans},
     process::{everything, run, said},
 };
 
@@ -88,10 +87,6 @@ async fn model_worker() {
     telemetry.shutdown().await;
 }
 
-fn spans_of(posts: &[Post]) -> Vec<(Resource, Span)> {
-    posts.iter().filter(|post| post.path == "/v1/traces").flat_map(Post::spans).collect()
-}
-
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -102,13 +97,13 @@ fn hex(bytes: &[u8]) -> String {
 
 #[tokio::test]
 async fn one_call_is_one_trace_over_processes_and_attempts() {
-    let collector = Collector::start(Answer::Ok).await;
-    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url())]).await);
+    let collector = collector::start(Reply::status(200)).await;
+    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url(""))]).await);
     let call = said(&output, "traceparent=");
-    run("exporting::worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
+    run("exporting::worker", &[(ENDPOINT, &collector.url("")), ("CALL", call)]).await;
 
-    let posts = collector.posts();
-    let spans = spans_of(&posts);
+    let posts = collector.requests();
+    let spans = spans(&posts);
     let shown: Vec<_> = spans.iter().map(|(_, span)| span.name.as_str()).collect();
     assert_eq!(shown, ["submit", "execute_tool book_flight", "execute_tool book_flight"]);
     let submit = &spans[0].1;
@@ -131,8 +126,7 @@ async fn one_call_is_one_trace_over_processes_and_attempts() {
                      gen_ai.tool.type=function";
         assert_eq!(pairs(&attempt.attributes, &["gen_ai."]), named);
     }
-    let metrics = posts.iter().filter(|post| post.path == "/v1/metrics").flat_map(Post::metrics);
-    let metrics: Vec<_> = metrics.collect();
+    let metrics = collector::metrics(&posts);
     for (name, wanted) in [
         ("redial.calls.submitted", &["2 gen_ai.tool.name=book_flight redial.submit.status=accepted"][..]),
         ("redial.calls.finished", &["1 error.type=timeout gen_ai.tool.name=book_flight redial.call.state=failed"]),
@@ -150,12 +144,12 @@ async fn one_call_is_one_trace_over_processes_and_attempts() {
 
 #[tokio::test]
 async fn a_submission_belongs_to_the_trace_of_its_sender_and_the_operator_names_the_service() {
-    let collector = Collector::start(Answer::Ok).await;
+    let collector = collector::start(Reply::status(200)).await;
     let sender = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let resource = ("OTEL_RESOURCE_ATTRIBUTES", "service.instance.id=pod-7,deployment.environment.name=staging");
-    let variables = [(ENDPOINT, &*collector.url()), ("CALL", sender), ("OTEL_SERVICE_NAME", "calls"), resource];
+    let variables = [(ENDPOINT, &*collector.url("")), ("CALL", sender), ("OTEL_SERVICE_NAME", "calls"), resource];
     let output = everything(&run("exporting::dispatcher", &variables).await);
-    let (resource, submit) = spans_of(&collector.posts()).remove(0);
+    let (resource, submit) = spans(&collector.requests()).remove(0);
     let named = pairs(&resource.attributes, &["deployment", "service.instance", "service.name"]);
     assert_eq!(named, "deployment.environment.name=staging service.instance.id=pod-7 service.name=calls");
     assert!(attribute(&resource.attributes, "service.version").is_some());
@@ -167,9 +161,9 @@ async fn a_submission_belongs_to_the_trace_of_its_sender_and_the_operator_names_
 
 #[tokio::test]
 async fn a_model_that_is_asked_has_the_genai_names() {
-    let collector = Collector::start(Answer::Ok).await;
-    run("exporting::model_worker", &[(ENDPOINT, &collector.url())]).await;
-    let spans = spans_of(&collector.posts());
+    let collector = collector::start(Reply::status(200)).await;
+    run("exporting::model_worker", &[(ENDPOINT, &collector.url(""))]).await;
+    let spans = spans(&collector.requests());
     for ((_, span), own) in spans.iter().zip([
         "error.type=rate_limited",
         "gen_ai.response.finish_reasons=[\"stop\"] gen_ai.response.model=small-2 gen_ai.usage.input_tokens=7 \
@@ -197,13 +191,13 @@ fn pairs(attributes: &[KeyValue], of: &[&str]) -> String {
 
 #[tokio::test]
 async fn a_call_that_is_not_sampled_is_exported_by_no_process() {
-    let collector = Collector::start(Answer::Ok).await;
+    let collector = collector::start(Reply::status(200)).await;
     let off = ("OTEL_TRACES_SAMPLER", "always_off");
-    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url()), off]).await);
+    let output = everything(&run("exporting::dispatcher", &[(ENDPOINT, &collector.url("")), off]).await);
     let call = said(&output, "traceparent=");
     assert!(call.ends_with("-00"), "{call}");
-    run("exporting::worker", &[(ENDPOINT, &collector.url()), ("CALL", call)]).await;
-    assert!(spans_of(&collector.posts()).is_empty());
+    run("exporting::worker", &[(ENDPOINT, &collector.url("")), ("CALL", call)]).await;
+    assert!(spans(&collector.requests()).is_empty());
 }
 
 /// The points of a counter, each a value with its attributes; the sum of a histogram with its unit.
@@ -230,12 +224,12 @@ fn told(metrics: &[Metric], name: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn headers_reach_the_collector_and_never_the_logs() {
-    let collector = Collector::start(Answer::ServerError).await;
+    let collector = collector::start(Reply::status(500)).await;
     let secret = ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer canary-7f3a");
-    let output = run("exporting::dispatcher", &[(ENDPOINT, &collector.url()), secret]).await;
-    let posts = collector.posts();
+    let output = run("exporting::dispatcher", &[(ENDPOINT, &collector.url("")), secret]).await;
+    let posts = collector.requests();
     assert!(!posts.is_empty());
-    assert!(posts.iter().all(|post| post.head.contains("authorization: Bearer canary-7f3a")));
+    assert!(posts.iter().all(|post| post.header("authorization") == Some("Bearer canary-7f3a")));
     let printed = everything(&output);
     assert!(printed.contains("xport"), "the failed export is logged: {printed}");
     assert!(!printed.contains("canary-7f3a"), "{printed}");
@@ -243,8 +237,8 @@ async fn headers_reach_the_collector_and_never_the_logs() {
 
 #[tokio::test]
 async fn a_silent_collector_does_not_block_the_process() {
-    let collector = Collector::start(Answer::Silence).await;
-    let patient = [(ENDPOINT, &*collector.url()), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")];
+    let collector = collector::start(Reply::status(200).after(Duration::from_hours(1))).await;
+    let patient = [(ENDPOINT, &*collector.url("")), ("OTEL_EXPORTER_OTLP_TIMEOUT", "120000")];
     tokio::time::timeout(Duration::from_mins(1), run("exporting::dispatcher", &patient)).await.expect("it is blocked");
-    assert!(!collector.posts().is_empty());
+    assert!(!collector.requests().is_empty());
 }

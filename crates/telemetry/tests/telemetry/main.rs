@@ -6,3 +6,5 @@ mod collector;
 mod exporting;
 mod process;
 mod quiet;
+
+use redial_testkit::{Reply, Request, ScriptedHttp};

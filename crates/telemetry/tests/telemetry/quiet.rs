@@ -8,10 +8,7 @@ use redial_telemetry::{
 };
 use tracing::info_span;
 
-use crate::{
-    collector::{Answer, Collector},
-    process::run,
-};
+use crate::{Reply, collector, process::run};
 
 /// A process that counts and traces, and looks for its own exporter threads.
 #[tokio::test]
@@ -53,9 +50,9 @@ async fn exporting() {
 #[tokio::test]
 async fn without_variables_there_is_no_exporter_and_a_disabled_sdk_sends_nothing() {
     run("quiet::silent", &[]).await;
-    let collector = Collector::start(Answer::Ok).await;
-    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url());
+    let collector = collector::start(Reply::status(200)).await;
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector.url(""));
     run("quiet::silent", &[endpoint, ("OTEL_SDK_DISABLED", "true")]).await;
-    assert!(collector.posts().is_empty());
+    assert!(collector.requests().is_empty());
     run("quiet::exporting", &[endpoint]).await;
 }
