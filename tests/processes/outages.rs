@@ -18,7 +18,7 @@ const SHORT: Duration = Duration::from_secs(5);
 /// A stack whose two servers can be killed, with two dispatchers and two workers.
 async fn stack(lease: Duration) -> Stack {
     let mut stack = Stack::on(Servers::start_own().await).await;
-    stack.lease = lease;
+    stack.dispatcher.lease = lease;
     stack.redeliver_after(Duration::from_secs(2)).await;
     for _ in 0..2 {
         stack.dispatch().await;

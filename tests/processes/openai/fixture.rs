@@ -70,7 +70,7 @@ impl Fixture {
     pub(crate) async fn open(replies: impl IntoIterator<Item = Reply>) -> Option<Self> {
         let python = python::find()?;
         let settings = |stack: &mut Stack| {
-            (stack.lease, stack.agents) = (Duration::from_secs(15), Some(file("agents", AGENTS)));
+            (stack.dispatcher.lease, stack.dispatcher.agents) = (Duration::from_secs(15), Some(file("agents", AGENTS)));
         };
         let mut stack = Stack::start_with(settings).await;
         let model = ScriptedHttp::start().await;

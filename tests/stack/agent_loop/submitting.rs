@@ -9,7 +9,7 @@ use super::fixture::{Fixture, agent, answer, book_tool, says, task};
 async fn changes_of_the_file_of_agents_take_effect() {
     let listed = |name: &str| format!("[agents.{name}]\nmodel = \"small\"\ntools = [\"book\"]\n");
     let path = file("agents", &listed("travel"));
-    let stack = Stack::start_with(|stack| stack.agents = Some(path.clone())).await;
+    let stack = Stack::start_with(|stack| stack.dispatcher.agents = Some(path.clone())).await;
     let fixture = Fixture::over(stack, vec![book_tool()]).await;
     fixture.small([says("hello")]);
     let named = |name: &str| TaskSubmission { agent: AgentRef::Name(name.into()), ..task("hi", agent()) };

@@ -45,7 +45,7 @@ impl Fixture {
     pub(crate) async fn start() -> Self {
         // The library wants one, also for plain HTTP.
         redial_telemetry::install_crypto();
-        let mut stack = Stack::start_with(|stack| stack.agents = Some(file("agents", AGENTS))).await;
+        let mut stack = Stack::start_with(|stack| stack.dispatcher.agents = Some(file("agents", AGENTS))).await;
         let script = file("script", SCRIPT).display().to_string();
         let models = file("models", &format!("[models.small]\nprovider = \"script\"\nscript = {script:?}\n"));
         stack.work(vec![Tool::echo()]).await;

@@ -52,7 +52,7 @@ async fn an_error_in_tasks_does_not_keep_calls_from_being_deleted() {
          CREATE TRIGGER kept BEFORE DELETE ON tasks FOR EACH ROW EXECUTE FUNCTION refuse()"
     );
     stack.execute(&rows).await;
-    stack.retention = Some(Duration::from_mins(1));
+    stack.dispatcher.retention = Some(Duration::from_mins(1));
     stack.dispatch().await;
     stack.counts(0, "calls").await;
     stack.stop_dispatchers().await;
@@ -84,7 +84,7 @@ async fn retention_keeps_calls_until_they_are_counted() {
     // Nothing is counted before the call is deleted: a dispatcher does both at once, and passes over what is locked.
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("SELECT rolled_until FROM stats_progress FOR UPDATE").execute(&mut *lock).await.unwrap();
-    stack.retention = Some(Duration::from_mins(1));
+    stack.dispatcher.retention = Some(Duration::from_mins(1));
     stack.dispatch().await;
     stack.holds("a call is deleted", "SELECT count(*) < 2 FROM calls").await;
     assert_eq!(stack.values::<String>("SELECT tool FROM calls").await, ["not_counted"]);

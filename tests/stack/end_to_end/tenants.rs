@@ -172,7 +172,7 @@ async fn redrives_keep_to_the_limits(stack: &Stack, acme: &Queue) {
 
 #[tokio::test]
 async fn a_tenant_stays_within_what_the_access_file_allows() {
-    let mut stack = Stack::start_with(|stack| stack.access = Some(file("access", ACCESS))).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.access = Some(file("access", ACCESS))).await;
     let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });
     stack.work(vec![Tool::echo(), named("other")]).await;
     stack.play_models(vec![named("small"), named("large")]).await;

@@ -161,7 +161,7 @@ async fn over_http(stack: &Stack, user: &str) -> Queue {
 #[tokio::test]
 async fn a_token_never_allows_more_than_the_access_file() {
     let file = file("access", ACCESS);
-    let mut stack = Stack::start_with(|stack| stack.access = Some(file.clone())).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.access = Some(file.clone())).await;
     stack.work(vec![Tool::echo()]).await;
     let bob = stack.user("acme", "bob").await;
     let for_user =

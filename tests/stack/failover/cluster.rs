@@ -50,7 +50,7 @@ async fn replicas_are_given_to_existing_streams_and_kept_after_a_wipe() {
     let before = created(&stack).await;
 
     stack.stop_dispatchers().await;
-    stack.nats_replicas = Some(3);
+    stack.dispatcher.nats_replicas = Some(3);
     stack.dispatch().await;
     all_have(&stack, 2).await;
     let after = created(&stack).await;
@@ -58,7 +58,7 @@ async fn replicas_are_given_to_existing_streams_and_kept_after_a_wipe() {
 
     // One without the setting makes the streams again.
     stack.stop_dispatchers().await;
-    stack.nats_replicas = None;
+    stack.dispatcher.nats_replicas = None;
     stack.dispatch().await;
     stack.servers.kill_nats().await;
     stack.servers.wipe_nats();

@@ -36,7 +36,7 @@ fn give(file: &Path, roles: &str) {
 /// A stack with `tool`, whose dispatcher and gateway read the file.
 async fn start() -> (Stack, TestGateway, PathBuf) {
     let file = file("access", ACCESS);
-    let mut stack = Stack::start_with(|stack| stack.access = Some(file.clone())).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.access = Some(file.clone())).await;
     stack.work(vec![scripted_tool("tool", ToolEffect::Read, &stack.ledger)]).await;
     let gateway = stack.serve_http_with(|_| {}).await;
     (stack, gateway, file)

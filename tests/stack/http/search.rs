@@ -13,7 +13,7 @@ use super::{
 /// one of `guide`; three calls that succeeded and two that failed.
 async fn stack() -> (Stack, Http) {
     let agents = file("agents", "[agents.clerk]\nmodel = \"small\"\n[agents.guide]\nmodel = \"large\"\n");
-    let mut stack = Stack::start_with(|stack| stack.agents = Some(agents)).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.agents = Some(agents)).await;
     stack.play_models(["small", "large"].map(|name| model(name, [says("Hello.")])).to_vec()).await;
     let tools = [("look", ToolEffect::Read), ("book", ToolEffect::Unsafe)];
     stack.work(tools.map(|(name, effect)| scripted_tool(name, effect, &stack.ledger)).to_vec()).await;

@@ -65,7 +65,7 @@ pub(crate) async fn submission_in_a_crash(fixture: &mut Fixture) {
 
 /// A dispatcher dies while a result waits for Postgres.
 pub(crate) async fn result_in_a_crash(fixture: &mut Fixture) {
-    fixture.stack.lease = SHORT_LEASE;
+    fixture.stack.dispatcher.lease = SHORT_LEASE;
     fixture.stack.redeliver_after(REDELIVERED).await;
     let first = fixture.dispatch().await;
     fixture.serve(ToolEffect::Read).await;
@@ -219,7 +219,7 @@ pub(crate) async fn two_copies_of_a_job(fixture: &mut Fixture) {
 
 /// A worker dies in the middle of an unsafe tool, after it has changed the world.
 pub(crate) async fn lost_worker(fixture: &mut Fixture) {
-    fixture.stack.lease = SHORT_LEASE;
+    fixture.stack.dispatcher.lease = SHORT_LEASE;
     fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();
@@ -258,7 +258,7 @@ pub(crate) async fn cancelled_call(fixture: &mut Fixture) {
 /// A worker is cut off from NATS while its tool runs.
 pub(crate) async fn cut_off_worker(fixture: &mut Fixture) {
     // Without the mutation no lease may end before the worker is cut off, also if the machine stands still for a moment.
-    fixture.stack.lease = if fixture.mutated { SHORT_LEASE } else { 3 * SHORT_LEASE };
+    fixture.stack.dispatcher.lease = if fixture.mutated { SHORT_LEASE } else { 3 * SHORT_LEASE };
     fixture.dispatch().await;
     fixture.stack.workers_will_die();
     let ledger = fixture.stack.ledger.clone();

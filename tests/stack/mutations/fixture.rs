@@ -47,7 +47,7 @@ impl Fixture {
     pub(crate) async fn new(mutation: &'static Mutation, mutated: bool) -> Self {
         let servers = if mutation.own_servers { Servers::start_own().await } else { Servers::start().await };
         let mut stack = Stack::on(servers).await;
-        stack.lease = LONG_LEASE;
+        stack.dispatcher.lease = LONG_LEASE;
         let hits = if mutated { mutation.counters() } else { Vec::new() };
         if mutated {
             stack.execute(mutation.schema).await;

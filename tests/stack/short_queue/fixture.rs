@@ -21,7 +21,7 @@ pub(crate) async fn steady() -> Stack {
 /// a machine in full use has them: they are published again.
 pub(crate) async fn steady_with_notes() -> Stack {
     let mut stack = Stack::on(Servers::start().await).await;
-    stack.lease = LEASE;
+    stack.dispatcher.lease = LEASE;
     let notes = "CREATE TABLE perhaps_lost (call uuid NOT NULL);
                  CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                      IF current_query() LIKE '-- Puts calls whose jobs could not be published%'

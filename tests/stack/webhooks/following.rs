@@ -53,7 +53,7 @@ async fn retention_keeps_a_call_until_its_event_is_delivered() {
          VALUES (first_id(now() - interval '5 h'), now() - interval '5 h', now(), 1, false, 'told', 'default', 'read', 'default', '{}',
                  now(), now() - interval '4 h', 'failed')";
     stack.execute(earlier).await;
-    stack.retention = Some(std::time::Duration::from_mins(1));
+    stack.dispatcher.retention = Some(std::time::Duration::from_mins(1));
     stack.dispatch().await;
     stack.counts(0, "calls WHERE tool = 'told'").await;
     assert_eq!(stack.get(untold).await.state, CallState::Succeeded);

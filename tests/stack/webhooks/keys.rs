@@ -18,7 +18,7 @@ async fn a_webhook_of_another_key_is_named_until_its_secret_is_rotated() {
     let request = subscription(&receiver.url("/hook"), &[WebhookEvent::AnyCall]);
     let created = create(stack.queue(), &request).await;
     stack.stop_dispatchers().await;
-    stack.webhook_key = WebhookKey::new("another-canary-key-of-tests-0123456789").ok();
+    stack.dispatcher.webhook_key = WebhookKey::new("another-canary-key-of-tests-0123456789").ok();
     stack.dispatch().await;
     stack.work(vec![Tool::echo()]).await;
     stack.deliver_webhooks(HERE).await;
@@ -35,7 +35,7 @@ async fn a_webhook_of_another_key_is_named_until_its_secret_is_rotated() {
     assert_ne!(verifies(&rotated.secret, &receiver.arrived(1).await), Some(false));
     // A dispatcher that still has the old key says so, too.
     stack.stop_dispatchers().await;
-    stack.webhook_key = WebhookKey::new(redial_test_stack::WEBHOOK_KEY).ok();
+    stack.dispatcher.webhook_key = WebhookKey::new(redial_test_stack::WEBHOOK_KEY).ok();
     stack.dispatch().await;
     assert_eq!(rotate(&stack, webhook, 1).await.unwrap_err(), Code::InvalidConfiguration);
     stack.finish().await;

@@ -84,7 +84,7 @@ async fn deliveries_of_a_webhook_that_is_gone_are_cancelled_whoever_dies() {
 #[tokio::test]
 async fn a_tenant_with_a_list_of_tools_redrives_its_deliveries() {
     let access = file("access", "[dispatcher]\npassword = \"$A\"\n[tenants.default]\ntools = [\"echo\"]\n");
-    let mut stack = Stack::start_with(|stack| stack.access = Some(access)).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.access = Some(access)).await;
     stack.work(vec![Tool::echo()]).await;
     stack.deliver_webhooks(HERE).await;
     let receiver = ScriptedHttp::start().await;

@@ -10,7 +10,7 @@ use crate::http::model::{model, says};
 #[tokio::test]
 async fn a_task_that_succeeded_is_posted_with_its_answer() {
     let agents = file("agents", "[agents.travel]\nmodel = \"small\"\n");
-    let mut stack = Stack::start_with(|stack| stack.agents = Some(agents)).await;
+    let mut stack = Stack::start_with(|stack| stack.dispatcher.agents = Some(agents)).await;
     stack.play_models(vec![model("small", [says("It is booked.")])]).await;
     stack.deliver_webhooks(HERE).await;
     let receiver = ScriptedHttp::start().await;

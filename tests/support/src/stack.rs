@@ -11,6 +11,7 @@ mod sql;
 use std::{path::PathBuf, sync::Mutex, time::Duration};
 
 use chrono::DateTime;
+use redial_dispatcher::DispatcherConfig;
 use redial_proto::{CallId, ToolEffect};
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig};
@@ -42,22 +43,9 @@ pub struct Stack {
     pub servers: Servers,
     /// What scripted tools write to.
     pub ledger: Ledger,
-    /// How long a worker holds a call. Changes are for dispatchers that are started later.
-    pub lease: Duration,
-    /// `agents.toml` of dispatchers that are started later.
-    pub agents: Option<PathBuf>,
-    /// Access file of dispatchers and gateways that are started later.
-    pub access: Option<PathBuf>,
-    /// Whether dispatchers that are started later accept tools of any worker without an operator.
-    pub accept_tools: bool,
-    /// What dispatchers that are started later allow as arguments and results, in bytes.
-    pub max_payload: usize,
-    /// How long dispatchers that are started later keep what has ended.
-    pub retention: Option<Duration>,
-    /// Replicas of the streams that dispatchers that are started later ask for.
-    pub nats_replicas: Option<u32>,
-    /// What dispatchers and workers that are started later derive the secrets of webhooks from.
-    pub webhook_key: Option<WebhookKey>,
+    /// The settings of dispatchers that are started later. Workers that are started later deliver webhooks by its key, and gateways
+    /// use its access file.
+    pub dispatcher: DispatcherConfig,
     /// The version of the contract of the roles that start from now on.
     pub contract: u32,
     queue: Queue,
@@ -96,12 +84,12 @@ impl Stack {
 
     /// The same with leases of this length, for attempts that must outlast a moment in which the machine stands still.
     pub async fn start_leasing(lease: Duration) -> Self {
-        Self::start_with(|stack| stack.lease = lease).await
+        Self::start_with(|stack| stack.dispatcher.lease = lease).await
     }
 
     /// The same with a dispatcher that keeps what another worker identity registers until an operator accepts it.
     pub async fn start_pinned() -> Self {
-        Self::start_with(|stack| stack.accept_tools = false).await
+        Self::start_with(|stack| stack.dispatcher.accept_tools = false).await
     }
 
     /// The usual dispatcher, and a worker with `echo`.
@@ -137,17 +125,17 @@ impl Stack {
         let queue = Queue::connect(&nats(&servers, "test")).await.unwrap();
         let options = PgPoolOptions::new().max_connections(4).acquire_timeout(CONNECTION);
         let db = options.connect_lazy(servers.database_url()).unwrap();
+        let dispatcher = DispatcherConfig {
+            connections: 8,
+            lease: Duration::from_secs(6),
+            accept_tools: true,
+            webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
+            ..DispatcherConfig::new(nats(&servers, "dispatcher"), servers.database_url())
+        };
         Self {
             servers,
             ledger: Ledger::create(),
-            lease: Duration::from_secs(6),
-            agents: None,
-            access: None,
-            accept_tools: true,
-            retention: None,
-            nats_replicas: None,
-            max_payload: redial_proto::limits::MAX_PAYLOAD,
-            webhook_key: WebhookKey::new(WEBHOOK_KEY).ok(),
+            dispatcher,
             contract: redial_proto::CONTRACT,
             queue,
             db,
@@ -315,7 +303,7 @@ impl Stack {
         self.claims.lock().unwrap()
     }
 
-    /// Waits until a call has ended; its state then.
+    /// Waits until a call has ended.
     pub async fn wait_for_end(&self, call: CallId) {
         until(&format!("call {call} has ended"), async || {
             let ended = sqlx::query_scalar("SELECT wake_at IS NULL FROM calls WHERE id = $1").bind(call.0);

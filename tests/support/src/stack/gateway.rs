@@ -28,7 +28,7 @@ impl Stack {
         let queue = nats(&self.servers, "gateway");
         let mut config = GatewayConfig::new(queue, self.servers.database_url());
         config.listen.set_port(0);
-        config.access.clone_from(&self.access);
+        config.access.clone_from(&self.dispatcher.access);
         change(&mut config);
         let (shutdown, (started, ready)) = (CancellationToken::new(), oneshot::channel());
         let token = shutdown.clone();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use redial_dispatcher::DispatcherConfig;
 use redial_proto::WorkerId;
 use redial_testkit::Process;
 use redial_tools::Tool;
@@ -10,7 +9,7 @@ use redial_worker::{Worker, WorkerConfig};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::{Role, Stack, nats};
+use super::{Role, Stack};
 
 /// How long a role may take to start or to end.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -30,21 +29,10 @@ impl Stack {
 
     /// The same through proxies before both servers.
     pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
-        let mut queue = nats(&self.servers, "dispatcher");
-        nats_url.clone_into(&mut queue.url);
-        queue.contract = Some(self.contract);
-        let config = DispatcherConfig {
-            lease: self.lease,
-            connections: 8,
-            agents: self.agents.clone(),
-            access: self.access.clone(),
-            accept_tools: self.accept_tools,
-            retention: self.retention,
-            nats_replicas: self.nats_replicas,
-            max_payload: self.max_payload,
-            webhook_key: self.webhook_key.clone(),
-            ..DispatcherConfig::new(queue, database_url)
-        };
+        let mut config = self.dispatcher.clone();
+        nats_url.clone_into(&mut config.queue.url);
+        database_url.clone_into(&mut config.database_url);
+        config.queue.contract = Some(self.contract);
         let shutdown = CancellationToken::new();
         let (started, ready) = oneshot::channel();
         let token = shutdown.clone();
@@ -73,7 +61,7 @@ impl Stack {
 
     /// Starts one more worker that delivers webhooks, also to these hosts and networks, and waits until it is registered.
     pub async fn deliver_webhooks(&mut self, allowed: &str) -> WorkerId {
-        let key = self.webhook_key.clone().expect("a key");
+        let key = self.dispatcher.webhook_key.clone().expect("a key");
         let allowed = allowed.parse().expect("hosts and networks");
         self.start_worker(|worker| worker.webhooks(key, allowed).unwrap()).await
     }
