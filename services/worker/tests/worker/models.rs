@@ -1,9 +1,9 @@
 //! Models: watchers see their deltas, and each model has its own limit.
 
-use redial_proto::{Delta, DeltaPosition, ErrorClass, Language, Message, Role, TaskId, Trimmed, WholeText, subjects};
+use redial_proto::{Delta, DeltaPosition, ErrorClass, TaskId, WholeText, subjects};
 use redial_queue::Subscription;
-use redial_worker::{Context, Tool, TurnReply, TurnRequest, Worker};
-use serde_json::{Map, Value};
+use redial_worker::{Context, Tool, TurnReply, Worker};
+use serde_json::{Map, Value, json};
 
 use crate::{
     dispatcher::{Dispatcher, Received, RunningWorker},
@@ -93,17 +93,9 @@ chunks = 4
 usage = { input_tokens = 7, output_tokens = 3 }
 "#;
 
-fn request(task: TaskId) -> TurnRequest {
-    TurnRequest {
-        task,
-        turn: 2,
-        messages: vec![Message::text(Role::User, "Who wants what?")],
-        tools: Vec::new(),
-        language: Language::En,
-        max_tokens: None,
-        temperature: None,
-        trimmed: Trimmed::default(),
-    }
+fn request(task: TaskId) -> Value {
+    let messages = json!([{"role": "user", "content": "Who wants what?"}]);
+    json!({"task": task, "turn": 2, "messages": messages, "tools": [], "language": "en"})
 }
 
 #[tokio::test]
@@ -118,7 +110,7 @@ async fn models_of_a_file_run_like_tools() {
     dispatcher.queue.flush().await;
     {
         let mut script = dispatcher.script();
-        (script.task, script.arguments) = (Some(task), Some(serde_json::to_value(request(task)).unwrap()));
+        (script.task, script.arguments) = (Some(task), Some(request(task)));
     }
     let running = RunningWorker::start(Worker::new(dispatcher.config()).models(&models).unwrap());
     let registered = dispatcher
