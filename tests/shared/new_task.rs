@@ -1,9 +1,9 @@
 //! Tasks as dispatchers write them.
 
-use redial_proto::{AgentSpec, Language, TaskId};
+use redial_proto::{Language, TaskId};
 use redial_records::NewTask;
 
-/// A task of the model `small`, in a conversation of its own.
+/// A task of the model `small` in this conversation.
 pub(crate) fn new_task(conversation: &str) -> NewTask {
     NewTask {
         submitted_by: None,
@@ -12,11 +12,11 @@ pub(crate) fn new_task(conversation: &str) -> NewTask {
         conversation: conversation.to_owned(),
         key: None,
         content: None,
-        agent: None,
+        agent: Some("helper".to_owned()),
         model: "small".to_owned(),
-        language: Language::En,
-        spec: serde_json::to_string(&AgentSpec::new("small")).unwrap(),
-        input: "go".to_owned(),
+        language: Language::Zh,
+        spec: r#"{"model": "small", "system": "Be kind."}"#.to_owned(),
+        input: "你好".to_owned(),
         metadata: std::collections::BTreeMap::new(),
         traceparent: None,
     }

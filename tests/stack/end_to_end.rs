@@ -9,7 +9,7 @@ mod checker;
 mod claims;
 mod dead_letters;
 pub(crate) mod erasing;
-mod fixture;
+pub(crate) mod fixture;
 mod identities;
 mod intake;
 mod lists;

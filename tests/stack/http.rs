@@ -2,7 +2,7 @@
 
 mod access;
 mod calls;
-mod client;
+pub(crate) mod client;
 mod console;
 mod docs;
 mod doors;

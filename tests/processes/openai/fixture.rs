@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use redial_proto::ToolEffect;
 use redial_test_stack::{Reply, ScriptedHttp, Stack, TestGateway, file};
+pub(crate) use redial_test_stack::{calls, says};
 use redial_worker::{Tool, ToolError};
 use serde_json::{Value, json};
 
@@ -28,24 +29,6 @@ pub(crate) struct Fixture {
     pub(crate) model: ScriptedHttp,
     pub(crate) gateways: Vec<TestGateway>,
     python: PathBuf,
-}
-
-/// A model's answer without calls.
-pub(crate) fn says(text: &str) -> Reply {
-    completion(&json!({"role": "assistant", "content": text}), "stop")
-}
-
-/// A model's answer with calls.
-pub(crate) fn calls(text: &str, calls: &[(&str, Value)]) -> Reply {
-    let one = |(n, (name, arguments)): (usize, &(&str, Value))| json!({"id": format!("call_{n}"), "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
-    let calls: Vec<Value> = calls.iter().enumerate().map(one).collect();
-    completion(&json!({"role": "assistant", "content": text, "tool_calls": calls}), "tool_calls")
-}
-
-fn completion(message: &Value, finish: &str) -> Reply {
-    let choice = json!({"index": 0, "message": message, "finish_reason": finish});
-    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
-    Reply::json(&json!({"id": "1", "model": "scripted-1", "choices": [choice], "usage": usage}).to_string())
 }
 
 async fn book(trip: Value) -> Result<Value, ToolError> {

@@ -36,8 +36,8 @@ async fn a_huge_result_is_cut_and_the_rest_can_be_read() {
     };
     let fixture = Fixture::open(vec![Tool::new("huge", huge).effect(ToolEffect::Read)]).await;
     fixture.small([
-        calls(&[("huge", "{}")]),
-        calls(&[("read_result", r#"{"call_id":"c3_1","offset":5000}"#)]),
+        calls("", &[("huge", "{}")]),
+        calls("", &[("read_result", r#"{"call_id":"c3_1","offset":5000}"#)]),
         says("read"),
     ]);
     let report = fixture.run("go").await;

@@ -65,12 +65,11 @@ async fn submit(user: &Queue, submission: &Submission) -> CallId {
 async fn fill(world: &World, client: &Queue, conversation: &str, text: &str) -> (TaskId, CallId) {
     let World { fixture, broken } = world;
     let stack = &fixture.stack;
+    let (unknown, wrong) = (format!("no_{text}"), format!(r#"{{"departure_city":"{text}","seats":99}}"#));
+    let damaged = format!(r#"{{"departureCity":"{text}","seats":"2",}}"#);
     fixture.small([
-        calls(&[("book", &format!(r#"{{"departure_city":"{text}","seats":99}}"#)), (&format!("no_{text}"), "{}")]),
-        calls(&[
-            ("book", &format!(r#"{{"departureCity":"{text}","seats":"2",}}"#)),
-            ("broken", &format!(r#"{{"x":"{text}"}}"#)),
-        ]),
+        calls("", &[("book", wrong), (&unknown, "{}".to_owned())]),
+        calls("", &[("book", damaged), ("broken", format!(r#"{{"x":"{text}"}}"#))]),
         says(&format!("Booked from {text}.")),
     ]);
     broken.script("/broken", [Reply::status(503).body(text), Reply::status(409).body(text)]);

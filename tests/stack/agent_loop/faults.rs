@@ -13,7 +13,7 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
     let server = ScriptedHttp::start().await;
     server.script("/slow", [Reply::json("{\"done\":true}").after(Duration::from_secs(1))]);
     let mut fixture = Fixture::open(http_tools(&server, &["slow"], "effect = \"unsafe\"")).await;
-    fixture.small([calls(&[("slow", "{}")]), says("done")]);
+    fixture.small([calls("", &[("slow", "{}")]), says("done")]);
     let id = fixture.stack.task(&task("go", agent())).await;
     server.arrived(1).await;
     fixture.stack.stop_dispatchers().await;
@@ -28,8 +28,8 @@ async fn a_task_survives_the_restart_of_every_dispatcher() {
 async fn wrong_calls_are_corrected_and_the_saved_record_replays_until_it_is_changed() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     fixture.small([
-        calls(&[("book", r#"{"departure_city":"Mars","seats":2}"#), ("nope", "{}")]),
-        calls(&[("book", "{'departureCity':'Rome','seats':'2'}")]),
+        calls("", &[("book", r#"{"departure_city":"Mars","seats":2}"#), ("nope", "{}")]),
+        calls("", &[("book", "{'departureCity':'Rome','seats':'2'}")]),
         says("Booked."),
     ]);
     let report = fixture.run("go").await;

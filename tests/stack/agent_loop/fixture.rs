@@ -7,6 +7,7 @@ use redial_proto::{
 };
 use redial_store::Purpose;
 use redial_test_stack::{Reply, ScriptedHttp, Stack, file};
+pub(crate) use redial_test_stack::{calls, says};
 use redial_worker::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,27 +19,6 @@ const LEASE: Duration = Duration::from_secs(15);
 pub(crate) struct Fixture {
     pub(crate) stack: Stack,
     pub(crate) server: ScriptedHttp,
-}
-
-/// A model's answer without calls.
-pub(crate) fn says(text: &str) -> Reply {
-    completion(&json!({"role": "assistant", "content": text}), "stop")
-}
-
-/// A model's answer with calls; arguments as the model wrote them.
-pub(crate) fn calls(calls: &[(&str, &str)]) -> Reply {
-    let one = |(n, (name, arguments)): (usize, &(&str, &str))| json!({"id": format!("call_{n}"), "type": "function", "function": {"name": name, "arguments": arguments}});
-    let calls: Vec<Value> = calls.iter().enumerate().map(one).collect();
-    completion(&json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
-}
-
-fn completion(message: &Value, finish: &str) -> Reply {
-    let body = json!({
-        "id": "1", "object": "chat.completion", "model": "scripted-1",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 20},
-    });
-    Reply::json(&body.to_string())
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -4,13 +4,12 @@ use redial_proto::{
     AnswerReply, AnswerRequest, CallId, CallState, Code, FunctionSpec, TaskId, TaskState, TaskSubmission,
     subjects::Verb,
 };
-use redial_queue::{Queue, QueueError};
+use redial_queue::Queue;
 use redial_test_stack::Stack;
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::fixture::{Fixture, agent, answer, book_tool, calls, feedback, roles, says, task};
-
-const ANSWER: std::time::Duration = std::time::Duration::from_secs(25);
+use crate::end_to_end::fixture::ask;
 
 fn ask_user() -> FunctionSpec {
     let parameters = json!({
@@ -29,11 +28,8 @@ fn output(call: CallId, output: &Value) -> AnswerRequest {
 }
 
 async fn give(queue: &Queue, request: &AnswerRequest) -> Result<CallState, Code> {
-    match queue.ask::<_, AnswerReply>(Verb::CallAnswer, request, ANSWER).await {
-        Ok(reply) => Ok(reply.state),
-        Err(QueueError::Api(error)) => Err(error.code),
-        Err(other) => panic!("{other}"),
-    }
+    let reply = ask::<AnswerReply>(queue, Verb::CallAnswer, request).await;
+    reply.map(|reply| reply.state).map_err(|error| error.code)
 }
 
 /// The call of the task's function, once it waits.
@@ -49,13 +45,8 @@ async fn waiting(stack: &Stack, task: TaskId) -> CallId {
 async fn a_client_answers_beside_tools_and_the_record_says_who() {
     let fixture = Fixture::open(vec![book_tool()]).await;
     // Damaged arguments of a function are repaired like those of a tool.
-    fixture.small([
-        calls(&[
-            ("ask_user", r#"{"Question": "Which city?", "times": "1",}"#),
-            ("book", r#"{"departure_city":"Rome","seats":1}"#),
-        ]),
-        says("Booked."),
-    ]);
+    let asked = ("ask_user", r#"{"Question": "Which city?", "times": "1",}"#);
+    fixture.small([calls("", &[asked, ("book", r#"{"departure_city":"Rome","seats":1}"#)]), says("Booked.")]);
     let id = fixture.stack.task(&with_function("a trip")).await;
     let call = waiting(&fixture.stack, id).await;
     let stranger = fixture.stack.user("globex", "eve").await;
@@ -82,7 +73,7 @@ async fn a_client_answers_beside_tools_and_the_record_says_who() {
 #[tokio::test]
 async fn a_function_ends_without_an_answer_and_its_model_is_told() {
     let fixture = Fixture::open(vec![book_tool()]).await;
-    let asks = || calls(&[("ask_user", r#"{"question":"a"}"#)]);
+    let asks = || calls("", &[("ask_user", r#"{"question":"a"}"#)]);
     fixture.small([asks(), says("I got no answer."), asks(), asks(), says("done")]);
     let id = fixture.stack.task(&TaskSubmission { function_timeout_ms: Some(1_000), ..with_function("go") }).await;
     let report = fixture.stack.task_ended(id).await;

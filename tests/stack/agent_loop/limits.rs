@@ -22,7 +22,7 @@ async fn a_cancelled_task_ends_and_the_conversation_continues() {
     let (tool, started) = endless();
     let fixture = Fixture::open(vec![tool, book_tool()]).await;
     let both = [("endless", "{}"), ("book", r#"{"departure_city":"Rome","seats":1}"#)];
-    fixture.small([calls(&both), says("fresh start")]);
+    fixture.small([calls("", &both), says("fresh start")]);
     let mut one = task("go", agent());
     one.conversation = Some("c".into());
     let id = fixture.stack.task(&one).await;
@@ -43,7 +43,7 @@ async fn a_cancelled_task_ends_and_the_conversation_continues() {
 async fn the_time_limit_stops_the_tools_and_asks_for_a_last_answer() {
     let (tool, started) = endless();
     let fixture = Fixture::open(vec![tool]).await;
-    fixture.small([calls(&[("endless", "{}")]), says("It took too long.")]);
+    fixture.small([calls("", &[("endless", "{}")]), says("It took too long.")]);
     let agent = AgentSpec { budgets: Budgets { seconds: 5, ..Budgets::default() }, ..agent() };
     let id = fixture.stack.task(&task("go", agent)).await;
     let report = fixture.stack.task_ended(id).await;

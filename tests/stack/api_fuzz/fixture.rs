@@ -10,6 +10,8 @@ use redial_tools::Tool;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
+use crate::http::client::Http;
+
 /// In everything that the other tenant has on record. The checker of the stack knows it as that tenant's, too.
 pub(crate) const CANARY: &str = "canary-of-globex";
 const AGENTS: &str = "[agents.travel]\nmodel = \"small\"\ntools = [\"*\"]\nfunction_timeout_ms = 86400000\n";
@@ -36,15 +38,11 @@ pub(crate) struct Fixture {
 /// A connection to NATS, and a client over HTTP with every role.
 struct Tenant {
     queue: Queue,
-    client: reqwest::Client,
-    url: String,
-    token: String,
+    http: Http,
 }
 
 impl Fixture {
     pub(crate) async fn start() -> Self {
-        // The library wants one, also for plain HTTP.
-        redial_telemetry::install_crypto();
         let mut stack = Stack::start_with(|stack| stack.dispatcher.agents = Some(file("agents", AGENTS))).await;
         let script = file("script", SCRIPT).display().to_string();
         let models = file("models", &format!("[models.small]\nprovider = \"script\"\nscript = {script:?}\n"));
@@ -85,10 +83,8 @@ impl Fixture {
 
 impl Tenant {
     async fn new(queue: Queue, gateway: &TestGateway) -> Self {
-        let token = token(&queue, &UserRole::ALL).await.text();
-        // A gateway closes connections that are idle, perhaps while a request is on its way.
-        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        Self { queue, client, url: gateway.url.clone(), token }
+        let http = Http::of(gateway).of_user(&queue, &UserRole::ALL).await;
+        Self { queue, http }
     }
 
     /// Puts something of each kind on record, with `text` in it. Ids have nothing of it.
@@ -110,15 +106,15 @@ impl Tenant {
             ("webhooks", "/webhook/webhook", webhook),
             ("tokens", "/id", json!({"roles": ["read"], "label": text})),
         ] {
-            let request = self.request(Method::POST, &format!("/v1/{resource}")).header("prefer", "wait=30");
+            let request = self.http.request(Method::POST, &format!("/v1/{resource}")).header("prefer", "wait=30");
             let answer = json_of(request.json(&body)).await;
             add(&mut ids, resource, answer.pointer(id).cloned().unwrap_or_else(|| panic!("{resource}: {answer}")));
         }
         add(&mut ids, "conversations", one.into());
         add(&mut ids, "conversations", two.into());
         let call = json!({"tool": "echo", "arguments": {"text": text}, "conversation": erased});
-        json_of(self.request(Method::POST, "/v1/calls").header("prefer", "wait=30").json(&call)).await;
-        let erasure = json_of(self.request(Method::DELETE, &format!("/v1/conversations/{erased}"))).await;
+        json_of(self.http.request(Method::POST, "/v1/calls").header("prefer", "wait=30").json(&call)).await;
+        let erasure = json_of(self.http.request(Method::DELETE, &format!("/v1/conversations/{erased}"))).await;
         add(&mut ids, "erasures", erasure["erasure"].clone());
         add(&mut ids, "functions", self.waiting_function().await);
         add(&mut ids, "rejected", self.rejected(text).await);
@@ -127,7 +123,7 @@ impl Tenant {
 
     /// The newest call of a function whose client has not answered yet.
     async fn waiting_function(&self) -> Value {
-        let calls = json_of(self.request(Method::GET, "/v1/calls?state=client_wait")).await;
+        let calls = json_of(self.http.request(Method::GET, "/v1/calls?state=client_wait")).await;
         calls.pointer("/calls/0/call").cloned().unwrap_or_else(|| panic!("no function waits: {calls}"))
     }
 
@@ -136,7 +132,7 @@ impl Tenant {
         let subject = intake(self.queue.tenant(), self.queue.user(), UserRole::Submit, Intake::Calls);
         self.queue.put(&subject, &json!({"tool": "echo", "argument": text})).await.unwrap();
         until("it is rejected", async || {
-            let list = json_of(self.request(Method::GET, "/v1/rejected")).await;
+            let list = json_of(self.http.request(Method::GET, "/v1/rejected")).await;
             let newest = list["rejected"].get(0).filter(|item| item.to_string().contains(text))?;
             Some(newest["id"].clone())
         })
@@ -146,13 +142,13 @@ impl Tenant {
     /// Everything that it has on record, as its lists show it.
     async fn record(&self) -> Vec<Value> {
         until("its redrive has ended", async || {
-            let list = json_of(self.request(Method::GET, "/v1/redrives")).await;
+            let list = json_of(self.http.request(Method::GET, "/v1/redrives")).await;
             list["redrives"].as_array()?.iter().all(|redrive| !redrive["finished_at"].is_null()).then_some(())
         })
         .await;
         let mut record = Vec::new();
         for list in ["calls", "tasks", "conversations", "redrives", "rejected", "webhooks", "tokens", "actions"] {
-            let mut shown = json_of(self.request(Method::GET, &format!("/v1/{list}"))).await;
+            let mut shown = json_of(self.http.request(Method::GET, &format!("/v1/{list}"))).await;
             // The token that asks is used.
             for token in shown["tokens"].as_array_mut().into_iter().flatten() {
                 token["last_used_at"].take();
@@ -160,10 +156,6 @@ impl Tenant {
             record.push(shown);
         }
         record
-    }
-
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.token)
     }
 }
 

@@ -9,8 +9,8 @@ use std::{
 use chrono::{DateTime, Utc};
 use redial_proto::{
     ANY_POOL, ApiError, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant,
-    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, Registration, ReleaseReply, ReleaseRequest, Report,
-    ReportBatch, ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
+    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, ReleaseReply, ReleaseRequest, Report, ReportBatch,
+    ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Queue, Subscription};
@@ -75,23 +75,14 @@ impl Hand {
 
     /// The same on this subject.
     pub(crate) async fn try_register_on(&self, subject: &str, tools: Vec<ToolSpec>) -> Result<Registered, ApiError> {
-        let registration = Registration {
-            worker: self.id.clone(),
-            started_at: Utc::now(),
-            slots: SLOTS,
-            version: "manual".to_owned(),
-            contract: CONTRACT,
-            host: None,
-            tools,
-            other_tools: BTreeMap::new(),
-        };
-        api(self.queue.request(subject, &registration, ANSWER).await)
+        api(self.queue.request(subject, &self.registration(&tools, &json!({})), ANSWER).await)
     }
 
     /// A registration with some tools, and others that it names only.
     pub(crate) fn registration(&self, tools: &[ToolSpec], other_tools: &Value) -> Value {
         json!({
-            "worker": self.id, "started_at": Utc::now(), "slots": 1, "version": "", "tools": tools, "other_tools": other_tools,
+            "worker": self.id, "started_at": Utc::now(), "slots": SLOTS, "version": "manual", "contract": CONTRACT,
+            "tools": tools, "other_tools": other_tools,
         })
     }
 

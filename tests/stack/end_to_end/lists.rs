@@ -27,7 +27,8 @@ model = "large"
 #[tokio::test]
 async fn a_tenant_sees_the_tools_and_agents_that_it_may_use() {
     let files = |stack: &mut Stack| {
-        (stack.dispatcher.access, stack.dispatcher.agents) = (Some(file("access", ACCESS)), Some(file("agents", AGENTS)));
+        stack.dispatcher.access = Some(file("access", ACCESS));
+        stack.dispatcher.agents = Some(file("agents", AGENTS));
     };
     let mut stack = Stack::start_with(files).await;
     let named = |name: &str| Tool::new(name, |value: Value| async move { Ok::<_, ToolError>(value) });

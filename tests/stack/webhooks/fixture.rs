@@ -5,23 +5,20 @@ use std::time::Duration;
 use redial_proto::{
     CallId, Code, CreateWebhook, RotateWebhook, TestWebhook, TestedWebhook, WebhookEvent, WebhookSecret, subjects::Verb,
 };
-use redial_queue::{Queue, QueueError};
+use redial_queue::Queue;
 use redial_test_stack::{Reply, ScriptedHttp, Stack, until};
 use redial_tools::{Tool, ToolError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use uuid::Uuid;
 
-pub(crate) const ANSWER: Duration = Duration::from_secs(25);
+pub(crate) use crate::end_to_end::fixture::ANSWER;
+
 /// Where the tests' receiver listens.
 pub(crate) const HERE: &str = "127.0.0.0/8";
 
 pub(crate) async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Serialize) -> Result<R, Code> {
-    match queue.ask(verb, request, ANSWER).await {
-        Ok(reply) => Ok(reply),
-        Err(QueueError::Api(error)) => Err(error.code),
-        Err(error) => panic!("{verb:?}: {error}"),
-    }
+    crate::end_to_end::fixture::ask(queue, verb, request).await.map_err(|error| error.code)
 }
 
 /// A stack with the tools `echo` and `fails`, a worker that delivers to this machine, and a receiver that answers so.

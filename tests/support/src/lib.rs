@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failure here is a failure of the test that asked")]
 #![expect(clippy::missing_panics_doc, reason = "see above")]
 
+mod completions;
 mod stack;
 
+pub use completions::{calls, says};
 pub use redial_testkit::*;
 pub use stack::{Stack, TestGateway, WEBHOOK_KEY, file, new_token, token};

@@ -3,16 +3,18 @@
 use std::ops::Deref;
 
 use redial_proto::{
-    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Language, Message, Role, StoredMessage, TaskCode,
-    TaskDecision, TaskId, TaskInput, TaskState, TaskStep, Tenant, ToolEffect, Usage,
+    CallId, CallState, ClaimId, ErrorClass, Failure, JobRef, Message, Role, StoredMessage, TaskCode, TaskDecision,
+    TaskId, TaskInput, TaskState, TaskStep, Tenant, ToolEffect, Usage,
 };
 use redial_records::{
-    CallFacts, Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, NewTask, Reach, TaskCall, TaskOutcome,
-    TaskRecord, TaskStatus, TaskTransition, Time, Transition,
+    CallFacts, Change, Claim, EndedAttempt, Guard, InboxItem, NewCall, Reach, TaskCall, TaskOutcome, TaskRecord,
+    TaskStatus, TaskTransition, Time, Transition,
 };
 use redial_store::{Purpose, Store, StoreConfig, StoreError, SubmittedTask, TenantStore};
 use redial_testkit::{Database, until};
 use sqlx::{PgPool, postgres::PgPoolOptions};
+
+pub(crate) use crate::new_task::new_task;
 
 /// How long a job may stay unclaimed; no test waits for it.
 const CHECK_AFTER_MS: u64 = 10_000;
@@ -268,24 +270,6 @@ fn waits(task: &Locked) -> TaskTransition {
 #[expect(clippy::needless_pass_by_value, reason = "has the form of a plan")]
 pub(crate) fn no_plan(task: Locked) -> Option<TaskTransition> {
     panic!("there is nothing to plan for {task:?}")
-}
-
-pub(crate) fn new_task(conversation: &str) -> NewTask {
-    NewTask {
-        submitted_by: None,
-        id: TaskId::generate(),
-        tenant: "default".to_owned(),
-        conversation: conversation.to_owned(),
-        key: None,
-        content: None,
-        agent: Some("helper".to_owned()),
-        model: "small".to_owned(),
-        language: Language::Zh,
-        spec: r#"{"model": "small", "system": "Be kind."}"#.to_owned(),
-        metadata: std::collections::BTreeMap::new(),
-        input: "你好".to_owned(),
-        traceparent: None,
-    }
 }
 
 /// A task continues unchanged, with one step.

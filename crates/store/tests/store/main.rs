@@ -4,6 +4,8 @@
 
 mod fixture;
 mod guards;
+#[path = "../../../../tests/shared/new_task.rs"]
+mod new_task;
 
 /// Tasks, and the calls that belong to them or to none.
 mod tasks {
