@@ -41,7 +41,9 @@ async fn the_checker_catches_every_mutation() {
         .filter_map(async |caught| caught)
         .collect()
         .await;
-    println!("{}", table(&caught));
+    for (mutation, by) in &caught {
+        println!("{}: caught by {by:?}", mutation.name);
+    }
     let missed: Vec<&str> = caught
         .iter()
         .filter(|(mutation, by)| !by.contains(&mutation.caught_by))
@@ -60,14 +62,4 @@ async fn play(mutation: &'static Mutation, mutated: bool) -> Vec<Violation> {
 /// What the mutations violate.
 pub(crate) fn violated() -> impl Iterator<Item = Invariant> {
     MUTATIONS.iter().map(|mutation| mutation.caught_by)
-}
-
-fn table(caught: &[(&Mutation, BTreeSet<Invariant>)]) -> String {
-    let width = caught.iter().map(|(mutation, _)| mutation.name.len()).max().unwrap_or_default();
-    let mut table = format!("{:<width$}  caught by", "mutation");
-    for (mutation, by) in caught {
-        let by: Vec<String> = by.iter().map(|invariant| format!("{invariant:?}")).collect();
-        table.push_str(&format!("\n{:<width$}  {}", mutation.name, by.join(", ")));
-    }
-    table
 }

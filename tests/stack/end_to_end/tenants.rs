@@ -123,11 +123,9 @@ async fn a_request_that_wants_its_reply_elsewhere_is_discarded() {
     let stack = Stack::with_echo().await;
     let mut nats = stack.raw_nats().await;
     let subject = "redial.api.acme.alice.submit.calls.submit";
-    for (n, reply) in
-        ["redial.jobs.default.echo", "$JS.API.STREAM.PURGE.JOBS", "redial.worker.w.w-1", "_INBOX_client.acme.bob.x"]
-            .into_iter()
-            .enumerate()
-    {
+    let others =
+        ["redial.jobs.default.echo", "$JS.API.STREAM.PURGE.JOBS", "redial.worker.w.w-1", "_INBOX_client.acme.bob.x"];
+    for (n, reply) in others.into_iter().enumerate() {
         let mut heard = stack.queue().subscribe(reply).await.unwrap();
         stack.queue().flush().await;
         let body = json!({"tool": "echo", "arguments": {}, "key": format!("k{n}")}).to_string();

@@ -33,13 +33,8 @@ pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> (Stack, S
 }
 
 pub(crate) fn subscription(url: &str, events: &[WebhookEvent]) -> CreateWebhook {
-    CreateWebhook {
-        webhook: Uuid::new_v4(),
-        url: url.to_owned(),
-        events: events.to_vec(),
-        tools: Vec::new(),
-        agents: Vec::new(),
-    }
+    let (webhook, url, events) = (Uuid::new_v4(), url.to_owned(), events.to_vec());
+    CreateWebhook { webhook, url, events, tools: Vec::new(), agents: Vec::new() }
 }
 
 pub(crate) async fn create(queue: &Queue, request: &CreateWebhook) -> WebhookSecret {
