@@ -1,6 +1,6 @@
 //! What is exported, and what is not.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "helpers of tests fail by panicking, too")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking, too")]
 
 mod collector;
 mod exporting;
