@@ -22,7 +22,9 @@ pub struct Received {
     pub subject: String,
     /// Where it wants an answer, if it does.
     pub reply: String,
-    /// Without the headers.
+    /// The headers, or nothing.
+    pub header: String,
+    /// What comes after them.
     pub body: String,
 }
 
@@ -42,13 +44,14 @@ pub struct RawNats {
 impl RawNats {
     /// Connects to `nats://user:password@address:port`.
     pub async fn connect(url: &str) -> Self {
-        Self::open(url).await.unwrap()
+        Self::open(url, "_INBOX.raw").await.unwrap()
     }
 
-    async fn open(url: &str) -> Result<Self, String> {
+    /// The same with another inbox. The error is what the server says.
+    pub async fn open(url: &str, inbox: &str) -> Result<Self, String> {
         let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
         let (user, password) = login.split_once(':').unwrap();
-        Self::login(address, &json!({"user": user, "pass": password}), "_INBOX.raw").await
+        Self::login(address, &json!({"user": user, "pass": password}), inbox).await
     }
 
     /// Connects with these options, and subscribes to an inbox. The error is what the server says.
@@ -71,17 +74,17 @@ impl RawNats {
 
     /// Publishes any bytes, and waits until the server has processed them.
     pub async fn publish(&mut self, subject: &str, payload: &[u8]) {
-        self.send_raw(&message(subject, "", "", payload)).await;
+        self.send_raw(&Self::message(subject, "", "", payload)).await;
     }
 
     /// The same with a header of any bytes.
     pub async fn publish_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) {
-        self.send_raw(&message(subject, "", &format!("{name}: {value}"), payload)).await;
+        self.send_raw(&Self::message(subject, "", &format!("{name}: {value}"), payload)).await;
     }
 
     /// The same with a reply subject; without a header if that is empty.
     pub async fn send(&mut self, subject: &str, reply: &str, header: &str, body: &str) {
-        self.send_raw(&message(subject, reply, header, body.as_bytes())).await;
+        self.send_raw(&Self::message(subject, reply, header, body.as_bytes())).await;
     }
 
     /// Sends lines of the protocol as they are, and waits until the server has read them.
@@ -104,7 +107,7 @@ impl RawNats {
         self.requests += 1;
         let reply = format!("{}.{}", self.inbox, self.requests);
         let before = self.received.len();
-        self.write(&message(subject, &reply, header, payload)).await?;
+        self.write(&Self::message(subject, &reply, header, payload)).await?;
         while self.received.len() == before {
             self.step().await?;
         }
@@ -120,7 +123,7 @@ impl RawNats {
     /// A request to JetStream's API on a connection of its own; `None` if the server cannot be asked, or nobody answers: a
     /// stream of a cluster may have no leader now.
     pub async fn ask(url: &str, verb: &str) -> Option<Value> {
-        let ask = async { Self::open(url).await?.answer(&format!("$JS.API.{verb}"), "", b"").await };
+        let ask = async { Self::open(url, "_INBOX.raw").await?.answer(&format!("$JS.API.{verb}"), "", b"").await };
         serde_json::from_str(&timeout(LEADER, ask).await.ok()?.ok()?.body).ok()
     }
 
@@ -153,12 +156,13 @@ impl RawNats {
         Ok(())
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
+    /// Sends lines of the protocol as they are.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.stream.get_mut().write_all(bytes).await.map_err(|error| error.to_string())
     }
 
     /// Reads a line, and the message that belongs to it.
-    async fn step(&mut self) -> Result<String, String> {
+    pub async fn step(&mut self) -> Result<String, String> {
         let mut line = String::new();
         let read = timeout(ANSWER, self.stream.read_line(&mut line)).await.map_err(|_| "NATS says nothing")?;
         if read.map_err(|error| error.to_string())? == 0 {
@@ -187,19 +191,20 @@ impl RawNats {
         let mut bytes = vec![0; size + 2];
         self.stream.read_exact(&mut bytes).await.unwrap();
         let reply = if words.len() == 4 + numbers { words[3] } else { "" };
-        let body = String::from_utf8_lossy(&bytes[header..size]).into_owned();
-        self.received.push(Received { subject: words[1].to_owned(), reply: reply.to_owned(), body });
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (header, body) = (text(&bytes[..header]), text(&bytes[header..size]));
+        self.received.push(Received { subject: words[1].to_owned(), reply: reply.to_owned(), header, body });
     }
-}
 
-/// What publishes a message; `header` is empty, or `Name: value`.
-fn message(subject: &str, reply: &str, header: &str, payload: &[u8]) -> Vec<u8> {
-    let size = payload.len();
-    let head = if header.is_empty() {
-        format!("PUB {subject} {reply} {size}\r\n")
-    } else {
-        let header = format!("NATS/1.0\r\n{header}\r\n\r\n");
-        format!("HPUB {subject} {reply} {} {}\r\n{header}", header.len(), header.len() + size)
-    };
-    [head.as_bytes(), payload, b"\r\n"].concat()
+    /// The lines that publish a message; `header` is empty, or `Name: value`.
+    pub fn message(subject: &str, reply: &str, header: &str, payload: &[u8]) -> Vec<u8> {
+        let size = payload.len();
+        let head = if header.is_empty() {
+            format!("PUB {subject} {reply} {size}\r\n")
+        } else {
+            let header = format!("NATS/1.0\r\n{header}\r\n\r\n");
+            format!("HPUB {subject} {reply} {} {}\r\n{header}", header.len(), header.len() + size)
+        };
+        [head.as_bytes(), payload, b"\r\n"].concat()
+    }
 }

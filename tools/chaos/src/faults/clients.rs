@@ -85,7 +85,7 @@ impl Injector {
 }
 
 /// Every verb with the ids of the other tenant: as itself, in every role, and as a user of that tenant.
-async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<TaskId>)) -> std::io::Result<()> {
+async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<TaskId>)) -> anyhow::Result<()> {
     let (inbox, (tenant, user)) = (mallory.inbox(), TENANTS[0]);
     let (calls, tasks) = theirs;
     for (call, task) in calls.iter().zip(tasks.iter().cycle().map(Some).chain(std::iter::repeat(None))) {
@@ -105,7 +105,7 @@ async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<Tas
 }
 
 /// As much as it can send, readable and not.
-async fn flood(mallory: &mut Stranger, calls: &[CallId]) -> std::io::Result<()> {
+async fn flood(mallory: &mut Stranger, calls: &[CallId]) -> anyhow::Result<()> {
     let ((tenant, user), inbox) = (MALLORY, mallory.inbox());
     let get = format!("redial.api.{tenant}.{user}.read.calls.get");
     let (call, intake) = (json!({"call": calls.first()}), format!("redial.intake.{tenant}.{user}.submit.calls"));
