@@ -72,6 +72,35 @@ async fn down_leaves_nothing_and_a_second_up_makes_the_same_schema() {
 }
 
 #[tokio::test]
+async fn another_schema_is_refused_before_the_first_step() {
+    let servers = Servers::start().await;
+    let pool = empty_database(&servers).await;
+    let url = servers.database_url();
+    sqlx::query("CREATE SCHEMA app").execute(&pool).await.unwrap();
+    for path in ["app, public", "nowhere"] {
+        let set = format!("ALTER DATABASE \"{}\" SET search_path = {path}", servers.database());
+        sqlx::query(sqlx::AssertSqlSafe(set)).execute(&pool).await.unwrap();
+        let refused = admin::migrate(url).await.unwrap_err().to_string();
+        assert!(refused.contains("the search_path of this login begins with"), "{refused}");
+    }
+    assert_eq!(schema(&pool).await, BTreeSet::new());
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_leaves_nothing_and_the_next_run_goes_on() {
+    let servers = Servers::start().await;
+    let pool = empty_database(&servers).await;
+    let url = servers.database_url();
+    sqlx::query("CREATE TABLE tasks ()").execute(&pool).await.unwrap();
+    let failed = admin::migrate(url).await.unwrap_err().to_string();
+    assert!(failed.contains("\"tasks\" already exists; nothing of it is left, and 3 before it were applied"), "{failed}");
+    sqlx::query("DROP TABLE tasks").execute(&pool).await.unwrap();
+    assert!(admin::migrate(url).await.unwrap() > 0);
+    pool.close().await;
+}
+
+#[tokio::test]
 async fn processes_may_migrate_one_database_at_the_same_time() {
     let servers = Servers::start().await;
     let pool = empty_database(&servers).await;

@@ -1,10 +1,11 @@
 //! Setting up databases: migrations and, for private servers, databases.
 
-use sqlx::{AssertSqlSafe, Connection};
+use sqlx::{AssertSqlSafe, Connection, migrate::MigrateError};
 
 use crate::{
     StoreError,
     connect::{Purpose, Store, StoreConfig, connect_once},
+    error::message,
     migrations::{MIGRATIONS, applied, compare},
 };
 
@@ -12,14 +13,23 @@ use crate::{
 /// Returns how many migrations were applied; none if the database has those of this version, or of a newer one that this one may use.
 pub async fn migrate(url: &str) -> Result<usize, StoreError> {
     let mut connection = connect_once(url).await?;
-    if compare(&mut connection).await?.missing == 0 {
+    let found = compare(&mut connection).await?;
+    found.check_schema()?;
+    if found.missing == 0 {
         // Of a newer version, perhaps: going back to this one needs no migration.
         connection.close().await?;
         return Ok(0);
     }
     let before = applied(&mut connection).await?.len();
-    MIGRATIONS.run_direct(None, &mut connection, false).await?;
-    let after = applied(&mut connection).await?.len();
+    let result = MIGRATIONS.run_direct(None, &mut connection, false).await;
+    // After an error, how far it came; without a connection nobody knows.
+    let after = applied(&mut connection).await.map(|versions| versions.len());
+    if let Err(MigrateError::ExecuteMigration(error, version)) = result {
+        let done = after.map_or_else(|_| "an unknown number".to_owned(), |after| (after - before).to_string());
+        return Err(StoreError::Migration { version, reason: message(&error), done });
+    }
+    result?;
+    let after = after?;
     connection.close().await?;
     Ok(after - before)
 }

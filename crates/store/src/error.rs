@@ -41,6 +41,12 @@ pub enum StoreError {
     /// No answer in time. Whether the statement took effect is unknown.
     #[error("Postgres did not answer within {0:?}")]
     Timeout(Duration),
+    /// The search path of the login begins with another schema than the one that the tables are in.
+    #[error(
+        "the tables of Redial are in the schema public, and the search_path of this login begins with {0}: set it with \
+         `ALTER ROLE … SET search_path = public`, or give Redial a database of its own"
+    )]
+    OtherSchema(String),
     /// A row holds what this version does not know.
     #[error("unexpected data in the database: {0}")]
     BadData(String),
@@ -68,6 +74,19 @@ pub enum StoreError {
          (`redial dev`: another --folder)"
     )]
     OtherVersion(i64),
+    /// A migration failed. Each is done whole or not at all.
+    #[error(
+        "migration {version} failed: {reason}; nothing of it is left, and {done} before it were applied: mend the cause \
+         and run `redial migrate` again, it goes on there"
+    )]
+    Migration {
+        /// Which.
+        version: i64,
+        /// What Postgres said.
+        reason: String,
+        /// How many this run had applied before.
+        done: String,
+    },
     /// Migrations failed.
     #[error("migration: {0}")]
     Migrate(MigrateError),
@@ -93,7 +112,7 @@ pub struct FullPool {
 pub(crate) struct NotUsable(pub(crate) String);
 
 /// The library would add the line of the server's source code.
-fn message(error: &sqlx::Error) -> String {
+pub(crate) fn message(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(db) => db.message().to_owned(),
         other => other.to_string(),

@@ -188,6 +188,8 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::Refused { .. }
         | StoreError::UnsafeSetting { .. }
         | StoreError::NotMigrated(_)
+        | StoreError::OtherSchema(_)
+        | StoreError::Migration { .. }
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
         StoreError::BadData(_)
         | StoreError::FullPool(_)
