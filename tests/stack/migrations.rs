@@ -94,7 +94,10 @@ async fn a_migration_that_fails_leaves_nothing_and_the_next_run_goes_on() {
     let url = servers.database_url();
     sqlx::query("CREATE TABLE tasks ()").execute(&pool).await.unwrap();
     let failed = admin::migrate(url).await.unwrap_err().to_string();
-    assert!(failed.contains("\"tasks\" already exists; nothing of it is left, and 3 before it were applied"), "{failed}");
+    assert!(
+        failed.contains("\"tasks\" already exists; nothing of it is left, and 3 before it were applied"),
+        "{failed}"
+    );
     sqlx::query("DROP TABLE tasks").execute(&pool).await.unwrap();
     assert!(admin::migrate(url).await.unwrap() > 0);
     pool.close().await;
