@@ -2,6 +2,7 @@
 
 mod argument;
 mod classify;
+mod confine;
 mod killer;
 mod launch;
 mod output;
@@ -30,7 +31,9 @@ pub(crate) use argument::CommandArgument;
 pub(crate) use classify::{ExitRule, FailureRules};
 
 /// Variables that every program inherits from the worker; all others must be declared.
-pub(crate) const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
+pub(crate) const PASSED_ON: [&str; 3] = ["HOME", "LANG", "TZ"];
+/// Where programs are searched, and their `PATH`: whoever starts a worker cannot slip another program in by its own.
+pub(crate) const SEARCHED: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long processes that a program left behind may hold its output open before they are killed.
 const LINGER: Duration = Duration::from_millis(250);
 

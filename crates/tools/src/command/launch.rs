@@ -22,7 +22,12 @@ use std::{
 use redial_proto::{ErrorClass, Failure};
 use tokio::{process::Command, runtime::Handle, sync::oneshot};
 
-use super::{classify, killer, setpriv, tree::Tree, user::Account};
+use super::{
+    classify, confine, killer,
+    setpriv::{self, Setpriv},
+    tree::Tree,
+    user::Account,
+};
 
 /// The program to start. Its environment is complete: it inherits no other variables.
 pub(super) struct Program {
@@ -66,7 +71,11 @@ pub(super) fn find(name: &str, folder: &Path, environment: &BTreeMap<String, Str
         let folders = environment.get("PATH").map(String::as_str).unwrap_or_default();
         std::env::split_paths(folders).map(|folder| folder.join(name)).find(runs)
     };
-    found.ok_or_else(|| wrong(format!("the program {name:?} does not exist or is not executable")))
+    found.ok_or_else(|| {
+        let searched = environment.get("PATH").filter(|_| !name.contains('/'));
+        let searched = searched.map(|path| format!(" in {path}")).unwrap_or_default();
+        wrong(format!("the program {name:?} does not exist{searched} or is not executable"))
+    })
 }
 
 fn launcher() -> io::Result<&'static Sender<Request>> {
@@ -83,17 +92,20 @@ fn launcher() -> io::Result<&'static Sender<Request>> {
 
 fn work(requests: &Receiver<Request>) {
     let found = requests.iter().next().map(|first| {
+        if let Err(error) = confine::confine_thread() {
+            tracing::warn!(%error, "Found no seccomp in this kernel: command tools run without a filter of system calls");
+        }
         let found = setpriv::find();
-        start(first, found.as_deref());
+        start(first, found.as_ref());
         found
     });
     let Some(found) = found else { return };
     for request in requests {
-        start(request, found.as_deref());
+        start(request, found.as_ref());
     }
 }
 
-fn start(request: Request, setpriv: Option<&Path>) {
+fn start(request: Request, setpriv: Option<&Setpriv>) {
     let Request { program, path, runtime, reply } = request;
     if reply.is_closed() {
         return;
@@ -110,7 +122,7 @@ fn start(request: Request, setpriv: Option<&Path>) {
     let _ = reply.send(child.map(|child| Tree::new(child, marker)));
 }
 
-fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
+fn command(program: Program, path: &Path, setpriv: Option<&Setpriv>) -> Command {
     let mut command = match setpriv {
         Some(setpriv) => through(setpriv, path, &program),
         None => directly(path, &program),
@@ -128,16 +140,16 @@ fn command(program: Program, path: &Path, setpriv: Option<&Path>) -> Command {
 }
 
 /// The program, started by setpriv, so that it dies with the worker.
-fn through(setpriv: &Path, path: &Path, program: &Program) -> Command {
-    let mut command = Command::new(setpriv);
-    command.args(program.account.iter().flat_map(Account::setpriv_arguments));
+fn through(setpriv: &Setpriv, path: &Path, program: &Program) -> Command {
+    let mut command = Command::new(&setpriv.path);
+    command.args(program.account.iter().flat_map(|account| account.setpriv_arguments(setpriv)));
     // From the folder on, where the program starts: another user may not be able to enter the folders above.
     let path = if program.name.contains('/') { Path::new(&program.name) } else { path };
     command.args(["--pdeathsig", "KILL", "--"]).arg(path);
     command
 }
 
-/// The same without setpriv: it outlives a worker that is killed, and may get rights back, for example through sudo.
+/// The same without setpriv: it outlives a worker that is killed.
 fn directly(path: &Path, program: &Program) -> Command {
     let mut command = Command::new(path);
     if let Some(account) = &program.account {

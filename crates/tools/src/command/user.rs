@@ -4,9 +4,9 @@
 //! memory where the kernel lets it. As root it can read the memory of every process. So root runs no command tools
 //! unless another user is named, or root itself.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path, process::Stdio};
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use super::setpriv;
+use super::setpriv::{self, Setpriv};
 
 /// Users that own nothing on an ordinary machine, in the order in which they are chosen.
 const UNPRIVILEGED: [&str; 1] = ["nobody"];
@@ -87,12 +87,7 @@ impl CommandUser {
 impl Account {
     fn check(&self) -> Result<(), String> {
         let can = match setpriv::find() {
-            Some(program) => {
-                let mut trial = std::process::Command::new(&program);
-                trial.args(self.setpriv_arguments()).arg("--").arg(&program).arg("--version");
-                trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                trial.status().is_ok_and(|status| status.success())
-            }
+            Some(setpriv) => setpriv::runs(&setpriv.path, &self.setpriv_arguments(&setpriv)),
             // Without it, only root can leave its groups.
             None => rustix::process::geteuid().is_root(),
         };
@@ -108,10 +103,11 @@ impl Account {
     }
 
     /// The user, one group, no capabilities, and no way to get others, such as sudo.
-    pub(super) fn setpriv_arguments(&self) -> Vec<String> {
+    pub(super) fn setpriv_arguments(&self, setpriv: &Setpriv) -> Vec<String> {
         let (user, group) = (format!("--reuid={}", self.uid), format!("--regid={}", self.gid));
-        let fixed = ["--clear-groups", "--inh-caps=-all", "--no-new-privs"].map(str::to_owned);
-        [user, group].into_iter().chain(fixed).collect()
+        let fixed = ["--clear-groups", "--inh-caps=-all", "--no-new-privs"];
+        let bounds = setpriv.drops_bounds.then_some("--bounding-set=-all");
+        [user, group].into_iter().chain(fixed.into_iter().chain(bounds).map(str::to_owned)).collect()
     }
 
     /// Whether it may enter a folder, by the folder's own mode. Programs start in it, so the folders above do not matter.

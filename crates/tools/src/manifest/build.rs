@@ -25,7 +25,7 @@ use super::{
     file::{Command, Entry, Http, Retry},
 };
 use crate::{
-    command::{CommandArgument, CommandTool, PASSED_ON},
+    command::{CommandArgument, CommandTool, PASSED_ON, SEARCHED},
     http::{Body, Declared, HttpTool, unknown_reference},
     template::{JsonTemplate, Scope, Template, UrlTemplate},
     tool::{Tool, check_reserved},
@@ -243,7 +243,7 @@ impl Loader<'_> {
         names: &[Spanned<String>],
         location: &Location<'_>,
     ) -> Result<BTreeMap<String, String>, FileError> {
-        let mut inherited = BTreeMap::new();
+        let mut inherited = BTreeMap::from([("PATH".to_owned(), SEARCHED.to_owned())]);
         for name in names {
             check_variable(name, "command.inherit", location)?;
             inherited.extend((self.variable)(name.get_ref()).map(|value| (name.get_ref().clone(), value)));

@@ -130,6 +130,21 @@ async fn the_environment_is_clean() {
     assert_eq!(shell("printf %s \"$REDIAL_TENANT\"").await.unwrap().get(), "\"acme\"");
 }
 
+#[tokio::test]
+async fn a_program_finds_what_is_installed_and_cannot_reach_into_processes_or_the_kernel() {
+    let path = shell("printf %s \"$PATH\"").await.unwrap();
+    assert_eq!(path.get(), "\"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\"");
+    let bits =
+        shell("awk '/^(CapBnd|NoNewPrivs|Seccomp):/ {printf \"%s %s;\", $1, $2}' /proc/self/status").await.unwrap();
+    let [bounds, rest] = ["CapBnd: 0000000000000000;", "NoNewPrivs: 1;Seccomp: 2;"];
+    // Only root can empty the set; for others it changes nothing.
+    let bounds = if rustix::process::geteuid().is_root() { bounds } else { "" };
+    assert!(bits.get().contains(&format!("{bounds}{rest}")), "{bits}");
+    // PTRACE_TRACEME, which every process may ask for otherwise.
+    let ptrace = format!("perl -e 'print syscall({}, 0, 0, 0, 0), \" \", 0 + $!'", libc::SYS_ptrace);
+    assert_eq!(shell(&ptrace).await.unwrap().get(), format!("\"-1 {}\"", libc::EPERM));
+}
+
 /// How a script fails whose manifest has these lines as well.
 async fn failure_with(lines: &str, text: &str) -> Failure {
     let folder = folder();
@@ -208,7 +223,13 @@ async fn a_missing_program_has_no_effect() {
     for program in ["no-such-program", "./no-such-program", "./data.txt"] {
         let failure = run(&manifest(folder.path(), &format!("argv = [{program:?}]")), &json!({})).await.unwrap_err();
         assert_eq!((failure.class, failure.effect_possible), (ErrorClass::Configuration, false), "{program}");
-        assert_eq!(failure.message, format!("the program {program:?} does not exist or is not executable"));
+        let searched = if program.contains('/') { "" } else { " in /usr/local/sbin:" };
+        let said = format!("the program {program:?} does not exist{searched}");
+        assert!(
+            failure.message.starts_with(&said) && failure.message.ends_with("not executable"),
+            "{}",
+            failure.message
+        );
     }
 }
 

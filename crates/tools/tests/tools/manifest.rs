@@ -201,7 +201,8 @@ argv = ["true"]
 fn a_program_that_is_not_there_is_a_warning() {
     let warning = |argv: &str, more: &str| load(&entry("", more).replace("\"true\"", argv)).unwrap().remove(0).warning;
     let missing = warning("\"no-such-program\"", "").unwrap();
-    let text = "tools.toml:5:9: tool \"a\": command.argv[0]: the program \"no-such-program\" does not exist or is not executable; until it is \
+    let text = "tools.toml:5:9: tool \"a\": command.argv[0]: the program \"no-such-program\" does not exist in \
+                /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin or is not executable; until it is \
                 there, calls of this tool fail";
     assert!(missing.ends_with(text), "{missing}");
     assert!(warning("\"./no/such\"", "").is_some());
