@@ -119,15 +119,15 @@ tree() {
 # The name of an image in docker-compose.yml.
 public() { sed -n "s/^ *image: \($1:.*\)$/\1/p" docker-compose.yml; }
 
-# An engine of one's own is new: there the images get the names that the files ask for. In another one they are the public ones.
+# The public images if an engine of this machine can have them. Images of Debian's packages have names of their own, because a
+# digest in docker-compose.yml is that of the public one.
 name_images() {
-    export REDIAL_CHECK_POSTGRES_IMAGE REDIAL_CHECK_NATS_IMAGE REDIAL_CHECK_BASE=debian:$release-slim
+    export REDIAL_CHECK_POSTGRES_IMAGE REDIAL_CHECK_NATS_IMAGE REDIAL_CHECK_BASE
     export REDIAL_CHECK_IMAGE=$project/redial REDIAL_CHECK_PROGRAM=$project/program
     REDIAL_CHECK_POSTGRES_IMAGE=$(public postgres)
     REDIAL_CHECK_NATS_IMAGE=$(public nats)
-    if [ -n "${REDIAL_OWN_ENGINE:-}" ]; then
-        stand_in
-    elif ! pull "$REDIAL_CHECK_POSTGRES_IMAGE" "$REDIAL_CHECK_NATS_IMAGE" "$REDIAL_CHECK_BASE"; then
+    REDIAL_CHECK_BASE=$(sed -n 's/^ARG BASE=//p' deploy/Dockerfile)
+    if [ -n "${REDIAL_OWN_ENGINE:-}" ] || ! pull "$REDIAL_CHECK_POSTGRES_IMAGE" "$REDIAL_CHECK_NATS_IMAGE" "$REDIAL_CHECK_BASE"; then
         is_root || fail "the public images cannot be had; as root this makes images of the same programs from Debian's packages"
         say "the public images cannot be had: images of Debian's packages stand in for them, under names of their own"
         type -P debootstrap >/dev/null || apt_with_fresh_lists install -y --no-install-recommends debootstrap >/dev/null
