@@ -2,14 +2,14 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use redial_backoff::Backoff;
 use redial_proto::{CONTRACT, Door, Tenant, User};
 use tokio::sync::watch;
@@ -31,8 +31,8 @@ pub struct Queue {
 }
 
 pub(crate) struct Inner {
-    pub(crate) client: Client,
-    pub(crate) jetstream: jetstream::Context,
+    /// The client in use; another one takes its place when it fails.
+    live: RwLock<Arc<Live>>,
     /// Counts connections: changes with every reconnection.
     pub(crate) connections: watch::Receiver<u64>,
     pub(crate) refusals: Refusals,
@@ -45,6 +45,16 @@ pub(crate) struct Inner {
     pub(crate) user: User,
     pub(crate) door: Door,
     pub(crate) contract: u32,
+}
+
+/// One client of the library, which reconnects by itself until it fails.
+pub(crate) struct Live {
+    pub(crate) client: Client,
+    pub(crate) jetstream: jetstream::Context,
+    /// How many there were before.
+    number: u64,
+    /// Its sender goes with the client's own task.
+    task: watch::Receiver<()>,
 }
 
 impl Drop for Inner {
@@ -82,29 +92,19 @@ impl Queue {
         config: &QueueConfig,
         report: impl FnMut(QueueError, Duration),
     ) -> Result<Self, QueueError> {
-        let servers = config.servers()?;
         let watcher = Watcher::new(config);
-        let address = config.address();
-        let connect = || async {
-            let options = options(config, &watcher).await?;
-            options.connect(servers.as_slice()).await.map_err(|error| connect_error(&error, config, &address))
-        };
         // Boxed, because it would make the futures of all callers large.
-        let client = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;
-        tracing::info!(%address, "Connected to NATS");
-        Ok(Self::new(client, config, &watcher))
+        let connect = || Live::connect(config, &watcher, 0);
+        let live = Box::pin(RECONNECT.retry(connect, QueueError::is_retryable, report)).await?;
+        tracing::info!(address = config.address(), "Connected to NATS");
+        let queue = Self::new(live, config, &watcher);
+        tokio::spawn(keep(Arc::downgrade(&queue.inner), config.clone(), watcher));
+        Ok(queue)
     }
 
-    fn new(client: Client, config: &QueueConfig, watcher: &Watcher) -> Self {
-        // The library's own limit is out of reach: tasks that each hold a part of its permits could deadlock.
-        let jetstream = jetstream::ContextBuilder::new()
-            .timeout(ANSWER)
-            .ack_timeout(ANSWER)
-            .max_ack_inflight(1_000_000)
-            .build(client.clone());
+    fn new(live: Live, config: &QueueConfig, watcher: &Watcher) -> Self {
         let inner = Inner {
-            client,
-            jetstream,
+            live: RwLock::new(Arc::new(live)),
             connections: watcher.connections.subscribe(),
             refusals: watcher.refusals.clone(),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
@@ -128,38 +128,27 @@ impl Queue {
         &self.inner.user
     }
 
-    /// True if there is a connection now.
-    pub fn is_connected(&self) -> bool {
-        // The state of a client that ended stays the last one.
-        self.inner.client.connection_state() == State::Connected && !self.has_ended()
+    /// The client in use.
+    pub(crate) fn live(&self) -> Arc<Live> {
+        Arc::clone(&self.inner.live.read())
     }
 
-    /// Waits until there is a connection, at most `timeout`. Fails at once if there will never be one.
+    /// True if there is a connection now.
+    pub fn is_connected(&self) -> bool {
+        let live = self.live();
+        // The state of a client that failed stays the last one.
+        live.client.connection_state() == State::Connected && live.task.has_changed().is_ok()
+    }
+
+    /// Waits until there is a connection, at most `timeout`.
     pub async fn connected(&self, timeout: Duration) -> Result<(), QueueError> {
         let wait = async {
             // Polled, because the client's event precedes its state by a moment.
             while !self.is_connected() {
-                if self.has_ended() {
-                    return Err(QueueError::Ended);
-                }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            Ok(())
         };
-        tokio::time::timeout(timeout, wait).await.unwrap_or(Err(QueueError::Disconnected))
-    }
-
-    /// Waits until the client has ended: it will never connect again, and everything on it fails. This is no outage; the
-    /// client reconnects after those, also if the server refuses it for a while. It ends if its own task panics, which a
-    /// message with a malformed header causes (async-nats 0.51), and when the last clone of the queue is dropped.
-    pub fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
-        // The sender belongs to the client's event callback, which the client drops with its task.
-        let mut connections = self.connections();
-        async move { while connections.changed().await.is_ok() {} }
-    }
-
-    fn has_ended(&self) -> bool {
-        self.inner.connections.has_changed().is_err()
+        tokio::time::timeout(timeout, wait).await.map_err(|_| QueueError::Disconnected)
     }
 
     /// Changes with every reconnection: subscriptions survive it, but messages published meanwhile are lost.
@@ -169,14 +158,16 @@ impl Queue {
         connections
     }
 
-    /// How many connections there were until now. Unlike [`Queue::connections`] it is never late.
-    pub(crate) fn connects(&self) -> u64 {
-        self.inner.client.statistics().connects.load(Ordering::Relaxed)
+    /// Which connection this is: the number of the client, and of its connections. Unlike [`Queue::connections`] it is never late.
+    pub(crate) fn connects(&self) -> (u64, u64) {
+        let live = self.live();
+        (live.number, live.client.statistics().connects.load(Ordering::Relaxed))
     }
 
     /// Waits until everything published so far is written to the socket.
     pub async fn flush(&self) {
-        let flush = self.inner.client.flush();
+        let live = self.live();
+        let flush = live.client.flush();
         if !matches!(tokio::time::timeout(ANSWER, flush).await, Ok(Ok(()))) {
             tracing::warn!("Failed to flush published messages to NATS");
         }
@@ -192,6 +183,52 @@ impl Queue {
             // The server has answered.
             Ok(_) | Err(QueueError::Forbidden { .. }) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+}
+
+impl Live {
+    async fn connect(config: &QueueConfig, watcher: &Watcher, number: u64) -> Result<Self, QueueError> {
+        let (alive, task) = watch::channel(());
+        let options = options(config, watcher, alive).await?;
+        let client =
+            options.connect(config.servers()?.as_slice()).await.map_err(|error| connect_error(&error, config))?;
+        // The library's own limit is out of reach: tasks that each hold a part of its permits could deadlock.
+        let jetstream = jetstream::ContextBuilder::new()
+            .timeout(ANSWER)
+            .ack_timeout(ANSWER)
+            .max_ack_inflight(1_000_000)
+            .build(client.clone());
+        Ok(Self { client, jetstream, number, task })
+    }
+}
+
+/// Puts another client in the place of one that failed, until the last handle of the queue is dropped. The library's client
+/// reconnects after every outage, but its task panics at a message with a carriage return in a header (async-nats 0.51), which
+/// nats-server lets pass. What was under way on its connection is lost, as in an outage.
+async fn keep(inner: Weak<Inner>, config: QueueConfig, watcher: Watcher) {
+    let mut failures = 0;
+    while let Some((mut task, number)) = inner.upgrade().map(|inner| {
+        let live = inner.live.read();
+        (live.task.clone(), live.number)
+    }) {
+        while task.changed().await.is_ok() {}
+        if inner.strong_count() == 0 {
+            return;
+        }
+        tracing::error!("The NATS client failed, as it does at a message with a malformed header; connecting again");
+        match Box::pin(Live::connect(&config, &watcher, number + 1)).await {
+            Ok(live) => {
+                let Some(inner) = inner.upgrade() else { return };
+                *inner.live.write() = Arc::new(live);
+                failures = 0;
+            }
+            Err(error) => {
+                failures += 1;
+                let wait = RECONNECT.after(failures);
+                tracing::warn!(wait_ms = wait.as_millis(), %error, "Failed to connect to NATS; trying again");
+                tokio::time::sleep(wait).await;
+            }
         }
     }
 }
@@ -249,7 +286,12 @@ impl Watcher {
     }
 }
 
-async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptions, QueueError> {
+/// The options of one client, whose task holds `alive`.
+async fn options(
+    config: &QueueConfig,
+    watcher: &Watcher,
+    alive: watch::Sender<()>,
+) -> Result<ConnectOptions, QueueError> {
     let (events, was_connected) = (watcher.clone(), Arc::clone(&watcher.was_connected));
     let mut options = ConnectOptions::new()
         .name(&config.name)
@@ -258,6 +300,7 @@ async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptio
         .request_timeout(Some(ANSWER))
         .max_reconnects(None)
         .event_callback(move |event| {
+            let _alive = &alive;
             events.on_event(&event);
             std::future::ready(())
         })
@@ -284,15 +327,15 @@ async fn options(config: &QueueConfig, watcher: &Watcher) -> Result<ConnectOptio
     Ok(options)
 }
 
-fn connect_error(error: &async_nats::ConnectError, config: &QueueConfig, address: &str) -> QueueError {
-    let reason = error.to_string();
+fn connect_error(error: &async_nats::ConnectError, config: &QueueConfig) -> QueueError {
+    let (reason, address) = (error.to_string(), config.address());
     // A user alone is a token, which is a secret.
     let user = || config.login().ok().flatten().and_then(|(user, password)| password.map(|_| user));
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
-            QueueError::Refused { address: address.to_owned(), user: user() }
+            QueueError::Refused { address, user: user() }
         }
-        ConnectErrorKind::ServerParse => QueueError::Url { url: address.to_owned(), reason },
+        ConnectErrorKind::ServerParse => QueueError::Url { url: address, reason },
         _ => QueueError::nats(format!("NATS at {address}"), &reason),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, Message, Subject};
+use async_nats::{Message, Subject};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use redial_proto::Payload;
@@ -27,7 +27,7 @@ pub struct Delivery {
     traceparent: Option<String>,
     subject: Subject,
     reply: Subject,
-    client: Client,
+    queue: Queue,
 }
 
 impl Delivery {
@@ -46,7 +46,7 @@ impl Delivery {
             traceparent: traceparent_of(message.headers.as_ref()),
             subject: message.subject,
             reply,
-            client: queue.inner.client.clone(),
+            queue: queue.clone(),
         })
     }
 
@@ -82,7 +82,8 @@ impl Delivery {
 
     /// An answer that is not sent is harmless: the message is delivered again and refused by Postgres.
     async fn answer(&self, answer: Bytes) {
-        let publish = self.client.publish(self.reply.clone(), answer);
+        let live = self.queue.live();
+        let publish = live.client.publish(self.reply.clone(), answer);
         match tokio::time::timeout(ANSWER, publish).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(subject = %self.subject, %error, "Failed to answer a message"),

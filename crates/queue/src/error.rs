@@ -40,9 +40,6 @@ pub enum QueueError {
     /// There is no connection; the client is reconnecting.
     #[error("NATS is not connected")]
     Disconnected,
-    /// The client itself failed, see [`crate::Queue::ended`]. Only a new process, or a new connection, can go on.
-    #[error("the NATS client failed and cannot connect again")]
-    Ended,
     /// No answer in time. What was asked may still have happened.
     #[error("{what}: no answer from NATS within {} ms", .after.as_millis())]
     Timeout {
@@ -161,7 +158,6 @@ impl QueueError {
             | Self::Refused { .. }
             | Self::Forbidden { .. }
             | Self::NoAnswersAllowed { .. }
-            | Self::Ended
             | Self::TooLarge { .. }
             | Self::Settings { .. }
             | Self::Name(_)
@@ -171,7 +167,7 @@ impl QueueError {
 
     /// True if the server could not be reached, or did not answer: nobody else can be sure to reach it either.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Disconnected | Self::Ended | Self::Timeout { .. } | Self::NoResponders { .. })
+        matches!(self, Self::Disconnected | Self::Timeout { .. } | Self::NoResponders { .. })
     }
 
     /// Its code for a user.
@@ -186,7 +182,6 @@ impl QueueError {
             Self::Name(_) => Code::InvalidValue,
             Self::Decode { .. } => Code::InvalidMessage,
             Self::Disconnected
-            | Self::Ended
             | Self::Timeout { .. }
             | Self::NoResponders { .. }
             | Self::Full { .. }

@@ -85,7 +85,8 @@ impl Queue {
     pub async fn publish<T: Serialize>(&self, subject: &str, message: &T) -> Result<(), QueueError> {
         let payload = encode(subject, message)?;
         self.check_size(subject, payload.len())?;
-        let publish = self.inner.client.publish(subject.to_owned(), payload);
+        let live = self.live();
+        let publish = live.client.publish(subject.to_owned(), payload);
         match tokio::time::timeout(ANSWER, publish).await {
             Ok(sent) => sent.map_err(|error| QueueError::nats(subject, &error)),
             Err(_) => Err(QueueError::Timeout { what: subject.to_owned(), after: ANSWER }),
@@ -144,14 +145,14 @@ impl Queue {
             Some(said) => message.header(subjects::CONTRACT, said),
             None => message,
         };
-        let sent = self.inner.jetstream.send_publish(subject.to_owned(), message.payload(payload)).await;
+        let sent = self.live().jetstream.send_publish(subject.to_owned(), message.payload(payload)).await;
         sent.map_err(|error| publish_error(subject, &error))
     }
 
     /// A message over the server's limit would close the connection and fail everything in flight on it.
     pub(crate) fn check_size(&self, subject: &str, bytes: usize) -> Result<(), QueueError> {
         // Leaves room for headers below the server's limit.
-        let max = MAX_MESSAGE.min(self.inner.client.max_payload().saturating_sub(4096));
+        let max = MAX_MESSAGE.min(self.live().client.max_payload().saturating_sub(4096));
         if bytes <= max {
             return Ok(());
         }

@@ -147,7 +147,7 @@ impl Puller {
         let reply = self.reply_subject().await?;
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.source.stream, self.source.consumer);
         let request = format!(r#"{{"batch":{max},"expires":{}}}"#, EXPIRES.as_nanos());
-        let sent = self.queue.inner.client.publish_with_reply(subject, reply.clone(), request.into()).await;
+        let sent = self.queue.live().client.publish_with_reply(subject, reply.clone(), request.into()).await;
         sent.map_err(|error| QueueError::nats("pull", &error))?;
         self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
         Ok(())
@@ -167,7 +167,7 @@ impl Puller {
         let inbox = if let Some(inbox) = &mut self.inbox {
             inbox
         } else {
-            let client = &self.queue.inner.client;
+            let client = &self.queue.live().client;
             let prefix = client.new_inbox();
             let subscriber = client.subscribe(format!("{prefix}.*")).await;
             let subscriber = subscriber.map_err(|error| QueueError::nats("pull", &error))?;
@@ -184,7 +184,12 @@ impl Puller {
         tokio::select! {
             message = inbox.subscriber.next() => match message {
                 Some(message) => self.accept(message),
-                None => return Err(QueueError::Disconnected),
+                // The client failed; another one takes its place.
+                None => {
+                    self.forget_request();
+                    self.suspect = true;
+                    return Err(QueueError::Disconnected);
+                }
             },
             Ok(()) = self.connections.changed() => {
                 tracing::debug!(consumer = %self.source.consumer, "Reconnected; sending a new pull request");

@@ -88,7 +88,8 @@ impl Queue {
             request = request.headers(outgoing.headers);
         }
         let refused = self.inner.refusals.of(subject);
-        let answer = self.inner.client.send_request(subject.to_owned(), request);
+        let live = self.live();
+        let answer = live.client.send_request(subject.to_owned(), request);
         let answer = tokio::select! {
             answer = tokio::time::timeout_at(deadline, answer) => answer,
             refusal = refused => return Err(refusal),

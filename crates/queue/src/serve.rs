@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use async_nats::{Client, HeaderMap, Message, Subject, Subscriber};
+use async_nats::{HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{ApiError, Door, Payload, limits, subjects};
@@ -30,14 +30,11 @@ const UNSUBSCRIBE: Duration = Duration::from_secs(1);
 impl Queue {
     /// Subscribes to requests. Members of one group share them.
     pub async fn serve(&self, subject: &str, group: Option<&str>) -> Result<Requests, QueueError> {
-        let (client, connects) = (&self.inner.client, self.connects());
-        let subscriber = match group {
-            Some(group) => client.queue_subscribe(subject.to_owned(), group.to_owned()).await,
-            None => client.subscribe(subject.to_owned()).await,
-        };
-        let subscriber = subscriber.map_err(|error| QueueError::nats(subject, &error))?;
+        let connects = self.connects();
+        let subscriber = self.subscriber(subject, group).await?;
+        let (subject, group) = (subject.to_owned(), group.map(str::to_owned));
         let (ready, stay) = (VecDeque::new(), Stay::Open);
-        Ok(Requests { subscriber, queue: self.clone(), connects, arrived: 0, ready, stay })
+        Ok(Requests { subscriber, queue: self.clone(), subject, group, connects, arrived: 0, ready, stay })
     }
 }
 
@@ -45,8 +42,10 @@ impl Queue {
 pub struct Requests {
     subscriber: Subscriber,
     queue: Queue,
-    /// Which connection of the client it subscribed on.
-    connects: u64,
+    subject: String,
+    group: Option<String>,
+    /// Which connection it subscribed on.
+    connects: (u64, u64),
     /// How many the subscription has returned.
     arrived: u64,
     /// They had arrived when this member began to leave.
@@ -103,12 +102,17 @@ impl Requests {
         if let Stay::Left(until) = self.stay {
             return timeout_at(until, self.subscriber.next()).await.ok().flatten();
         }
-        let message = self.subscriber.next().await;
-        self.arrived += u64::from(message.is_some());
-        message
+        loop {
+            if let Some(message) = self.subscriber.next().await {
+                self.arrived += 1;
+                return Some(message);
+            }
+            self.subscriber = self.queue.subscribe_again(&self.subject, self.group.as_deref()).await;
+            (self.connects, self.arrived) = (self.queue.connects(), 0);
+        }
     }
 
-    /// The next request; `None` only after the connection was closed, or after [`Requests::leave`]. Can be cancelled without loss.
+    /// The next request; `None` only after [`Requests::leave`]. Can be cancelled without loss.
     ///
     /// The server sends a reply with the rights of the dispatcher, wherever a request wants it. So a request that wants it
     /// anywhere but below its sender's own inbox is discarded.
@@ -226,7 +230,7 @@ impl Request {
 
     async fn send(&self, headers: HeaderMap, body: Bytes) {
         let Some(reply) = &self.reply else { return };
-        let client: &Client = &self.queue.inner.client;
+        let client = &self.queue.live().client;
         let sent = if headers.is_empty() {
             client.publish(reply.clone(), body).await
         } else {

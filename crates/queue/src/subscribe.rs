@@ -1,28 +1,61 @@
 //! Subscribes over core NATS.
 
-use async_nats::Subscriber;
+use async_nats::{Message, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use crate::{Queue, QueueError};
+use crate::{Queue, QueueError, connect::ANSWER};
 
 impl Queue {
     /// Subscribes to a subject; wildcards are allowed. Survives reconnects, but misses messages published meanwhile.
     pub async fn subscribe(&self, subject: &str) -> Result<Subscription, QueueError> {
-        let subscriber = self.inner.client.subscribe(subject.to_owned()).await;
-        Ok(Subscription { subscriber: subscriber.map_err(|error| QueueError::nats(subject, &error))? })
+        let subscriber = self.subscriber(subject, None).await?;
+        Ok(Subscription { subscriber, queue: self.clone(), subject: subject.to_owned() })
+    }
+
+    pub(crate) async fn subscriber(&self, subject: &str, group: Option<&str>) -> Result<Subscriber, QueueError> {
+        let client = &self.live().client;
+        let subscriber = match group {
+            Some(group) => client.queue_subscribe(subject.to_owned(), group.to_owned()).await,
+            None => client.subscribe(subject.to_owned()).await,
+        };
+        subscriber.map_err(|error| QueueError::nats(subject, &error))
+    }
+
+    /// Subscribes again after the client failed; waits until there is another one.
+    pub(crate) async fn subscribe_again(&self, subject: &str, group: Option<&str>) -> Subscriber {
+        loop {
+            match self.connected(ANSWER).await {
+                Ok(()) => match self.subscriber(subject, group).await {
+                    Ok(subscriber) => return subscriber,
+                    Err(error) => tracing::debug!(subject, %error, "Failed to subscribe again"),
+                },
+                Err(error) => tracing::debug!(subject, %error, "Waiting to subscribe again"),
+            }
+        }
     }
 }
 
 /// Messages of one subject as they arrive.
 pub struct Subscription {
     subscriber: Subscriber,
+    queue: Queue,
+    subject: String,
 }
 
 impl Subscription {
-    /// The next body; `None` only after the connection was closed. Can be cancelled without loss.
-    pub async fn next(&mut self) -> Option<Bytes> {
-        self.subscriber.next().await.map(|message| message.payload)
+    /// The next body. Can be cancelled without loss.
+    pub async fn next(&mut self) -> Bytes {
+        self.message().await.payload
+    }
+
+    async fn message(&mut self) -> Message {
+        loop {
+            match self.subscriber.next().await {
+                Some(message) => return message,
+                None => self.subscriber = self.queue.subscribe_again(&self.subject, None).await,
+            }
+        }
     }
 
     /// Drops the messages that have arrived.
@@ -31,7 +64,8 @@ impl Subscription {
     }
 
     /// The next body, with the subject that it was sent to.
-    pub async fn next_with_subject(&mut self) -> Option<(String, Bytes)> {
-        self.subscriber.next().await.map(|message| (message.subject.into_string(), message.payload))
+    pub async fn next_with_subject(&mut self) -> (String, Bytes) {
+        let message = self.message().await;
+        (message.subject.into_string(), message.payload)
     }
 }

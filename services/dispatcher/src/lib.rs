@@ -54,7 +54,6 @@ use std::time::Duration;
 
 use redial_loops::Loops;
 use redial_proto::subjects::{ControlVerb, Verb};
-use redial_queue::QueueError;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::{
@@ -119,7 +118,8 @@ async fn run_with(
 /// Waits for the shutdown, or until the dispatcher cannot go on; then finishes what has begun.
 async fn stop(running: Running, shutdown: &CancellationToken) -> Result<(), DispatcherError> {
     let (loops, stop) = (running.loops.clone(), running.shutdown.clone());
-    let stopped = until(shutdown, failed(&running)).await.map_or(Ok(()), Err);
+    // Only a new process can repair that.
+    let stopped = until(shutdown, loops.panicked()).await.map_or(Ok(()), |panic| Err(panic.into()));
     if stopped.is_ok() {
         tracing::info!("Dispatcher received the shutdown; finishing started work");
     }
@@ -135,17 +135,6 @@ async fn stop(running: Running, shutdown: &CancellationToken) -> Result<(), Disp
         () = given_up => tracing::error!("Stopped before all started work was finished"),
     }
     stopped
-}
-
-/// Waits for what only a new process can repair.
-async fn failed(running: &Running) -> DispatcherError {
-    tokio::select! {
-        panic = running.loops.panicked() => panic.into(),
-        () = running.context.queue.ended() => {
-            tracing::error!("The NATS client failed and cannot connect again; stopping");
-            QueueError::Ended.into()
-        }
-    }
 }
 
 async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {

@@ -37,7 +37,7 @@ async fn set_aside_of(context: &Context, stream: &'static str) -> Result<(), Dis
         let error = ApiError::new(Code::InvalidMessage, "the headers of the message are malformed");
         let mut rejections = Rejections::default();
         rejections.add(None, &error);
-        let (subject, payload) = (&message.subject, message.payload.clone());
+        let (subject, payload) = (message.subject.as_str(), message.payload.clone());
         let letter = match stream {
             INTAKE_STREAM => DeadLetter::of_intake(subject, payload, rejections),
             _ => DeadLetter::of_results(subject, payload, rejections),
@@ -45,7 +45,12 @@ async fn set_aside_of(context: &Context, stream: &'static str) -> Result<(), Dis
         context.store.insert_dead_letters(&mut vec![letter]).await?;
         context.queue.discard(&message).await?;
         let sequence = message.stream_sequence;
-        tracing::error!(stream, sequence, "Keeping a message as a dead letter because of its malformed headers");
+        tracing::error!(
+            stream,
+            sequence,
+            subject,
+            "Keeping a message as a dead letter because of its malformed headers"
+        );
     }
     Ok(())
 }

@@ -73,7 +73,6 @@ pub async fn run(
     let stopped = tokio::select! {
         () = serving => Ok(()),
         panic = gateway.loops.panicked() => Err(panic.into()),
-        () = gateway.queue.ended() => Err(redial_queue::QueueError::Ended.into()),
     };
     gateway.shutdown.cancel();
     gateway.loops.close();

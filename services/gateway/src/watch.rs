@@ -21,11 +21,10 @@ pub(crate) const EVENTS: [&str; 2] = ["redial.events.*.calls.*", "redial.events.
 /// Hears events.
 pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription, shutdown: CancellationToken) {
     loop {
-        let event = tokio::select! {
+        let (subject, body) = tokio::select! {
             event = events.next_with_subject() => event,
             () = shutdown.cancelled() => return,
         };
-        let Some((subject, body)) = event else { return };
         let mut tokens = subject.strip_prefix("redial.events.").unwrap_or_default().split('.');
         let (Some(tenant), Some(kind), Some(id)) = (tokens.next(), tokens.next(), tokens.next()) else { continue };
         let (Ok(tenant), Ok(id)) = (tenant.parse(), id.parse::<Uuid>()) else { continue };

@@ -125,8 +125,6 @@ fn to_api(error: &anyhow::Error) -> ApiError {
         server_code(error)
     } else if let Some(WorkerError::Panicked(_)) = error.downcast_ref::<WorkerError>() {
         Code::Internal
-    } else if let Some(WorkerError::Queue(error @ QueueError::Ended)) = error.downcast_ref::<WorkerError>() {
-        error.code()
     } else if error.downcast_ref::<WorkerError>().is_some() {
         Code::InvalidConfiguration
     } else if error.downcast_ref::<WriteError>().is_some() {

@@ -14,10 +14,10 @@ pub(crate) async fn subscribe(state: &WorkerState) -> Result<Subscription, Worke
     Ok(subscription)
 }
 
-/// Handles control messages until the connection is closed permanently.
+/// Handles control messages, without an end.
 pub(crate) async fn run(state: Arc<WorkerState>, mut messages: Subscription) {
-    while let Some(payload) = messages.next().await {
-        match serde_json::from_slice::<ControlMessage>(&payload) {
+    loop {
+        match serde_json::from_slice::<ControlMessage>(&messages.next().await) {
             Ok(message) => {
                 state.forget(&message.ingested);
                 cancel(&state, &message.cancelled);

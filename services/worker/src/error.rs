@@ -39,8 +39,7 @@ pub enum WorkerError {
     /// A tool manifest (`tools.toml`) or a file of models (`models.toml`) cannot be loaded.
     #[error(transparent)]
     File(#[from] FileErrors),
-    /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit. Or its client
-    /// failed ([`QueueError::Ended`]): the worker has stopped, and must be started again.
+    /// NATS rejects the worker: wrong credentials, missing permissions, or a message over its size limit.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// A dispatcher refused the registration, for example because a tool's schema is invalid.

@@ -53,15 +53,14 @@ fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
     *known = waiting;
 }
 
-/// Repeats the request until a dispatcher replies. Fails only if it refuses these tools, or if
-/// the NATS client failed.
+/// Repeats the request until a dispatcher replies. Fails only if it refuses these tools.
 async fn send(state: &WorkerState, registration: &Registration) -> Result<Registered, WorkerError> {
     let mut failures = 0;
     loop {
         match state.queue.request::<_, Registered>(&state.subject(ControlVerb::Register), registration, TIMEOUT).await {
             Ok(registered) => return Ok(registered),
             Err(QueueError::Api(error)) if !error.code.is_retryable() => return Err(WorkerError::Refused(error)),
-            Err(error @ (QueueError::TooLarge { .. } | QueueError::Ended)) => return Err(error.into()),
+            Err(error @ QueueError::TooLarge { .. }) => return Err(error.into()),
             Err(error) => {
                 failures += 1;
                 let wait = pause::after(failures, PAUSE_CAP);

@@ -8,7 +8,7 @@ use redial_proto::{
     subjects::{self, ControlVerb},
     webhook,
 };
-use redial_queue::{Queue, QueueError};
+use redial_queue::Queue;
 use redial_tools::{Allowed, NativeTool, Secrets, Tool, WebhookKey, check_compatible, check_reserved};
 use secrecy::SecretString;
 use tokio::task::JoinHandle;
@@ -181,25 +181,20 @@ impl Worker {
             pulls.spawn("pull jobs", pull::pull(Arc::clone(&state), pool));
         }
         start_more(&loops);
-        let end = tokio::select! {
+        tokio::select! {
             biased;
             // What still runs is released, as far as that works.
             _ = loops.panicked() => {
                 drain(&state, &pulls, Duration::ZERO, &self.config.kill).await;
-                Ok(())
             }
             () = async {
                 shutdown.cancelled().await;
                 drain(&state, &pulls, self.config.drain_grace, &self.config.kill).await;
-            } => Ok(()),
-            () = state.queue.ended() => {
-                tracing::error!("The NATS client failed and cannot connect again; stopping");
-                Err(QueueError::Ended.into())
-            }
-        };
+            } => {}
+        }
         state.draining.cancel();
         state.attempts.stop_all();
-        loops.panic().map_or(end, |panic| Err(panic.into()))
+        loops.panic().map_or(Ok(()), |panic| Err(panic.into()))
     }
 
     /// Makes every tool remove the secrets of all of them, and the login of NATS: a tool may come across those of others.

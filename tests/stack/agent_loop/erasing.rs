@@ -113,7 +113,7 @@ async fn report(stack: &Stack, call: CallId, word: &str) {
     stack.queue().put(&results, &reports).await.unwrap();
     let odd = json!({"worker": reports.worker, "reports": [{"call": call, "attempt": 1, "duration_ms": word, "output": word}]});
     stack.queue().put(&results, &odd).await.unwrap();
-    let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap().unwrap();
+    let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap();
     let ingested = serde_json::from_slice::<redial_proto::ControlMessage>(&notice).unwrap().ingested;
     assert_eq!(ingested, [JobRef { call, attempt: 7 }]);
 }

@@ -73,7 +73,7 @@ async fn watchers_get_notices() {
         fixture.stack.queue().subscribe(&redial_proto::subjects::task_events("default", id)).await.unwrap();
     fixture.stack.task_ended(id).await;
     until("the notice of the end", async || {
-        let notice = notices.next().await?;
+        let notice = notices.next().await;
         let notice: redial_proto::TaskNotice = serde_json::from_slice(&notice).unwrap();
         (notice.state == TaskState::Succeeded).then_some(())
     })

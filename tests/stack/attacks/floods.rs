@@ -25,7 +25,7 @@ async fn messages_with_a_status_hold_up_nobody_who_works_with_the_credentials_of
     alice.flush().await;
     let submission = Submission { notify: true, ..Submission::new("echo", arguments(json!({}))) };
     let result: SubmitResult = alice.ask(Verb::CallSubmit, &submission, ANSWER).await.unwrap();
-    let event = tokio::time::timeout(ANSWER, events.next()).await.unwrap().unwrap();
+    let event = tokio::time::timeout(ANSWER, events.next()).await.unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&event).unwrap()["call"], json!(result.call.unwrap()));
     let task = json!({"input": "Hello.", "agent": {"model": "small"}});
     let result: TaskResult = alice.ask_as(UserRole::Inline, Verb::TaskSubmit, &task, ANSWER).await.unwrap();

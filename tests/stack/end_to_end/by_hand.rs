@@ -203,7 +203,7 @@ impl Hand {
     /// Waits for the notice that a report of this attempt was ingested.
     pub(crate) async fn ingested(&mut self, job: JobRef) {
         loop {
-            let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice").unwrap();
+            let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice");
             if serde_json::from_slice::<ControlMessage>(&notice).unwrap().ingested.contains(&job) {
                 return;
             }

@@ -178,7 +178,7 @@ async fn every_answer_about_a_call_tells_what_a_model_must_know() {
     let submission = Submission { notify: true, ..Submission::new("strict", sent) };
     let mut events = stack.queue().subscribe("redial.events.*.calls.*").await.unwrap();
     let call = stack.accepted(&submission).await;
-    let event: CallView = serde_json::from_slice(&events.next().await.unwrap()).unwrap();
+    let event: CallView = serde_json::from_slice(&events.next().await).unwrap();
     let view = stack.ended(call).await;
     for view in [&event, &view] {
         assert_eq!((view.call, view.state, view.attempts), (call, CallState::Failed, 1));

@@ -85,7 +85,8 @@ impl Customer {
         let mut events = queue.subscribe(&format!("redial.events.{}.>", queue.tenant())).await?;
         let heard = ear.clone();
         tokio::spawn(async move {
-            while let Some((subject, event)) = events.next_with_subject().await {
+            loop {
+                let (subject, event) = events.next_with_subject().await;
                 heard.hear(&subject, &event);
             }
         });

@@ -16,7 +16,7 @@ impl Queue {
 
     /// True if the server is a member of a cluster: only there a stream can have replicas.
     pub fn is_in_cluster(&self) -> bool {
-        self.inner.client.server_info().cluster.is_some_and(|name| !name.is_empty())
+        self.live().client.server_info().cluster.is_some_and(|name| !name.is_empty())
     }
 
     pub(super) fn replicas_at_creation(&self) -> u32 {

@@ -1,6 +1,5 @@
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use redial_queue::{Queue, QueueConfig, QueueError};
 
 use crate::{
@@ -50,7 +49,6 @@ async fn a_missing_credentials_file_is_named() {
 #[tokio::test]
 async fn a_lost_connection_is_noticed_and_made_again() {
     let (mut server, queue) = Server::with_queue().await;
-    let ended = queue.ended();
     let mut connections = queue.connections();
     connections.borrow_and_update();
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
@@ -62,43 +60,66 @@ async fn a_lost_connection_is_noticed_and_made_again() {
     within(20, connections.changed()).await.unwrap();
     within(20, queue.connected(Duration::from_secs(20))).await.unwrap();
     queue.publish("redial.events.x", &1).await.unwrap();
-    assert_eq!(within(5, heard.next()).await.unwrap(), "1");
-    assert!(ended.now_or_never().is_none(), "it is not the end of the client");
+    assert_eq!(within(5, heard.next()).await, "1");
 }
 
 #[tokio::test]
-async fn a_malformed_header_ends_the_client_and_everything_on_it_fails_at_once() {
+async fn a_malformed_header_costs_one_message() {
     let server = Server::started().await;
     let (queue, other) = (server.ready().await, server.connect().await);
-    let (ended, other_ended) = (queue.ended(), other.ended());
+    let mut connections = queue.connections();
     let mut heard = queue.subscribe("redial.events.x").await.unwrap();
-    // The server answers in order: it knows the subscription then.
-    queue.health().await.unwrap();
-    // The server accepts a carriage return in a value, and the client library does not survive it.
-    server.publish_with_headers("redial.events.x", "NATS/1.0\r\ntraceparent: a\rb\r\n\r\n").await;
-    within(5, ended).await;
-    within(5, queue.ended()).await;
-    assert!(!queue.is_connected());
-    assert_eq!(within(1, heard.next()).await, None);
-    let error = within(1, queue.request::<_, u32>("redial.ctl.x", &1, WAIT)).await.unwrap_err();
-    assert!(matches!(error, QueueError::Ended), "{error}");
-    assert!(error.is_outage() && !error.is_retryable());
-    other.health().await.unwrap();
-    assert!(other_ended.now_or_never().is_none(), "each client has an end of its own");
+    let mut requests = queue.serve("redial.ctl.x", Some("dispatchers")).await.unwrap();
+    let mut jobs = queue.jobs("default").unwrap();
+    assert!(within(5, jobs.pull(1, Duration::from_millis(10))).await.unwrap().is_empty(), "a pull is open");
+    for _ in 0..2 {
+        // The server accepts a carriage return in a value, and the client of the library does not survive it.
+        server.publish_with_headers("redial.events.x", "NATS/1.0\r\ntraceparent: a\rb\r\n\r\n").await;
+        within(20, connections.changed()).await.unwrap();
+        within(20, queue.connected(WAIT)).await.unwrap();
+        // Whatever is asked for is found again on the other client. A message is lost until its subscription is made there.
+        let event = async {
+            loop {
+                other.publish("redial.events.x", &1).await.unwrap();
+                if let Ok(event) = tokio::time::timeout(Duration::from_millis(100), heard.next()).await {
+                    return event;
+                }
+            }
+        };
+        assert_eq!(within(20, event).await, "1");
+        let answer =
+            async { while other.request::<_, u32>("redial.ctl.x", &1, Duration::from_millis(500)).await.is_err() {} };
+        let served = async {
+            loop {
+                requests.next().await.unwrap().reply(&2).await;
+            }
+        };
+        tokio::select! {
+            () = within(20, answer) => {}
+            () = served => unreachable!(),
+        }
+        publish_jobs(&other, &super::jobs("default", 1)).await;
+        let job = async {
+            loop {
+                if let Ok(found) = jobs.pull(1, Duration::from_secs(1)).await
+                    && let Some(job) = found.into_iter().next()
+                {
+                    return job;
+                }
+            }
+        };
+        within(60, job).await.ack().await;
+    }
 }
 
 #[tokio::test]
 async fn a_refused_login_is_not_the_end_of_the_client() {
     let (mut server, queue) = Server::with_queue().await;
-    let mut ended = pin!(queue.ended());
     server.kill().await;
     // The client gives up a connection for which it was refused before it makes the next one.
     within(20, server.refuse_logins(3)).await;
     server.start().await;
-    tokio::select! {
-        () = &mut ended => panic!("the client ended"),
-        connected = queue.connected(WAIT) => connected.unwrap(),
-    }
+    queue.connected(WAIT).await.unwrap();
 }
 
 #[tokio::test]

@@ -238,11 +238,7 @@ pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueErr
     let mut changes = running.context.queue.subscribe(subjects::TOOLS_CHANGED).await?;
     running.spawn(subjects::TOOLS_CHANGED, |context, shutdown| async move {
         while let Some(change) = until(&shutdown, timeout(LONGEST_AGE, changes.next())).await {
-            let told = match change {
-                Ok(None) => return,
-                Ok(Some(_)) => true,
-                Err(_elapsed) => false,
-            };
+            let told = change.is_ok();
             // One look is enough for all that registered meanwhile, as in a rolling deploy.
             changes.skip_arrived();
             if let Err(error) = context.registry.refresh(&context.store).await {

@@ -75,7 +75,6 @@ const fn may_have_arrived(error: &QueueError) -> bool {
     match error {
         QueueError::Api(error) => matches!(error.code, Code::Unavailable | Code::Internal),
         QueueError::Timeout { .. }
-        | QueueError::Ended
         | QueueError::NoAnswersAllowed { .. }
         | QueueError::Decode { .. }
         | QueueError::Nats { .. } => true,

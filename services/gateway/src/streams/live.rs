@@ -78,8 +78,6 @@ impl LiveTexts {
                     continue;
                 }
             };
-            // The connection is closed: the gateway stops.
-            let Some(piece) = piece else { return };
             if let Ok(delta) = serde_json::from_slice::<Delta>(&piece) {
                 sender.send_if_modified(|text| text.take(delta));
             }

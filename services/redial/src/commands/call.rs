@@ -125,7 +125,7 @@ async fn wait(settings: &Settings, queue: &Queue, call: CallId) -> anyhow::Resul
         }
         tokio::select! {
             event = events.next() => {
-                if let Some(Ok(view)) = event.map(|event| serde_json::from_slice(&event)) {
+                if let Ok(view) = serde_json::from_slice(&event) {
                     return print(settings, &view);
                 }
             }

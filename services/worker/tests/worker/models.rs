@@ -28,7 +28,7 @@ fn writing_model(deltas: usize) -> (Tool, tools::Gate) {
 }
 
 async fn next(deltas: &mut Subscription) -> Delta {
-    let payload = within(20, deltas.next()).await.unwrap();
+    let payload = within(20, deltas.next()).await;
     serde_json::from_slice(&payload).unwrap()
 }
 

@@ -70,13 +70,12 @@ pub(crate) async fn follow(
     Ok(ended)
 }
 
-/// The next message that can be parsed. Waits without end on a closed connection.
+/// The next message that can be parsed.
 async fn next<T: DeserializeOwned>(messages: &mut Subscription) -> T {
     loop {
-        match messages.next().await.as_deref().map(serde_json::from_slice) {
-            Some(Ok(message)) => return message,
-            Some(Err(error)) => tracing::debug!(%error, "Ignored a message that could not be parsed"),
-            None => std::future::pending().await,
+        match serde_json::from_slice(&messages.next().await) {
+            Ok(message) => return message,
+            Err(error) => tracing::debug!(%error, "Ignored a message that could not be parsed"),
         }
     }
 }
