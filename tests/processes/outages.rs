@@ -6,7 +6,9 @@ use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use redial_proto::{CallId, CallState, RetryOverride, Submission, ToolEffect};
 use redial_queue::{Queue, QueueConfig};
 use redial_store::{Purpose, Store, StoreConfig, StoreError};
-use redial_test_stack::{FaultProxy, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path};
+use redial_test_stack::{
+    FaultProxy, Process, RawNats, Servers, Side, Stack, ToolEvent, arguments, scripted_tool, unique_path,
+};
 use serde_json::json;
 
 const LONG: Duration = Duration::from_mins(1);
@@ -39,6 +41,23 @@ async fn each_ran_once(stack: Stack, calls: usize) {
     let effects = ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Effect);
     let effects: Vec<CallId> = effects.map(|entry| entry.call).collect();
     assert_eq!((effects.len(), effects.iter().collect::<HashSet<_>>().len()), (calls, calls));
+}
+
+#[tokio::test]
+async fn a_failover_that_would_lose_commits_is_warned_of() {
+    let stack = Stack::on(Servers::start().await).await;
+    let (url, warning) = (stack.servers.database_url(), "Found no synchronous standby of Postgres");
+    let host = url.rsplit_once('@').unwrap().1.split('/').next().unwrap();
+    // One server with two addresses counts as several: somebody means to fail over.
+    let several = url.replace(host, &format!("{host},{host}"));
+    for (url, is_warned) in [(url.to_owned(), false), (several, true)] {
+        let process = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+            command.args(["dispatcher", "--nats-url", stack.servers.nats_url(), "--database-url", &url]);
+        });
+        process.line("Dispatcher started").await;
+        assert_eq!(process.output().contains(warning), is_warned, "{}", process.output());
+    }
+    stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -73,6 +73,8 @@ struct Seen {
     why: Option<String>,
     /// When the log said so.
     told: Option<Instant>,
+    /// The start of the primary of which the log said that no commit waits for a standby.
+    unprotected: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -176,6 +178,16 @@ impl Hosts {
             None => {
                 seen.newest = Some(Newest::with(seen.newest, &report));
                 seen.why = None;
+                let may_fail_over = report.is_followed || self.are_several();
+                if may_fail_over
+                    && !report.is_synchronous
+                    && seen.unprotected.replace(report.started) != Some(report.started)
+                {
+                    tracing::warn!(
+                        "Found no synchronous standby of Postgres: a failover loses the last commits, and with them accepted calls \
+                         and grants, so that an unsafe tool may run twice; set synchronous_standby_names"
+                    );
+                }
                 Ok(())
             }
             Some(why) => {

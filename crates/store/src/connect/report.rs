@@ -16,6 +16,10 @@ pub(crate) struct Report {
     pub(crate) is_read_only: bool,
     /// When it was started, in µs since some fixed moment: tells two servers apart, and one server before and after a restart.
     pub(crate) started: i64,
+    /// A server receives its log now: a standby, or a backup.
+    pub(crate) is_followed: bool,
+    /// Commits wait for a standby.
+    pub(crate) is_synchronous: bool,
 }
 
 impl Report {
@@ -29,12 +33,13 @@ impl Report {
                 r.standby, \
                 EXISTS (SELECT FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on' \
                     AND source NOT IN ('user', 'database user')), \
-                (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint \
+                (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, \
+                EXISTS (SELECT FROM pg_stat_replication), current_setting('synchronous_standby_names') <> '' \
             FROM (SELECT pg_is_in_recovery() AS standby OFFSET 0) r, pg_control_system() c, pg_control_checkpoint() p, \
                 pg_control_recovery() m";
-        let (system, timeline, is_standby, is_read_only, started) =
+        let (system, timeline, is_standby, is_read_only, started, is_followed, is_synchronous) =
             sqlx::query_as(question).persistent(false).fetch_one(connection).await?;
-        Ok(Self { system, timeline, is_standby, is_read_only, started })
+        Ok(Self { system, timeline, is_standby, is_read_only, started, is_followed, is_synchronous })
     }
 
     /// Why this server must not be used, if it must not. `newest`: the newest timeline that was seen.
@@ -110,7 +115,8 @@ mod tests {
     use super::*;
 
     fn server(timeline: i64, started: i64) -> Report {
-        Report { system: 1, timeline, is_standby: false, is_read_only: false, started }
+        let (is_standby, is_read_only, is_followed, is_synchronous) = (false, false, true, true);
+        Report { system: 1, timeline, is_standby, is_read_only, started, is_followed, is_synchronous }
     }
 
     /// The index of the server to use, of servers that have all answered.
