@@ -6,11 +6,9 @@ use async_nats::{HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use redial_proto::{ApiError, Door, Payload, limits, subjects};
+use redial_shares::Share;
 use serde::Serialize;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     Queue, QueueError,
@@ -151,7 +149,7 @@ pub struct Request {
     /// Its body is not here, but in these pieces.
     pub apart: Option<Payload>,
     /// What is kept for as long as the request is there: the right to the memory of its body.
-    pub held: Option<OwnedSemaphorePermit>,
+    pub held: Option<Share>,
     takes_payloads: bool,
     /// W3C trace context of the sender.
     pub traceparent: Option<String>,

@@ -32,7 +32,7 @@ use crate::{
 /// Deliveries that one worker makes at the same time, to all receivers.
 const AT_ONCE: u32 = 64;
 /// What a receiver, or a tenant, may have of them.
-const LIMITS: Limits = Limits { each: 32, of_tenant: 48, probes: 16 };
+const LIMITS: Limits = Limits { each: 32, all: AT_ONCE as usize, probes: 16 };
 /// A connection takes no longer.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Of an answer's body so much is read, for so long, only so that its connection can be used again.

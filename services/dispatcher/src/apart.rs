@@ -6,9 +6,9 @@ use redial_proto::{
     subjects,
 };
 use redial_queue::Request;
+use redial_shares::Share;
 use redial_store::StoreError;
 use serde::{Serialize, Serializer};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::bytes::Bytes;
 
 use crate::{context::Context, error::store_failed};
@@ -63,7 +63,7 @@ pub(crate) async fn assembled(
     context: &Context,
     owner: &str,
     payload: Payload,
-) -> Result<(Bytes, Option<OwnedSemaphorePermit>), NotTogether> {
+) -> Result<(Bytes, Option<Share>), NotTogether> {
     let store = &context.store;
     if payload.pieces > MAX_PIECES {
         return Err(NotTogether::Missing);
@@ -110,11 +110,11 @@ pub(crate) async fn reply<R: Serialize>(context: &Context, request: &Request, re
 /// A reply with the right to its memory, which is given back once it is sent.
 pub(crate) struct Held<R> {
     reply: R,
-    _memory: Option<OwnedSemaphorePermit>,
+    _memory: Option<Share>,
 }
 
 impl<R> Held<R> {
-    pub(crate) const fn new(reply: R, memory: Option<OwnedSemaphorePermit>) -> Self {
+    pub(crate) const fn new(reply: R, memory: Option<Share>) -> Self {
         Self { reply, _memory: memory }
     }
 }

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use redial_loops::Loops;
+use redial_shares::FairQueue;
 use tokio::sync::{Mutex, mpsc};
-
-use crate::fair_queue::FairQueue;
 
 /// How a batcher works.
 #[derive(Clone, Copy)]

@@ -1,21 +1,20 @@
 //! Bodies that wait to be put together, and the memory for them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
 use redial_proto::{ApiError, Code};
 use redial_queue::Request;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::fair_queue::FairQueue;
+use redial_shares::{FairQueue, Share, Shares};
 
 /// Memory for whole bodies at once, in units of [`UNIT`]: 256 MiB.
-const UNITS: u32 = 256;
+const UNITS: usize = 256;
 const UNIT: usize = 1024 * 1024;
 /// What a body takes for each of its bytes while it is worked on: itself, and what was read from it.
 const COPIES: usize = 3;
-/// Bodies of one sender that wait for memory at a time: who waits has a place among those who are answered.
-const PLACES: usize = 16;
+/// Bodies of one sender that wait for memory at a time: who waits has a share of those who are answered.
+const WAITING: usize = 16;
+/// Bodies that are put together at once, those that wait for memory included.
+pub(crate) const AT_ONCE: usize = 4;
 
 /// A request whose body is in pieces, and where it waits next.
 pub(crate) type Waiting = (Request, Arc<FairQueue<Request>>);
@@ -23,24 +22,13 @@ pub(crate) type Waiting = (Request, Arc<FairQueue<Request>>);
 /// See the module.
 pub(crate) struct Bodies {
     waiting: FairQueue<Waiting>,
-    memory: Arc<Semaphore>,
-    /// How many wait for memory, by sender.
-    places: Mutex<HashMap<String, usize>>,
-}
-
-/// A place among those who wait for memory.
-struct Place<'a> {
-    bodies: &'a Bodies,
-    sender: &'a str,
+    at_once: Shares,
+    memory: Shares,
 }
 
 impl Default for Bodies {
     fn default() -> Self {
-        Self {
-            waiting: FairQueue::default(),
-            memory: Arc::new(Semaphore::new(UNITS as usize)),
-            places: Mutex::default(),
-        }
+        Self { waiting: FairQueue::default(), at_once: Shares::new(AT_ONCE), memory: Shares::new(UNITS) }
     }
 }
 
@@ -56,8 +44,8 @@ impl Bodies {
     }
 
     /// The next of them. `None` once there are no more.
-    pub(crate) async fn next(&self) -> Option<Waiting> {
-        self.waiting.take(1).await.and_then(|mut one| one.pop())
+    pub(crate) async fn next(&self) -> Option<(Waiting, Share)> {
+        self.waiting.take_with(&self.at_once).await
     }
 
     /// Takes no more of them; returns those that nobody has begun with.
@@ -65,40 +53,20 @@ impl Bodies {
         self.waiting.close(Duration::ZERO).await
     }
 
-    /// Waits for the memory to work on a body of so many bytes. A small one needs none, so that nobody waits for it behind large ones.
-    /// At most [`PLACES`] of a sender wait.
-    pub(crate) async fn memory(&self, sender: &str, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    /// Waits for the memory to work on a body of so many bytes, which the tenant of its owner, or the worker identity, shares with
+    /// others. A small one needs none, so that nobody waits for it behind large ones. At most [`WAITING`] of a sender wait.
+    pub(crate) async fn memory(&self, owner: &str, bytes: usize) -> Result<Option<Share>, ApiError> {
         if bytes < UNIT {
             return Ok(None);
         }
-        let _place = self.place(sender).ok_or_else(|| {
+        // The user of a tenant follows the point.
+        let sender = owner.split('.').next().unwrap_or(owner);
+        if self.memory.waiting(sender) >= WAITING {
             let message = "too many large bodies of this sender wait for their turn; try again";
-            ApiError::new(Code::Unavailable, message)
-        })?;
-        let units = u32::try_from(bytes.saturating_mul(COPIES).div_ceil(UNIT)).unwrap_or(UNITS).clamp(1, UNITS);
-        // Never closed.
-        Ok(self.memory.clone().acquire_many_owned(units).await.ok())
-    }
-
-    fn place<'a>(&'a self, sender: &'a str) -> Option<Place<'a>> {
-        let mut places = self.places.lock();
-        let taken = places.entry(sender.to_owned()).or_default();
-        (*taken < PLACES).then(|| {
-            *taken += 1;
-            Place { bodies: self, sender }
-        })
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut places = self.bodies.places.lock();
-        if let Some(taken) = places.get_mut(self.sender) {
-            *taken -= 1;
-            if *taken == 0 {
-                places.remove(self.sender);
-            }
+            return Err(ApiError::new(Code::Unavailable, message));
         }
+        let units = bytes.saturating_mul(COPIES).div_ceil(UNIT).min(UNITS);
+        Ok(Some(self.memory.take(sender, units).await))
     }
 }
 
@@ -109,18 +77,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn small_bodies_wait_for_nothing_and_few_large_ones_of_a_sender_do() {
+    async fn small_bodies_wait_for_nothing_and_few_large_ones_of_a_tenant_do() {
         let bodies = Bodies::default();
-        let all = bodies.memory("flood", 1 << 30).await.unwrap();
-        let waiting = join_all((0..100).map(|_| async { bodies.memory("flood", 16 << 20).await.map(drop) }));
-        let mut waiting = std::pin::pin!(waiting);
+        let large = async |user: usize| bodies.memory(&format!("user flood.{user}"), 16 << 20).await;
+        let held = [large(0).await.unwrap(), large(1).await.unwrap()];
+        let mut waiting = std::pin::pin!(join_all((0..100).map(|user| async move { large(user).await.is_ok() })));
         assert!((&mut waiting).now_or_never().is_none());
-        assert_eq!(bodies.places.lock().get("flood"), Some(&PLACES));
-        assert!(matches!(bodies.memory("flood", 1_000).now_or_never(), Some(Ok(None))));
-        assert!(bodies.memory("other", 16 << 20).now_or_never().is_none(), "it waits, too");
-        drop(all);
-        let answered = waiting.await;
-        assert_eq!(answered.iter().filter(|one| one.is_ok()).count(), PLACES);
-        assert!(bodies.places.lock().is_empty());
+        assert_eq!(bodies.memory.waiting("user flood"), WAITING);
+        assert!(matches!(bodies.memory("user flood.0", 1_000).now_or_never(), Some(Ok(None))));
+        let other = bodies.memory("user other.bob", 16 << 20).now_or_never();
+        assert!(other.is_some_and(|memory| memory.is_ok()), "another tenant has its share");
+        drop(held);
+        assert_eq!(waiting.await.into_iter().filter(|is_answered| *is_answered).count(), WAITING);
+        assert!(bodies.memory("worker one", usize::MAX).await.is_ok(), "nothing is held any more");
     }
 }

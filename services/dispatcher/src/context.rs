@@ -12,16 +12,19 @@ use redial_loops::Loops;
 use redial_queue::{LONGEST_RECONNECT, Queue};
 use redial_records::{NewCall, OutgoingJob};
 use redial_reread::Reread;
+use redial_shares::Shares;
 use redial_store::{Store, Time};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 
 use crate::{
     agents::Agents, bodies::Bodies, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish,
     registry::Registry, wait::retry_transient, wake_set::WakeSet,
 };
 
-/// Erasures and their dry runs that a dispatcher works on at once, of all users.
+/// Erasures and their dry runs that a dispatcher works on at once.
 const ERASURES: usize = 2;
+/// Registrations whose schemas are compiled at once.
+const CHECKS: usize = 2;
 
 /// The state that all parts of a dispatcher share. Nothing here outlives the process, and no other process needs it.
 pub(crate) struct Context {
@@ -40,8 +43,10 @@ pub(crate) struct Context {
     pub(crate) due: Notify,
     /// Which jobs are published now, and where.
     pub(crate) feeder: Arc<Feeder>,
-    /// Erasures and their dry runs at once: each keeps a connection to Postgres busy.
-    pub(crate) erasing: Semaphore,
+    /// Erasures and their dry runs at once, by tenant: each keeps a connection to Postgres busy.
+    pub(crate) erasing: Shares,
+    /// Checks of registrations at once, by worker identity: each keeps a processor busy.
+    pub(crate) checking: Shares,
     /// Wakes the loop that carries out redrives.
     pub(crate) redrives: Notify,
     /// Bodies that do not fit into one message.
@@ -72,7 +77,8 @@ impl Context {
             wake_set: WakeSet::default(),
             due: Notify::new(),
             feeder,
-            erasing: Semaphore::new(ERASURES),
+            erasing: Shares::new(ERASURES),
+            checking: Shares::new(CHECKS),
             redrives: Notify::new(),
             bodies: Bodies::default(),
             started: Instant::now(),

@@ -23,7 +23,6 @@ mod context;
 mod conversations;
 mod effects;
 mod error;
-mod fair_queue;
 mod feed;
 mod feeder;
 mod intake;
@@ -179,7 +178,7 @@ fn start_loops(running: &Running) {
     running.spawn("feed the queue", feed::run);
     running.spawn("watch the streams", watch::run);
     running.spawn("set unreadable messages aside", unreadable::run);
-    for _ in 0..2 {
+    for _ in 0..bodies::AT_ONCE {
         running.spawn("put bodies together", pieces::run);
     }
     running.spawn("delete pieces that have expired", retention::expire_pieces);

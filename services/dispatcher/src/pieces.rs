@@ -27,7 +27,7 @@ pub(crate) const MOST_BYTES: usize = 2 * MAX_PIECE + 4096;
 
 /// Puts bodies together, until the shutdown.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    while let Some(Some((mut request, waiting))) = until(&shutdown, context.bodies.next()).await {
+    while let Some(Some(((mut request, waiting), _share))) = until(&shutdown, context.bodies.next()).await {
         let apart = request.apart.take();
         let Some((payload, owner)) = apart.zip(owner(request.subject())) else { continue };
         match assembled(&context, &owner, payload).await {

@@ -9,9 +9,9 @@ use redial_proto::{
     tolerant,
 };
 use redial_queue::{QueueError, Request};
+use redial_shares::{FairQueue, Shares};
 use redial_telemetry::set_aside;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::Semaphore;
 
 use crate::{
     actions::{Action, Done, recorded},
@@ -19,7 +19,6 @@ use crate::{
     asked::{Asked, caller},
     batcher::{self, BatchWork, Batching},
     context::Context,
-    fair_queue::FairQueue,
     running::Running,
     wait::until,
 };
@@ -120,8 +119,8 @@ pub(crate) async fn hand_over<T>(
     now
 }
 
-/// Requests of one verb that are answered at the same time; more of them wait, so that a flood takes neither the memory nor
-/// the connections of all others.
+/// Requests of one verb that are answered at the same time, in shares of their senders; more of them wait, so that a flood takes
+/// neither the memory nor the connections of all others.
 const AT_ONCE: usize = 64;
 
 /// Answers the requests of users, of up to `most` bytes, each in a task of its own: for verbs that are too rare to need batches.
@@ -235,15 +234,12 @@ where
     let waiting = queue(running, name);
     feed(running, name, subject, waiting.clone()).await?;
     let tracker = running.loops.tracker().clone();
-    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let shares = Shares::new(AT_ONCE);
     running.spawn(name, move |context, _| async move {
-        loop {
-            // Never closed.
-            let Ok(permit) = permits.clone().acquire_owned().await else { return };
-            let Some(request) = waiting.take(1).await.and_then(|mut one| one.pop()) else { return };
+        while let Some((request, share)) = waiting.take_with(&shares).await {
             let (answered, context) = (answer(context.clone(), &request), context.clone());
             tracker.spawn(async move {
-                let _permit = permit;
+                let _share = share;
                 match answered.await {
                     Ok(reply) => apart::reply(&context, &request, &reply).await,
                     Err(error) => request.reply_error(&error).await,

@@ -17,12 +17,13 @@ use redial_proto::{
     subjects,
 };
 use redial_queue::Queue;
+use redial_shares::Share;
 use redial_telemetry::metrics;
 use redial_tools::ToolResult;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::{Instant, MissedTickBehavior},
 };
 
@@ -50,7 +51,7 @@ struct PendingCounts {
 }
 
 enum Command {
-    Send(JobRef, Box<RawValue>, Option<OwnedSemaphorePermit>),
+    Send(JobRef, Box<RawValue>, Option<Share>),
     Forget(Vec<JobRef>),
 }
 
@@ -88,13 +89,7 @@ impl ReportSender {
     }
 
     /// Sends the result of an attempt that took `ran`. The memory that it holds is free once it is on record.
-    pub(crate) fn send(
-        &self,
-        grant: GrantRef,
-        ran: Duration,
-        answer: ToolResult,
-        memory: Option<OwnedSemaphorePermit>,
-    ) {
+    pub(crate) fn send(&self, grant: GrantRef, ran: Duration, answer: ToolResult, memory: Option<Share>) {
         let report = encode(grant, ran, answer);
         self.pending.reports.fetch_add(1, Ordering::Relaxed);
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);

@@ -7,8 +7,9 @@ use std::{
 
 use redial_backoff::Backoff;
 use redial_proto::{JobRef, limits::MAX_CLAIM};
+use redial_shares::Share;
 use serde_json::value::RawValue;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
 /// Bytes of reports in one message. A larger report gets its own message.
 pub(crate) const MAX_BYTES: usize = 700 * 1024;
@@ -33,7 +34,7 @@ pub(crate) struct ResendQueue {
 
 struct PendingReport {
     report: Box<RawValue>,
-    _memory: Option<OwnedSemaphorePermit>,
+    _memory: Option<Share>,
     /// How many times it was put on the stream.
     sent: u32,
     /// When to send it again; `None` while it is in `next` or being sent.
@@ -41,7 +42,7 @@ struct PendingReport {
 }
 
 impl ResendQueue {
-    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>, memory: Option<OwnedSemaphorePermit>) {
+    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>, memory: Option<Share>) {
         self.next.push_back(job);
         self.reports.insert(job, PendingReport { report, _memory: memory, sent: 0, due: None });
     }

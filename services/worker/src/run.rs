@@ -54,13 +54,13 @@ async fn attempt(state: Arc<WorkerState>, lease: Lease, mut grant: Grant, permit
             }
             Ok(_) | Err(Unfetched::GiveBack) => return give_back(&state, granted, permit),
             Err(Unfetched::Failed(failure)) => {
-                let memory = OutputMemory::new(state.outputs.clone());
+                let memory = OutputMemory::default();
                 return end(&state, granted, permit, Ended { took: Duration::ZERO, answer: Err(failure), memory });
             }
         }
     }
     let started = Instant::now();
-    let memory = OutputMemory::new(state.outputs.clone());
+    let memory = OutputMemory::new(state.outputs.clone(), &grant.tenant);
     let answer = execute(&state, grant, memory.clone()).await;
     end(&state, granted, permit, Ended { took: started.elapsed(), answer, memory });
 }

@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -18,9 +15,10 @@ use redial_proto::{
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Queue, QueueError};
+use redial_shares::Shares;
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{attempts::ActiveAttempts, disown::Disowned, report::ReportSender};
@@ -50,8 +48,8 @@ pub(crate) struct WorkerState {
     pub(crate) slots: u32,
     pub(crate) attempts: ActiveAttempts,
     pub(crate) reports: ReportSender,
-    /// Large outputs at a time, from when they grow until they are on record.
-    pub(crate) outputs: Arc<Semaphore>,
+    /// Large outputs at a time, which tenants share, from when they grow until they are on record.
+    pub(crate) outputs: Shares,
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
     pub(crate) disowned: Disowned,
@@ -84,7 +82,7 @@ impl WorkerState {
             slots,
             attempts: ActiveAttempts::default(),
             reports,
-            outputs: Arc::new(Semaphore::new(LARGE_OUTPUTS)),
+            outputs: Shares::new(LARGE_OUTPUTS),
             draining: CancellationToken::new(),
             disowned: Disowned::default(),
             control_tasks: Loops::default(),

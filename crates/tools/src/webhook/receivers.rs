@@ -11,15 +11,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use redial_shares::{Share, Shares};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// How long a delivery waits for its turn. A receiver that answers gives many turns meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Receivers, and tenants, that are remembered; beyond, those that are idle and well are forgotten.
+/// Receivers that are remembered; beyond, those that are idle and well are forgotten.
 const REMEMBERED: usize = 1_000;
 
 type Receiver = (String, Uuid);
@@ -27,9 +25,13 @@ type Receiver = (String, Uuid);
 /// The receivers that this worker delivers to.
 #[derive(Debug)]
 pub(super) struct Receivers {
-    limits: Limits,
     known: Mutex<HashMap<Receiver, Arc<State>>>,
-    tenants: Mutex<HashMap<String, Arc<Tenant>>>,
+    /// Of each receiver.
+    each: Shares,
+    /// Those that tenants share.
+    all: Shares,
+    /// Of each tenant, to receivers that did not answer the last time.
+    probes: Shares,
 }
 
 /// Deliveries at the same time.
@@ -37,22 +39,14 @@ pub(super) struct Receivers {
 pub(super) struct Limits {
     /// To one receiver.
     pub(super) each: usize,
-    /// To all receivers of a tenant.
-    pub(super) of_tenant: usize,
-    /// Of these, to receivers that did not answer the last time.
+    /// To all receivers, which tenants share.
+    pub(super) all: usize,
+    /// Of these, for each tenant, to receivers that did not answer the last time.
     pub(super) probes: usize,
 }
 
-#[derive(Debug)]
-struct Tenant {
-    permits: Arc<Semaphore>,
-    probes: Arc<Semaphore>,
-}
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    tenant: Arc<Tenant>,
-    permits: Arc<Semaphore>,
     /// The last delivery got no answer: only one at a time finds out when that changes.
     is_silent: AtomicBool,
     is_probed: AtomicBool,
@@ -64,27 +58,39 @@ pub(super) struct Turn {
     state: Arc<State>,
     answered: bool,
     probes: bool,
-    _permits: [OwnedSemaphorePermit; 2],
+    _shares: [Share; 2],
 }
 
 impl Receivers {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, known: Mutex::default(), tenants: Mutex::default() }
+        let Limits { each, all, probes } = limits;
+        Self {
+            known: Mutex::default(),
+            each: Shares::of_each(each),
+            all: Shares::new(all),
+            probes: Shares::of_each(probes),
+        }
     }
 
     /// Waits a moment for a turn; `None` if there is none.
     pub(super) async fn enter(&self, tenant: &str, webhook: Uuid) -> Option<Turn> {
         let state = self.state((tenant.to_owned(), webhook));
         if !state.is_silent.load(Ordering::Relaxed) {
-            let permits = timeout(PATIENCE, state.permits()).await.ok()??;
+            let shares = timeout(PATIENCE, self.shares(tenant, webhook)).await.ok()?;
             // While this one waited, the receiver may have shown that it does not answer.
             if !state.is_silent.load(Ordering::Relaxed) {
-                return Some(Turn { state, answered: false, probes: false, _permits: permits });
+                return Some(Turn { state, answered: false, probes: false, _shares: shares });
             }
         }
-        let permits = state.tenant.probe()?;
+        // For a receiver that does not answer nobody waits.
+        let shares = [self.probes.try_take(tenant, 1)?, self.all.try_take(tenant, 1)?];
         let free = !state.is_probed.swap(true, Ordering::Relaxed);
-        free.then(|| Turn { state, answered: false, probes: true, _permits: permits })
+        free.then(|| Turn { state, answered: false, probes: true, _shares: shares })
+    }
+
+    async fn shares(&self, tenant: &str, webhook: Uuid) -> [Share; 2] {
+        let of_receiver = self.each.take(&format!("{tenant} {webhook}"), 1).await;
+        [of_receiver, self.all.take(tenant, 1).await]
     }
 
     fn state(&self, receiver: Receiver) -> Arc<State> {
@@ -96,46 +102,7 @@ impl Receivers {
                 known.clear();
             }
         }
-        let tenant = self.tenant(&receiver.0);
-        let fresh = || {
-            Arc::new(State {
-                tenant,
-                permits: Arc::new(Semaphore::new(self.limits.each)),
-                is_silent: AtomicBool::new(false),
-                is_probed: AtomicBool::new(false),
-            })
-        };
-        Arc::clone(known.entry(receiver).or_insert_with(fresh))
-    }
-
-    fn tenant(&self, name: &str) -> Arc<Tenant> {
-        let mut tenants = self.tenants.lock();
-        if tenants.len() >= REMEMBERED && !tenants.contains_key(name) {
-            // Those that have no receiver here, and no turn.
-            tenants.retain(|_, tenant| Arc::strong_count(tenant) > 1);
-        }
-        let fresh = || {
-            Arc::new(Tenant {
-                permits: Arc::new(Semaphore::new(self.limits.of_tenant)),
-                probes: Arc::new(Semaphore::new(self.limits.probes)),
-            })
-        };
-        Arc::clone(tenants.entry(name.to_owned()).or_insert_with(fresh))
-    }
-}
-
-impl Tenant {
-    /// For a receiver that does not answer nobody waits.
-    fn probe(&self) -> Option<[OwnedSemaphorePermit; 2]> {
-        let probe = Arc::clone(&self.probes).try_acquire_owned().ok()?;
-        Some([probe, Arc::clone(&self.permits).try_acquire_owned().ok()?])
-    }
-}
-
-impl State {
-    async fn permits(&self) -> Option<[OwnedSemaphorePermit; 2]> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
-        Some([permit, Arc::clone(&self.tenant.permits).acquire_owned().await.ok()?])
+        Arc::clone(known.entry(receiver).or_default())
     }
 }
 
@@ -159,7 +126,7 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { each: 2, of_tenant: 4, probes: 2 };
+    const LIMITS: Limits = Limits { each: 2, all: 8, probes: 2 };
 
     /// Each of its receivers may be asked whether it answers again, but not all at once.
     #[tokio::test(start_paused = true)]
@@ -170,7 +137,7 @@ mod tests {
         for &webhook in &hooks {
             held.extend(receivers.enter("acme", webhook).await);
         }
-        assert_eq!(held.len(), LIMITS.of_tenant, "the first time nobody knows that they do not answer");
+        assert_eq!(held.len(), LIMITS.all / 2, "the first time nobody knows that they do not answer");
         assert!(receivers.enter("globex", hooks[0]).await.is_some(), "another tenant has its own");
         while !held.is_empty() {
             held.clear();
@@ -213,6 +180,5 @@ mod tests {
             }
         }
         assert!(receivers.known.lock().len() <= REMEMBERED);
-        assert!(receivers.tenants.lock().len() <= REMEMBERED);
     }
 }

@@ -15,6 +15,7 @@ use redial_loops::Loops;
 use redial_proto::{ControlMessage, GrantRef, JobRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
+use redial_shares::FairQueue;
 use redial_store::{LateReport, StoreError};
 use redial_telemetry::{ingest_result, metrics};
 use tokio::{
@@ -27,9 +28,7 @@ use self::decode::{Decoded, Reported, ResultMessage, decode};
 use crate::{
     apart::{self, NotTogether},
     context::Context,
-    effects,
-    fair_queue::FairQueue,
-    transitions,
+    effects, transitions,
     wait::until,
 };
 

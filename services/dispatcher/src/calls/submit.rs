@@ -10,6 +10,7 @@ use redial_proto::{
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
+use redial_shares::FairQueue;
 use redial_telemetry::submit_call;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
@@ -20,7 +21,6 @@ use crate::{
     batcher::{BatchWork, Batching},
     context::Context,
     error::store_failed,
-    fair_queue::FairQueue,
     new_calls, policies,
     running::Running,
     serve,

@@ -49,9 +49,8 @@ async fn forget_of(asked: &Asked, request: Forget) -> Result<ForgetReply, ApiErr
 
 async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<ForgetReply, ApiError> {
     check_texts(&[("conversation", request.conversation.as_ref())])?;
-    // Never closed.
-    let Ok(_turn) = timeout(TURN, context.erasing.acquire()).await else {
-        return Err(ApiError::new(Code::Unavailable, "other erasures are being worked on; try again"));
+    let Ok(_share) = timeout(TURN, context.erasing.take(caller.tenant.as_str(), 1)).await else {
+        return Err(ApiError::new(Code::Unavailable, "other erasures of the tenant are being worked on; try again"));
     };
     let until = Instant::now() + PATIENCE;
     let scope = Scope { tenant: caller.tenant.to_string(), conversation: request.conversation };

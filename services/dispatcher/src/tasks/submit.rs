@@ -9,6 +9,7 @@ use redial_proto::{
 };
 use redial_queue::{QueueError, Request};
 use redial_records::{Effect, NewTask};
+use redial_shares::FairQueue;
 use redial_store::SubmittedTask;
 use redial_telemetry::{metrics, submit_task};
 
@@ -20,7 +21,6 @@ use crate::{
     context::Context,
     effects,
     error::store_failed,
-    fair_queue::FairQueue,
     running::Running,
     serve,
 };

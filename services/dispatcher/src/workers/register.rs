@@ -15,10 +15,7 @@ use redial_proto::{
 };
 use redial_queue::QueueError;
 use redial_store::{FullPool, StoreError};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     aside::aside, context::Context, error::store_failed, feed::look_at_workers, running::Running, serve::check_own,
@@ -166,9 +163,7 @@ const MAX_POOLS: usize = 256;
 
 /// Compiling schemas of the largest allowed size takes long, so few do so at once, and not where others wait.
 async fn check_aside(context: &Context, caller: &WorkerCaller, registration: &Registration) -> Result<(), ApiError> {
-    static AT_ONCE: Semaphore = Semaphore::const_new(2);
-    // Never closed.
-    let _permit = AT_ONCE.acquire().await;
+    let _share = context.checking.take(caller.identity.as_str(), 1).await;
     let names = registration.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
     let others = context.registry.served().memory_without(&caller.identity, &names);
     let checked = aside(|| check(registration, others));

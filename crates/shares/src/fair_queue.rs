@@ -1,13 +1,15 @@
 //! Requests wait here until they have their turn: those of each sender in theirs, so that the flood of a tenant or of a worker
 //! identity delays nobody else, and none takes more memory than its own.
 
-use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Notify, time::timeout};
+
+use crate::{
+    shares::{Share, Shares},
+    turns::{Turn, Turns},
+};
 
 /// Requests of one sender that may wait.
 const MAX_REQUESTS: usize = 4_096;
@@ -21,56 +23,44 @@ const ITEM_BYTES: usize = 512;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// What waits, by sender.
-pub(crate) struct FairQueue<T> {
+#[derive(Debug)]
+pub struct FairQueue<T> {
     inner: Mutex<Inner<T>>,
     changed: Notify,
     /// It is closed and empty.
     ended: Notify,
 }
 
+#[derive(Debug)]
 struct Inner<T> {
-    senders: HashMap<String, Waiting<T>>,
-    /// The senders, in the order of their turns.
-    turns: VecDeque<String>,
-    bytes: usize,
+    /// Each with its bytes.
+    waiting: Turns<(T, usize)>,
+    /// By sender.
+    bytes: HashMap<String, usize>,
+    bytes_of_all: usize,
     closed: bool,
-}
-
-struct Waiting<T> {
-    items: VecDeque<(T, usize)>,
-    bytes: usize,
 }
 
 impl<T> Default for FairQueue<T> {
     fn default() -> Self {
-        let inner = Inner { senders: HashMap::new(), turns: VecDeque::new(), bytes: 0, closed: false };
+        let inner = Inner { waiting: Turns::default(), bytes: HashMap::new(), bytes_of_all: 0, closed: false };
         Self { inner: Mutex::new(inner), changed: Notify::new(), ended: Notify::new() }
     }
 }
 
 impl<T> FairQueue<T> {
     /// Adds an item of so many bytes. Gives it back if too much of its sender, or of all, waits, or if it is closed.
-    pub(crate) fn add(&self, sender: &str, item: T, bytes: usize) -> Result<(), T> {
+    pub fn add(&self, sender: &str, item: T, bytes: usize) -> Result<(), T> {
         let bytes = bytes + ITEM_BYTES;
         let mut inner = self.lock();
-        let Inner { senders, turns, bytes: of_all, closed } = &mut *inner;
-        if *closed || (*of_all >= MAX_BYTES_OF_ALL && senders.contains_key(sender)) {
+        let (count, of_sender) = (inner.waiting.count(sender), inner.bytes.get(sender).copied().unwrap_or(0));
+        let is_full = count >= MAX_REQUESTS || of_sender >= MAX_BYTES;
+        if inner.closed || is_full || (inner.bytes_of_all >= MAX_BYTES_OF_ALL && count > 0) {
             return Err(item);
         }
-        let waiting = match senders.entry(sender.to_owned()) {
-            Entry::Occupied(waiting) => waiting.into_mut(),
-            Entry::Vacant(new) => {
-                let waiting = new.insert(Waiting { items: VecDeque::new(), bytes: 0 });
-                turns.push_back(sender.to_owned());
-                waiting
-            }
-        };
-        if waiting.items.len() >= MAX_REQUESTS || waiting.bytes >= MAX_BYTES {
-            return Err(item);
-        }
-        waiting.items.push_back((item, bytes));
-        waiting.bytes += bytes;
-        *of_all += bytes;
+        inner.waiting.push(sender, (item, bytes));
+        inner.bytes.insert(sender.to_owned(), of_sender + bytes);
+        inner.bytes_of_all += bytes;
         drop(inner);
         self.changed.notify_one();
         Ok(())
@@ -78,7 +68,7 @@ impl<T> FairQueue<T> {
 
     /// The next items, one of each sender in turn, at most so many; waits for the first. `None` once it is closed and empty.
     /// Can be cancelled without loss.
-    pub(crate) async fn take(&self, most: usize) -> Option<Vec<T>> {
+    pub async fn take(&self, most: usize) -> Option<Vec<T>> {
         loop {
             let changed = self.changed.notified();
             match self.take_now(most) {
@@ -89,26 +79,53 @@ impl<T> FairQueue<T> {
         }
     }
 
+    /// The next item of a sender that has a share, with that share; waits for both. `None` once it is closed and empty. Can be
+    /// cancelled without loss.
+    pub async fn take_with(&self, shares: &Shares) -> Option<(T, Share)> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let (mut inner, mut share) = (self.lock(), None);
+                let next = inner.next(|sender| {
+                    share = shares.try_take(sender, 1);
+                    if share.is_some() { Turn::Takes } else { Turn::Passes }
+                });
+                if next.is_some() || (inner.closed && inner.waiting.is_empty()) {
+                    self.tell(&inner);
+                    return next.map(|(item, _)| item).zip(share);
+                }
+            }
+            tokio::select! {
+                () = changed => {}
+                () = shares.freed() => {}
+            }
+        }
+    }
+
     /// What is there, and whether it is closed.
     fn take_now(&self, most: usize) -> (Vec<T>, bool) {
         let mut inner = self.lock();
         let items = inner.take(most, BATCH_BYTES);
-        if inner.closed || !inner.turns.is_empty() {
-            // For another one who waits.
-            self.changed.notify_one();
-        }
-        if inner.closed && inner.turns.is_empty() {
-            self.ended.notify_one();
-        }
+        self.tell(&inner);
         (items, inner.closed)
     }
 
+    /// Wakes another one who waits, if there is something for it.
+    fn tell(&self, inner: &Inner<T>) {
+        if inner.closed || !inner.waiting.is_empty() {
+            self.changed.notify_one();
+        }
+        if inner.closed && inner.waiting.is_empty() {
+            self.ended.notify_one();
+        }
+    }
+
     /// Nothing is added any more. Returns what nobody takes within a time.
-    pub(crate) async fn close(&self, within: Duration) -> Vec<T> {
+    pub async fn close(&self, within: Duration) -> Vec<T> {
         let is_empty = {
             let mut inner = self.lock();
             inner.closed = true;
-            inner.turns.is_empty()
+            inner.waiting.is_empty()
         };
         self.changed.notify_one();
         if !is_empty && timeout(within, self.ended.notified()).await.is_err() {
@@ -126,21 +143,22 @@ impl<T> Inner<T> {
     fn take(&mut self, most: usize, most_bytes: usize) -> Vec<T> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         while taken.len() < most && bytes < most_bytes {
-            let Some(sender) = self.turns.pop_front() else { break };
-            let Entry::Occupied(mut waiting) = self.senders.entry(sender) else { continue };
-            if let Some((item, size)) = waiting.get_mut().items.pop_front() {
-                taken.push(item);
-                waiting.get_mut().bytes -= size;
-                self.bytes -= size;
-                bytes += size;
-            }
-            if waiting.get().items.is_empty() {
-                waiting.remove();
-            } else {
-                self.turns.push_back(waiting.key().clone());
-            }
+            let Some((item, size)) = self.next(|_| Turn::Takes) else { break };
+            taken.push(item);
+            bytes += size;
         }
         taken
+    }
+
+    fn next(&mut self, mut turn: impl FnMut(&str) -> Turn) -> Option<(T, usize)> {
+        let (sender, (item, size)) = self.waiting.next(|sender, _| turn(sender))?;
+        self.bytes_of_all -= size;
+        if self.waiting.count(&sender) == 0 {
+            self.bytes.remove(&sender);
+        } else if let Some(bytes) = self.bytes.get_mut(&sender) {
+            *bytes -= size;
+        }
+        Some((item, size))
     }
 }
 
@@ -168,6 +186,26 @@ mod tests {
         let (left, ()) = tokio::join!(waiting.close(Duration::from_millis(1)), closing);
         assert_eq!(left, [8, 9], "nobody took them");
         assert_eq!((waiting.take(1).await, waiting.take(1).await), (None, None));
+    }
+
+    #[tokio::test]
+    async fn a_sender_that_has_its_share_is_passed_until_it_gives_some_back() {
+        let (waiting, shares) = (FairQueue::default(), Shares::new(6));
+        for n in 0..10 {
+            waiting.add("flood", n, 1).unwrap();
+        }
+        waiting.add("one", 100, 1).unwrap();
+        let mut taken = Vec::new();
+        for _ in 0..3 {
+            taken.push(waiting.take_with(&shares).await.unwrap());
+        }
+        assert_eq!(taken.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0, 100, 1]);
+        let mut next = Box::pin(waiting.take_with(&shares));
+        tokio::select! { biased; _ = &mut next => panic!("the flood has its share"), () = async {} => {} }
+        taken.remove(0);
+        assert_eq!(next.await.unwrap().0, 2);
+        assert_eq!(waiting.close(Duration::ZERO).await, (3..10).collect::<Vec<_>>());
+        assert!(waiting.take_with(&shares).await.is_none());
     }
 
     #[tokio::test]
