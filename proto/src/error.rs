@@ -53,7 +53,7 @@ pub enum Code {
     MethodNotAllowed,
     /// The body of an HTTP request is of a type that is not read here.
     UnsupportedMediaType,
-    /// Too many requests or streams of one token; try again.
+    /// Too many requests or streams of one tenant; try again.
     RateLimited,
     /// The dispatcher cannot reach Postgres or NATS; try again.
     Unavailable,

@@ -26,6 +26,27 @@ fn what_the_documents_name_exists() {
     assert!(wrong.is_empty(), "{} wrong names:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// The table of what tenants share names the test of each row.
+#[test]
+fn each_thing_that_tenants_share_has_its_test() {
+    let page = fs::read_to_string(Path::new(ROOT).join("docs/SECURITY.md")).unwrap();
+    let (_, table) = page.split_once("\n## What tenants share\n").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(2).collect();
+    assert!(rows.len() > 15, "{rows:?}");
+    let facts = Facts::read(Path::new(ROOT));
+    let sources = facts.files.iter().filter(|file| Path::new(file).extension().is_some_and(|end| end == "rs"));
+    let sources: String = sources.map(|file| fs::read_to_string(Path::new(ROOT).join(file)).unwrap()).collect();
+    for row in rows {
+        let (_, tests) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(tests == "the same" || !names.is_empty(), "{row}");
+        for name in names {
+            assert!(sources.contains(&format!("fn {name}()")), "no test {name}: {row}");
+        }
+    }
+}
+
 #[test]
 fn an_unknown_name_is_found() {
     let facts = Facts::read(Path::new(ROOT));

@@ -15,6 +15,7 @@ mod processes;
 mod record;
 mod search;
 mod sessions;
+mod shares;
 mod sse;
 mod tokens;
 mod webhooks;

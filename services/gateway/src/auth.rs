@@ -25,38 +25,31 @@ pub(crate) struct Tokens {
     known: Mutex<HashMap<TokenId, Known>>,
     /// Ids that no token on record has, and when they were looked up. Apart from the others, which they must not displace.
     unknown: Mutex<HashMap<TokenId, Instant>>,
-    /// Who asks without a token, and the limits of all such requests together.
-    open: Option<(Tenant, User, Arc<Limits>)>,
+    /// Who asks without a token.
+    open: Option<(Tenant, User)>,
     /// Sessions of browsers.
     sessions: Sessions,
     /// Of tokens and sessions that are not remembered.
     lookups: Semaphore,
-    /// See [`GatewayConfig`].
-    rate: u32,
-    streams: u32,
+    limits: Arc<Limits>,
 }
 
 #[derive(Clone)]
 struct Known {
     record: Arc<TokenRecord>,
-    limits: Arc<Limits>,
     read_at: Instant,
     used: bool,
 }
 
 impl Tokens {
-    pub(crate) fn new(config: &GatewayConfig) -> Self {
-        let (rate, streams) = (config.rate, config.streams);
-        let open = config.without_token.clone();
-        let open = open.map(|(tenant, user)| (tenant, user, Arc::new(Limits::new(rate, streams))));
+    pub(crate) fn new(config: &GatewayConfig, limits: Arc<Limits>) -> Self {
         Self {
             known: Mutex::default(),
             unknown: Mutex::default(),
-            open,
+            open: config.without_token.clone(),
             sessions: Sessions::default(),
             lookups: Semaphore::new(LOOKUPS),
-            rate,
-            streams,
+            limits,
         }
     }
 
@@ -95,12 +88,12 @@ impl Tokens {
         known: &Known,
         session: Option<(SessionHash, Time)>,
     ) -> Result<Identity, Problem> {
-        let Known { record, limits, read_at, .. } = known;
+        let Known { record, read_at, .. } = known;
         if record.has_ended_by(read_at.elapsed()) {
             return Err(Problem::unauthenticated());
         }
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
-        let limits = RequestLimits::new(limits.clone());
+        let limits = RequestLimits::new(self.limits.clone(), tenant.clone());
         let who = Identity::new((tenant, user), roles, limits, Some(record.id.clone()));
         let expires_at = session.map(|(_, expires_at)| expires_at).or(record.expires_at);
         let who = rights.narrow(Identity { session: session.map(|(hash, _)| hash), expires_at, ..who })?;
@@ -149,8 +142,9 @@ impl Tokens {
     }
 
     fn without_token(&self) -> Result<Identity, Problem> {
-        let (tenant, user, limits) = self.open.clone().ok_or_else(Problem::unauthenticated)?;
-        let (roles, limits) = (UserRole::ALL.iter().copied().collect(), RequestLimits::new(limits));
+        let (tenant, user) = self.open.clone().ok_or_else(Problem::unauthenticated)?;
+        let limits = RequestLimits::new(self.limits.clone(), tenant.clone());
+        let roles = UserRole::ALL.iter().copied().collect();
         Ok(Identity::new((tenant, user), roles, limits, None))
     }
 
@@ -205,20 +199,15 @@ impl Tokens {
         self.unknown.lock()
     }
 
-    /// Requests that come together read a token several times; they share its limits all the same. If there are too many tokens, the
-    /// one that was read longest ago goes, and its limits with it; but none that has a request open.
+    /// If there are too many tokens, the one that was read longest ago goes.
     fn remember(&self, id: &TokenId, record: Arc<TokenRecord>, read_at: Instant) -> Known {
         let mut all = self.known();
         if all.len() >= REMEMBERED && !all.contains_key(id) {
-            let idle = all.iter().filter(|(_, known)| known.limits.are_idle());
-            let oldest = idle.min_by_key(|(_, known)| known.read_at).map(|(id, _)| id.clone());
+            let oldest = all.iter().min_by_key(|(_, known)| known.read_at).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| all.remove(&oldest));
         }
-        let (limits, used) = match all.get(id) {
-            Some(known) => (known.limits.clone(), known.used),
-            None => (Arc::new(Limits::new(self.rate, self.streams)), false),
-        };
-        let known = Known { record, limits, read_at, used };
+        let used = all.get(id).is_some_and(|known| known.used);
+        let known = Known { record, read_at, used };
         all.insert(id.clone(), known.clone());
         known
     }

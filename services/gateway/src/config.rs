@@ -30,9 +30,9 @@ pub struct GatewayConfig {
     pub without_token: Option<(Tenant, User)>,
     /// Access file: the roles that users of tokens have now. `None`: those of their tokens.
     pub access: Option<PathBuf>,
-    /// Requests per second of one token.
+    /// Requests per second of one tenant.
     pub rate: u32,
-    /// Streams and waiting requests of one token at a time.
+    /// Streams and waiting requests of one tenant at a time.
     pub streams: u32,
     /// The longest body that is read whole, in bytes; and the longest line of a stream.
     pub body: usize,

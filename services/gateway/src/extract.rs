@@ -3,23 +3,30 @@
 use std::time::Duration;
 
 use axum::{
-    body::{Body, HttpBody as _, to_bytes},
+    body::{Body, HttpBody as _},
     extract::{FromRequest, FromRequestParts, Path, Request},
     http::{HeaderMap, Method, header, request::Parts},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
 use redial_proto::{ApiError, CallId, Code, FieldError, RedriveId, TaskId, limits};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-use crate::{gateway::Shared, identity::Identity, problem::Problem};
+use crate::{
+    gateway::Shared,
+    identity::Identity,
+    limits::LARGE_BYTES,
+    pace::{self, LeastRate},
+    problem::Problem,
+};
 
 /// JSON nests deeper in a whole request than in the arguments within it.
 const DEPTH: usize = limits::MAX_DEPTH + 8;
 
-/// How long a body that is read whole may take to arrive.
+/// How long a body that is read whole may take to arrive. A large one has to arrive at the least rate instead.
 const ARRIVES: Duration = Duration::from_mins(1);
 
 /// A JSON body.
@@ -70,12 +77,12 @@ impl FromRequest<Shared> for RawJson {
 
     async fn from_request(request: Request, gateway: &Shared) -> Result<Self, Problem> {
         check_json_type(request.headers())?;
-        // A body that does not say how long it is may be.
-        let bytes = request.body().size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok());
-        if let Some(who) = request.extensions().get::<Identity>().cloned() {
-            gateway.hold(&who, bytes.unwrap_or(usize::MAX)).await?;
-        }
-        let body = read(request.into_body(), gateway.config.body).await?;
+        let who = request.extensions().get::<Identity>().cloned();
+        let hold = async |bytes| match &who {
+            Some(who) => gateway.hold(who, bytes).await,
+            None => Ok(()),
+        };
+        let body = read(request.into_body(), gateway.config.body, hold).await?;
         check_depth(&body)?;
         Ok(Self(body))
     }
@@ -271,19 +278,40 @@ pub(crate) fn check_depth(body: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held indefinitely.
-pub(crate) async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    let late = |_| {
-        let message = format!("the body did not arrive whole within {} s", ARRIVES.as_secs());
-        Problem::new(Code::InvalidMessage, message)
-    };
-    timeout(ARRIVES, to_bytes(body, most)).await.map_err(late)?.map_err(|error| {
-        let is_long = std::error::Error::source(&error).is_some_and(|cause| cause.to_string().contains("length limit"));
-        if is_long {
-            return Problem::new(Code::TooLarge, format!("the body has more bytes than are allowed: {most}"));
+/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held indefinitely. `hold` waits
+/// until so many bytes may be held, once what has arrived is large, or before anything is read of a body that says that it is.
+async fn read(body: Body, most: usize, hold: impl AsyncFnOnce(usize) -> Result<(), Problem>) -> Result<Bytes, Problem> {
+    let told = body.size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let (mut pieces, mut read) = (body.into_data_stream(), BytesMut::new());
+    let late = Instant::now() + ARRIVES;
+    let (mut hold, mut rate) = (Some(hold), None::<LeastRate>);
+    loop {
+        let bytes = told.max(read.len());
+        if let Some(hold) = hold.take_if(|_| bytes > LARGE_BYTES) {
+            hold(bytes).await?;
+            read.reserve(bytes.min(most) - read.len());
+            rate = Some(LeastRate::begin());
         }
-        Problem::new(Code::InvalidMessage, format!("the body did not arrive whole: {error}"))
-    })
+        let until = rate.as_ref().map_or(late, LeastRate::until);
+        let piece = match timeout_at(until, pieces.next()).await {
+            Ok(None) => return Ok(read.freeze()),
+            Ok(Some(piece)) => piece.map_err(|error| not_whole(&error.to_string()))?,
+            Err(_) if rate.as_mut().is_some_and(LeastRate::holds) => continue,
+            Err(_) if rate.is_some() => return Err(not_whole(&format!("less than {} came", pace::IN_WORDS))),
+            Err(_) => return Err(not_whole(&format!("it took more than {} s", ARRIVES.as_secs()))),
+        };
+        if read.len() + piece.len() > most {
+            return Err(Problem::new(Code::TooLarge, format!("the body has more bytes than are allowed: {most}")));
+        }
+        read.extend_from_slice(&piece);
+        if let Some(rate) = &mut rate {
+            rate.add(piece.len());
+        }
+    }
+}
+
+fn not_whole(why: &str) -> Problem {
+    Problem::new(Code::InvalidMessage, format!("the body did not arrive whole: {why}"))
 }
 
 /// The media type of the body, in lower case and without its parameters.
@@ -330,6 +358,9 @@ pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use futures_util::stream;
     use redial_proto::Submission;
     use serde::Deserialize;
 
@@ -364,5 +395,44 @@ mod tests {
             assert!(error.message.contains(" at line 1 column "), "{}", error.message);
         }
         assert!(json::<Submission>(b"{").unwrap_err().error.details.is_empty(), "no JSON: there is no field");
+    }
+    /// A body that does not say how long it is, of pieces of 16 KiB, so many a second.
+    fn trickle(pieces: usize, a_second: u32) -> Body {
+        let pause = Duration::from_secs(1) / a_second;
+        Body::from_stream(stream::iter(0..pieces).then(move |_| async move {
+            tokio::time::sleep(pause).await;
+            Ok::<_, std::io::Error>(Bytes::from_static(&[b' '; 16 * 1024]))
+        }))
+    }
+
+    /// How many seconds a body was read, how many bytes were asked for, and what was read or is wrong.
+    async fn read_in(body: Body) -> (u64, Option<usize>, Result<usize, String>) {
+        let (began, asked) = (Instant::now(), Cell::new(None));
+        let hold = async |bytes| {
+            asked.set(Some(bytes));
+            Ok(())
+        };
+        let read = read(body, 4 << 20, hold).await.map(|body| body.len()).map_err(|problem| problem.error.message);
+        (began.elapsed().as_secs(), asked.get(), read)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_needs_a_share_beyond_1_mib_and_has_to_arrive_at_the_least_rate_then() {
+        let wrong = |why: &str| Err(format!("the body did not arrive whole: {why}"));
+        // Of 1 MiB: none.
+        assert_eq!(read_in(trickle(64, 4)).await, (16, None, Ok(1 << 20)));
+        assert_eq!(read_in(trickle(64, 1)).await, (60, None, wrong("it took more than 60 s")));
+        // A little more, after 16 s.
+        let begun = (1 << 20) + 16 * 1024;
+        assert_eq!(read_in(trickle(200, 4)).await, (50, Some(begun), Ok(200 * 16 * 1024)));
+        assert_eq!(read_in(trickle(200, 3)).await, (41, Some(begun), wrong("less than 64 KiB/s over 10 s came")));
+        // Nothing comes any more.
+        let stopped = trickle(66, 1_000).into_data_stream().chain(stream::pending());
+        let (seconds, _, stopped) = read_in(Body::from_stream(stopped)).await;
+        assert_eq!((seconds, stopped), (20, wrong("less than 64 KiB/s over 10 s came")));
+        // One that says that it is large has its share before anything is read.
+        assert_eq!(read_in(Body::from(vec![b' '; 2 << 20])).await, (0, Some(2 << 20), Ok(2 << 20)));
+        let too_large = "the body has more bytes than are allowed: 4194304".to_owned();
+        assert_eq!(read_in(trickle(1_000, 1_000)).await.2, Err(too_large));
     }
 }

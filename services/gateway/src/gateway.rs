@@ -9,9 +9,10 @@ use redial_proto::{
     subjects::{self, Verb},
 };
 use redial_queue::Queue;
+use redial_shares::Share;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     hub::Hub,
     identity::Identity,
     last_look::LastLook,
-    limits::{LARGE_BYTES, LargeTurn},
+    limits::{LARGE_BYTES, Limits},
     problem::Problem,
     rights::Rights,
     stats::Stats,
@@ -68,10 +69,8 @@ pub(crate) struct Gateway {
     pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Of Postgres, NATS and the dispatchers.
     pub(crate) last_look: LastLook<3>,
-    /// Turns of reads that may take seconds: half of the connections, so that they leave the others to all else.
-    pub(crate) long_reads: Arc<Semaphore>,
-    /// Turns of large bodies and answers.
-    pub(crate) large: Arc<Semaphore>,
+    /// What tenants share.
+    pub(crate) limits: Arc<Limits>,
     /// What runs beside the requests.
     pub(crate) loops: Loops,
     /// Cancelled at the shutdown: streams and waits end.
@@ -129,39 +128,36 @@ impl Gateway {
     }
 }
 
-/// The turn of a read that may take seconds. It can go along with work that a request leaves behind when its client goes away.
-pub(crate) struct LongRead {
-    _own: OwnedSemaphorePermit,
-    _all: OwnedSemaphorePermit,
-}
-
 impl Gateway {
-    /// A turn for a read that may take seconds. A token has two at a time, all together have half of the connections.
-    pub(crate) async fn long_read(&self, who: &Identity) -> Result<LongRead, Problem> {
-        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
-        let own = who.limits.long_read().await.map_err(stops)?;
-        let all = self.long_reads.clone().acquire_owned().await.map_err(stops)?;
-        let turns = LongRead { _own: own, _all: all };
-        // The right may have been lost meanwhile.
-        self.rights.check(who)?;
-        Ok(turns)
+    /// The share of a read that may take seconds. It can go along with work that a request leaves behind when its client goes away.
+    pub(crate) async fn long_read(&self, who: &Identity) -> Result<Share, Problem> {
+        self.still_allowed(who, who.limits.long_read().await?)
+    }
+
+    /// The share of a list, of their own if everything of it matches: whoever looks at the newest waits for no search.
+    pub(crate) async fn list_read(&self, who: &Identity, is_unfiltered: bool) -> Result<Share, Problem> {
+        if !is_unfiltered {
+            return self.long_read(who).await;
+        }
+        self.still_allowed(who, who.limits.list_read().await?)
     }
 
     /// Waits until a request may hold this many bytes.
     pub(crate) async fn hold(&self, who: &Identity, bytes: usize) -> Result<(), Problem> {
         if bytes > LARGE_BYTES && !who.limits.holds_large() {
-            who.limits.keep_large(self.large_turn(who).await?);
+            who.limits.keep_large(self.large(who).await?);
         }
         Ok(())
     }
 
-    /// Waits for a turn to hold more than [`LARGE_BYTES`] for a part of a request.
-    pub(crate) async fn large_turn(&self, who: &Identity) -> Result<LargeTurn, Problem> {
-        let stops = |_| Problem::new(Code::Unavailable, "the gateway stops");
-        let turn = who.limits.large(&self.large).await.map_err(stops)?;
-        // The right may have been lost meanwhile.
-        self.rights.check(who)?;
-        Ok(turn)
+    /// The share of a part of a request that has more than [`LARGE_BYTES`].
+    pub(crate) async fn large(&self, who: &Identity) -> Result<Share, Problem> {
+        self.still_allowed(who, who.limits.large().await?)
+    }
+
+    /// The right may have been lost while the request waited.
+    fn still_allowed(&self, who: &Identity, share: Share) -> Result<Share, Problem> {
+        self.rights.check(who).map(|_| share)
     }
 
     /// Returns when nothing more may be waited for on behalf of a request: the gateway stops, or the access file has taken away

@@ -17,8 +17,11 @@ use crate::{
     extract::{is_safe, text},
     gateway::{Gateway, Shared},
     identity::Identity,
+    limits::LARGE_BYTES,
     openai_error,
+    pace::{Pace, Paced},
     problem::{PROBLEM_JSON, Problem, Told},
+    server::HEAD_BYTES,
 };
 
 /// The header with the id of a request.
@@ -49,12 +52,14 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     };
     match checked.await {
         Ok(who) => {
+            let pace = request.extensions().get::<Pace>().cloned();
             request.extensions_mut().insert(who.clone());
             let response = next.run(request).await;
             match (response.body().size_hint().exact(), who.token.clone()) {
                 (None, Some(token)) => end_with(response, gateway, who, token),
                 (Some(bytes), _) if bytes > UNSENT_BYTES => {
-                    keep_turn(response, bytes, (who.limits.take_turn(), who.limits.take_large()))
+                    let shares = (who.limits.take_share(), who.limits.take_large());
+                    keep(response, bytes, (shares, pace_of(pace, bytes)))
                 }
                 _ => response,
             }
@@ -89,26 +94,35 @@ fn check_page(who: &Identity, method: &Method, headers: &HeaderMap) -> Result<()
 /// Counts a page of the console as under way until it was sent. Who asks for it is checked by what it is made of.
 pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: Next) -> Response {
     let credentials = credentials(request.headers());
-    let permit = match gateway.tokens.identify(&gateway.store, &gateway.rights, &credentials).await {
-        Ok(who) => who.limits.page().await.ok(),
+    let pace = request.extensions().get::<Pace>().cloned();
+    let share = match gateway.tokens.identify(&gateway.store, &gateway.rights, &credentials).await {
+        Ok(who) => match who.limits.page().await {
+            Ok(share) => Some(share),
+            Err(problem) => return problem.into_response(),
+        },
         Err(_) => None,
     };
     let response = next.run(request).await;
     match response.body().size_hint().exact() {
-        Some(bytes) if bytes > UNSENT_BYTES => keep_turn(response, bytes, permit),
+        Some(bytes) if bytes > UNSENT_BYTES => keep(response, bytes, (share, pace_of(pace, bytes))),
         _ => response,
     }
 }
 
 /// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
-fn keep_turn(response: Response, bytes: u64, turn: impl Send + 'static) -> Response {
+fn keep(response: Response, bytes: u64, shares: impl Send + 'static) -> Response {
     let mut response = response.map(|body| {
         Body::from_stream(body.into_data_stream().inspect(move |_| {
-            let _kept = &turn;
+            let _kept = &shares;
         }))
     });
     response.headers_mut().insert(header::CONTENT_LENGTH, bytes.into());
     response
+}
+
+/// Whoever takes a large answer has to take it at the least rate.
+fn pace_of(pace: Option<Pace>, bytes: u64) -> Option<Paced> {
+    pace.filter(|_| bytes > LARGE_BYTES as u64).map(|pace| pace.begin())
 }
 
 /// A stream that ends with the token that it was opened with, and with the right of its user: otherwise whoever has lost them
@@ -139,7 +153,8 @@ pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next
     let instance = request.uri().path().to_owned();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let checked = check_repeated(request.headers()).and_then(|()| check_address(&gateway, &request));
+    let checked = check_head(&request).and_then(|()| check_repeated(request.headers()));
+    let checked = checked.and_then(|()| check_address(&gateway, &request));
     let response = match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -155,7 +170,8 @@ pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next
     }
     let (status, took) = (response.status(), began.elapsed());
     gateway.stats.answered(route.as_deref().unwrap_or("other"), label(&method), status.as_u16(), took);
-    if status.is_server_error() {
+    // What cannot be served now is logged where that is found, and not for each request.
+    if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
         tracing::warn!(%method, path = instance, %status, request_id = id, "Answered a request with a server error");
     } else {
         tracing::debug!(%method, path = instance, %status, request_id = id, ms = took.as_millis(), "Answered a request");
@@ -191,6 +207,20 @@ fn request_id(headers: &HeaderMap) -> String {
         (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     text(headers, REQUEST_ID).filter(fits).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// Fails if the head is too large. The HTTP library refuses some of these before, but not all.
+fn check_head(request: &Request) -> Result<(), Problem> {
+    // Besides them a header has a colon, a blank and a line break; the first line has two blanks, the version and a line break, and
+    // an empty line is the last.
+    let line = request.method().as_str().len() + request.uri().to_string().len() + 14;
+    let headers = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let bytes = line + headers.sum::<usize>();
+    if bytes <= HEAD_BYTES {
+        return Ok(());
+    }
+    let message = format!("the head of the request has {bytes} bytes; allowed: {HEAD_BYTES}");
+    Err(Problem::new(Code::TooLarge, message).with_status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE))
 }
 
 /// Fails if a header is repeated of which only the first would count: a proxy before the gateway may have gone by another one.

@@ -22,6 +22,7 @@ mod limits;
 mod openai;
 mod openai_error;
 mod openapi;
+mod pace;
 mod page;
 mod prefer;
 mod problem;
@@ -57,7 +58,7 @@ pub async fn run(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), GatewayError> {
     config.check()?;
-    raise_file_limit();
+    let connections = server::connections(raise_file_limit());
     let listen = |error| GatewayError::Listen { address: config.listen, error };
     let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
@@ -69,7 +70,8 @@ pub async fn run(
     start_loops(&gateway).await?;
     tracing::info!(%address, console = format!("http://{address}/console"), "Gateway started");
     ready(address);
-    let serving = server::serve(listener, router::router(&gateway), shutdown, gateway.config.drain_grace);
+    let most = (connections, gateway.config.drain_grace);
+    let serving = server::serve(listener, router::router(&gateway), shutdown, most);
     let stopped = tokio::select! {
         () = serving => Ok(()),
         panic = gateway.loops.panicked() => Err(panic.into()),
@@ -92,19 +94,19 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
     let store =
         StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
     let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
+    let limits = Arc::new(limits::Limits::new(&config));
     Ok(Gateway {
         queue: Queue::connect(&queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
-        tokens: auth::Tokens::new(&config),
+        tokens: auth::Tokens::new(&config, limits.clone()),
         rights,
         stats: stats::Stats::default(),
         figures: figures::Figures::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
         last_look: last_look::LastLook::default(),
-        long_reads: Arc::new(tokio::sync::Semaphore::new((config.connections as usize / 2).max(1))),
-        large: Arc::new(tokio::sync::Semaphore::new(limits::LARGE_OF_ALL)),
+        limits,
         loops: Loops::default(),
         shutdown,
         config,
@@ -125,13 +127,17 @@ async fn start_loops(gateway: &gateway::Shared) -> Result<(), GatewayError> {
 }
 
 /// Each stream is an open file. What the system allows as the most is meant for such programs; its default is for `select(2)`.
-fn raise_file_limit() {
+/// Returns how many may be open then.
+fn raise_file_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let files = |limit: Option<u64>| limit.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
     if current == maximum {
-        return;
+        return files(current);
     }
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         tracing::warn!(%error, "Failed to raise the limit of open files; it limits the number of streams");
+        return files(current);
     }
+    files(maximum)
 }

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac};
 use redial_proto::Tenant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::Sha256;
 
 use crate::{gateway::Gateway, identity::Identity, problem::Problem};
@@ -48,6 +48,8 @@ pub(crate) struct Page<P> {
     pub(crate) size: u32,
     /// The page begins behind this.
     pub(crate) after: Option<P>,
+    /// Everything of the list matches.
+    pub(crate) is_unfiltered: bool,
     pages: Pages,
 }
 
@@ -76,10 +78,12 @@ impl<P: Serialize + DeserializeOwned> Page<P> {
         if !(1..=LARGEST).contains(&size) {
             return Err(Problem::invalid(format!("page_size is {size}; allowed: 1 to {LARGEST}")));
         }
-        let pages = Pages { key: gateway.page_key().await?.to_vec(), scope: scope(&who.tenant, list, query) };
+        let filter = filter(query);
+        let is_unfiltered = filter.is_empty();
+        let pages = Pages { key: gateway.page_key().await?.to_vec(), scope: scope(&who.tenant, list, filter) };
         let token = page_token.filter(|token| !token.is_empty());
         let after = token.map(|token| pages.open(&token).ok_or_else(wrong_token));
-        Ok(Self { size, after: after.transpose()?, pages })
+        Ok(Self { size, after: after.transpose()?, is_unfiltered, pages })
     }
 
     /// The token of the next page; empty if there is none.
@@ -101,12 +105,17 @@ impl Gateway {
     }
 }
 
+/// The fields of a query that narrow the list.
+fn filter(query: Value) -> Map<String, Value> {
+    let Value::Object(mut fields) = query else { return Map::new() };
+    let narrows = |value: &Value| !value.is_null() && value.as_array().is_none_or(|values| !values.is_empty());
+    fields.retain(|name, value| !matches!(name.as_str(), "page_size" | "page_token" | "look_ms") && narrows(value));
+    fields
+}
+
 /// Which list it is: the token of a page is not good for another one.
-fn scope(tenant: &Tenant, list: &str, mut filter: Value) -> String {
-    if let Value::Object(fields) = &mut filter {
-        fields.retain(|name, _| !matches!(name.as_str(), "page_size" | "page_token" | "look_ms"));
-    }
-    format!("{tenant}\n{list}\n{filter}")
+fn scope(tenant: &Tenant, list: &str, filter: Map<String, Value>) -> String {
+    format!("{tenant}\n{list}\n{}", Value::Object(filter))
 }
 
 impl Pages {

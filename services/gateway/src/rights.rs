@@ -107,7 +107,7 @@ mod tests {
             roles: of_token.clone(),
             of_token,
             let_in_by: BTreeSet::new(),
-            limits: RequestLimits::new(Arc::new(Limits::new(1, 1))),
+            limits: RequestLimits::new(Limits::for_tests(1), redial_proto::Tenant::default()),
             token: Some(ApiToken::of_random(&[1; 40]).id),
             session: None,
             expires_at: None,

@@ -1,49 +1,59 @@
 //! Accepts connections.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use axum::Router;
-use hyper::server::conn::http1;
+use axum::{Router, extract::Request};
+use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
     service::TowerToHyperService,
 };
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-};
+use redial_shares::{Share, Shares};
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
+use tower::util::MapRequest;
 
-use crate::stall::Stall;
+use crate::{pace::Pace, stall::Stall};
 
 /// Who has not sent the head of a request by then is cut off.
 const HEAD: Duration = Duration::from_secs(10);
-/// Bytes of the head of a request, and of what is read ahead of its body.
-const BUFFER: usize = 64 * 1024;
+/// Bytes of the head of a request, which [`crate::layers`] checks, and of what is read ahead of its body.
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 /// Who takes nothing of an answer for so long is cut off.
 const STALL: Duration = Duration::from_mins(1);
 /// Bytes of an answer that the kernel holds for a connection, about; it takes twice as many with its own. Left alone it would
 /// hold 4 MB, as much as most answers have: nobody would see that nothing is read, and nothing would count.
 const UNSENT: usize = 128 * 1024;
-/// Connections at a time.
+/// Connections at a time, which the addresses that they come from share.
 const CONNECTIONS: usize = 100_000;
+/// Files that are open besides connections, about: to Postgres and NATS, and of the program itself.
+const OTHER_FILES: usize = 256;
 /// After an error that another connection would meet, too: no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The connections of a gateway that may have so many files open.
+pub(crate) fn connections(files: usize) -> Shares {
+    Shares::new(CONNECTIONS.min(files.saturating_sub(OTHER_FILES)).max(OTHER_FILES))
+}
+
 /// Serves until the shutdown; then lets requests finish for `grace`.
-pub(crate) async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken, grace: Duration) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: CancellationToken,
+    (connections, grace): (Shares, Duration),
+) {
     let graceful = GracefulShutdown::new();
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.cancelled() => break,
         };
         match accepted {
-            Ok((stream, _)) => {
-                if let Ok(permit) = permits.clone().try_acquire_owned() {
-                    start(stream, &router, &graceful, permit);
+            Ok((stream, peer)) => {
+                if let Some(share) = connections.try_take(&peer.ip().to_string(), 1) {
+                    start(stream, &router, &graceful, share);
                 }
             }
             Err(error) => {
@@ -58,21 +68,42 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, shutdown: Cance
     }
 }
 
-fn start(stream: TcpStream, router: &Router, graceful: &GracefulShutdown, permit: tokio::sync::OwnedSemaphorePermit) {
+fn start(stream: TcpStream, router: &Router, graceful: &GracefulShutdown, share: Share) {
     // Answers are small, and somebody waits for them.
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNSENT);
-    let service = TowerToHyperService::new(router.clone());
+    let pace = Pace::default();
+    let of_connection = pace.clone();
+    let service = MapRequest::new(router.clone(), move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(of_connection.clone());
+        request
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(BUFFER)
-        .serve_connection(TokioIo::new(Stall::new(stream, STALL)), service);
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(Stall::new(stream, STALL, pace)), TowerToHyperService::new(service));
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        let _permit = permit;
+        let _share = share;
         if let Err(error) = connection.await {
             tracing::debug!(%error, "A connection ended with an error");
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_shared_by_addresses() {
+        let from = |connections: &Shares, address: &str| {
+            std::iter::from_fn(|| connections.try_take(address, 1)).collect::<Vec<_>>()
+        };
+        let few = connections(OTHER_FILES + 1_000);
+        let (flood, other) = (from(&few, "192.0.2.1"), from(&few, "192.0.2.2"));
+        assert_eq!((flood.len(), other.len()), (500, 250));
+        assert_eq!(from(&connections(usize::MAX), "192.0.2.1").len(), CONNECTIONS / 2);
+    }
 }

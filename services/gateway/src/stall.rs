@@ -1,31 +1,35 @@
-//! A connection whose other side does not take what is written to it ends.
+//! A connection whose other side does not take what is written to it ends, and so does one that takes a large answer too slowly.
 //!
 //! Without this a client that sends a request and reads nothing would hold its answer, or its stream, indefinitely.
 
 use std::{
     io::{self, IoSlice},
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep_until},
 };
+
+use crate::pace::Pace;
 
 /// See the module.
 pub(crate) struct Stall<S> {
     stream: S,
     limit: Duration,
+    pace: Pace,
     /// Set while a write waits.
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AsyncWrite + Unpin> Stall<S> {
-    /// Ends `stream` once it has taken nothing for `limit`.
-    pub(crate) const fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, deadline: None }
+    /// Ends `stream` once it has taken nothing for `limit`, or too little for its pace.
+    pub(crate) const fn new(stream: S, limit: Duration, pace: Pace) -> Self {
+        Self { stream, limit, pace, deadline: None, timer: None }
     }
 
     fn poll<T>(
@@ -39,11 +43,28 @@ impl<S: AsyncWrite + Unpin> Stall<S> {
             return written;
         }
         let limit = self.limit;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(limit)));
-        deadline
-            .as_mut()
-            .poll(context)
-            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
+        loop {
+            let until = self.pace.until().map_or(deadline, |until| until.min(deadline));
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            if timer.deadline() != until {
+                timer.as_mut().reset(until);
+            }
+            ready!(timer.as_mut().poll(context));
+            if Instant::now() >= deadline || !self.pace.holds() {
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the client reads nothing, or too slowly",
+                )));
+            }
+        }
+    }
+
+    fn counted(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.pace.add(bytes);
+        }
+        written
     }
 }
 
@@ -59,7 +80,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stall<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll(context, |stream, context| stream.poll_write(context, bytes))
+        let written = self.poll(context, |stream, context| stream.poll_write(context, bytes));
+        self.counted(written)
     }
 
     fn poll_write_vectored(
@@ -67,7 +89,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll(context, |stream, context| stream.poll_write_vectored(context, slices))
+        let written = self.poll(context, |stream, context| stream.poll_write_vectored(context, slices));
+        self.counted(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -92,7 +115,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_reads_nothing_is_cut_off_and_who_reads_slowly_is_not() {
         let (mine, mut theirs) = duplex(4);
-        let mut stall = Stall::new(mine, Duration::from_mins(1));
+        let mut stall = Stall::new(mine, Duration::from_mins(1), Pace::default());
         let writing = tokio::spawn(async move {
             for _ in 0..10 {
                 stall.write_all(b"data").await?;
@@ -106,5 +129,31 @@ mod tests {
         }
         let error = writing.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+    /// Reads so many KiB of a large answer each second; how many seconds until it is cut off, or until it has all of 4 MiB.
+    async fn seconds_of(kib: usize) -> Result<u64, u64> {
+        let (mine, mut theirs) = duplex(1024);
+        let pace = Pace::default();
+        let mut stall = Stall::new(mine, Duration::from_mins(1), pace.clone());
+        let began = Instant::now();
+        let writing = tokio::spawn(async move {
+            let _paced = pace.begin();
+            stall.write_all(&vec![0; 4 << 20]).await
+        });
+        tokio::spawn(async move {
+            let mut buffer = vec![0; kib * 1024];
+            while theirs.read_exact(&mut buffer).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        });
+        let written = writing.await.unwrap();
+        written.map(|()| began.elapsed().as_secs()).map_err(|_| began.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_a_large_answer_too_slowly_is_cut_off() {
+        assert_eq!(seconds_of(16).await, Err(20));
+        assert_eq!(seconds_of(0).await, Err(20));
+        assert_eq!(seconds_of(80).await, Ok(51));
     }
 }

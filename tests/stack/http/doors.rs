@@ -51,6 +51,7 @@ async fn what_may_not_enter_is_told_why() {
     what_is_wrong_in_a_body_or_its_headers_is_named(&http).await;
     pages_of_other_sites_and_other_names_reach_nothing(&http, &http.url).await;
     a_header_of_which_only_the_first_would_count_is_given_once(&http, &http.url).await;
+    a_head_has_64_kib_at_most(&http).await;
     stack.finish().await;
 }
 
@@ -102,6 +103,17 @@ async fn a_header_of_which_only_the_first_would_count_is_given_once(http: &Http,
         let detail = send(&values).await.problem(400, "invalid_message");
         assert_eq!(detail, format!("the header {name} is given 2 times; allowed: once"));
         send(&values[..1]).await.problem(422, "unknown_tool");
+    }
+}
+
+async fn a_head_has_64_kib_at_most(http: &Http) {
+    // Besides them there are the first line, `Host` and a few more.
+    for (bytes, status) in [(63 * 1024, 200), (64 * 1024, 431), (80 * 1024, 431), (120 * 1024, 431)] {
+        let filled = (0..60).fold(http.request(Method::GET, "/healthz"), |request, n| {
+            request.header(format!("x-filled-{n:02}"), "x".repeat(bytes / 60 - 15))
+        });
+        // The connection may be closed before all of it was sent.
+        assert_eq!(filled.send().await.map_or(431, |answer| answer.status().as_u16()), status, "{bytes}");
     }
 }
 

@@ -78,17 +78,19 @@ async fn what_is_no_valid_token_opens_nothing() {
 }
 
 #[tokio::test]
-async fn a_token_has_its_limits() {
+async fn a_tenant_has_its_limits_however_many_tokens_it_has() {
     let stack = Stack::start().await;
     let limited = |config: &mut redial_gateway::GatewayConfig| (config.rate, config.streams) = (5, 2);
     let http = Http::owning(stack.serve_http_with(limited).await);
-    let (one, two) = (stack.user("acme", "alice").await, stack.user("acme", "bob").await);
+    let (one, two) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let one_more = http.of_user(&one, &[UserRole::Read]).await;
     let one = http.of_user(&one, &[UserRole::Read]).await;
     let two = http.of_user(&two, &[UserRole::Read]).await;
     let path = "/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170";
     until("more are sent than are let in", async || {
         let at_once = futures_util::future::join_all((0..20).map(|_| one.get(path))).await;
-        at_once.iter().any(|answer| answer.status == 429).then_some(())
+        let is_limited = at_once.iter().any(|answer| answer.status == 429);
+        (is_limited && one_more.get(path).await.status == 429).then_some(())
     })
     .await;
     two.get(path).await.problem(404, "call_not_found");
@@ -97,7 +99,7 @@ async fn a_token_has_its_limits() {
     let calls: Vec<String> = (0..51).map(|n| format!("01a20236-ac46-7781-a3d0-49c0fb4d6{n:03}")).collect();
     let answer = two.post("/v1/calls/wait", &json!({"calls": calls})).await;
     let detail = answer.problem(429, "rate_limited");
-    assert_eq!(detail, "1 of the 2 streams and waiting requests of the token are free; this request needs 2");
+    assert_eq!(detail, "1 of the 2 streams and waiting requests of the tenant are free; this request needs 2");
     assert!(answer.headers.contains_key("retry-after"));
     stack.finish().await;
 }

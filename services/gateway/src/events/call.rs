@@ -106,7 +106,7 @@ impl Source for CallEvents {
 
 impl CallEvents {
     async fn look(&self) -> Result<Look, Problem> {
-        let _turn = self.gateway.streams.reads.acquire().await;
+        let _share = self.gateway.limits.stream_read(&self.tenant).await;
         // Attempts are read after the call's row: an ended call has all of them.
         let record = self.gateway.store.of(&self.tenant).records_of(&[self.call]).await?.pop();
         let not_found = || Problem::new(Code::CallNotFound, format!("no call {} is on record", self.call));

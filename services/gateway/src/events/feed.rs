@@ -195,7 +195,7 @@ impl Source for Feed {
 
 impl Feed {
     async fn read_on(&mut self, after: EndedPosition, page: &mut Page) -> Result<Progress, Problem> {
-        let _turn = self.gateway.streams.reads.acquire().await;
+        let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
         let certain = self.tail.certain.borrow().unwrap_or(self.id);
         let is_last = ended.len() < PAGE as usize;

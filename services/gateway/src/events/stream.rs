@@ -9,8 +9,9 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
+use redial_shares::Share;
 use schemars::JsonSchema;
-use tokio::{sync::OwnedSemaphorePermit, time::sleep};
+use tokio::time::sleep;
 
 use crate::{gateway::Shared, problem::Problem, streams::sse::Page};
 
@@ -64,13 +65,13 @@ struct Open<S> {
     first: Option<Page>,
     progress: Progress,
     _counted: Counted,
-    _permit: OwnedSemaphorePermit,
+    _permit: Share,
 }
 
 /// The answer: what was read already, then what the source has.
 pub(crate) fn answer<S: Source>(
     gateway: Shared,
-    permit: OwnedSemaphorePermit,
+    permit: Share,
     source: S,
     first: Page,
     progress: Progress,

@@ -140,7 +140,7 @@ impl Source for TaskEvents {
 
 impl TaskEvents {
     async fn report(&self, after: u32) -> Result<TaskReport, Problem> {
-        let _turn = self.gateway.streams.reads.acquire().await;
+        let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let report = self.gateway.store.of(&self.tenant).task_page(self.task, after, PAGE).await?;
         report.ok_or_else(|| Problem::new(Code::TaskNotFound, format!("no task {} is on record", self.task)))
     }
@@ -200,7 +200,7 @@ impl TaskEvents {
     }
 
     async fn newest_turn(&self) -> Result<Turn, Problem> {
-        let _turn = self.gateway.streams.reads.acquire().await;
+        let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let newest = self.gateway.store.of(&self.tenant).newest_turn(self.task).await?;
         let (turn, is_open) = newest.unwrap_or((0, false));
         Ok(if is_open { Turn::Open(turn) } else { Turn::Over(turn) })

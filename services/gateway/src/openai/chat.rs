@@ -2,8 +2,8 @@
 
 use axum::{http::StatusCode, response::Response};
 use redial_proto::Code;
+use redial_shares::Share;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{follow::Follow, ids::ResponseId, record::Record};
 use crate::{
@@ -79,13 +79,7 @@ struct Chunks {
 }
 
 /// Comments while the agent works, then the text or the function calls at once.
-pub(crate) fn chunks(
-    gateway: Shared,
-    follow: Follow,
-    id: ResponseId,
-    with_usage: bool,
-    permit: OwnedSemaphorePermit,
-) -> Response {
+pub(crate) fn chunks(gateway: Shared, follow: Follow, id: ResponseId, with_usage: bool, permit: Share) -> Response {
     let mut chunks = Chunks { follow, id, with_usage };
     let mut page = Page::default();
     page.raw(chunks.chunk(&json!({"role": "assistant", "content": ""}), None).as_bytes());

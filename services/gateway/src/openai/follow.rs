@@ -58,7 +58,7 @@ impl Follow {
 
     async fn read_bytes(&mut self, about: usize) -> Result<(), Problem> {
         let gateway = self.gateway.clone();
-        let _turn = gateway.streams.reads.acquire().await;
+        let _share = gateway.limits.stream_read(&self.who.tenant).await;
         let store = gateway.store.of(&self.who.tenant);
         let report = store.task_page(self.id.task, self.step, about).await?;
         let report = report.ok_or_else(|| not_found(self.id))?;

@@ -1,8 +1,8 @@
 //! The events of a response as a stream.
 
 use axum::response::Response;
+use redial_shares::Share;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::follow::Follow;
 use crate::{
@@ -20,7 +20,7 @@ struct ResponseEvents {
 
 /// The events of a response after this one, until it is over. It ends early if the gateway stops; the client resumes it on
 /// another one.
-pub(crate) fn answer(gateway: Shared, follow: Follow, after: Option<u64>, permit: OwnedSemaphorePermit) -> Response {
+pub(crate) fn answer(gateway: Shared, follow: Follow, after: Option<u64>, permit: Share) -> Response {
     let mut events = ResponseEvents { follow, after };
     // Not as other streams begin: the official client takes `retry` for an event.
     let mut page = Page::comment("");

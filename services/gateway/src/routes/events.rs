@@ -82,7 +82,7 @@ async fn missed(Api { gateway, who }: Api, Query(query): Query<MissedQuery>) -> 
         return Err(Problem::invalid(format!("page_size is {size}; allowed: 1 to {MOST}")));
     }
     Problem::check_times(&[("since", Some(query.since))])?;
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let after = EndedPosition { at: query.since, id: query.after.unwrap_or_default() };
     let ended = gateway.store.of(&who.tenant).ended_since(after, size).await?;
     let last = ended.last().map(EndedLine::position).filter(|_| ended.len() == size as usize);

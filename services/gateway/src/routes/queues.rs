@@ -90,7 +90,7 @@ async fn list(Api { gateway, who }: Api, Query(query): Query<QueuesQuery>) -> Js
             format!("all asks for the calls of all tenants; allowed: a token of the tenant {}", Tenant::default());
         return Err(Problem::new(Code::Forbidden, message));
     }
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let found = gateway.store.of(&who.tenant).queues(query.all).await?;
     let at = Utc::now();
     let item = |line: QueueLine| {

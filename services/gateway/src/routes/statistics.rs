@@ -117,7 +117,7 @@ async fn statistics(Api { gateway, who }: Api, Query(query): Query<StatisticsQue
     }
     let tool = query.tool.or_else(|| query.model.as_deref().map(turn::tool_name));
     let question = StatsQuestion { by, and, since, until: query.until, tool, tenant: None };
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let mut stats = gateway.store.of(&who.tenant).stats(&question).await?;
     sort_groups(&mut stats.groups);
     let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| Figures::new(by, and, group, sums)).collect();

@@ -44,8 +44,8 @@ const SETTINGS: &[(Roles, &str, &str, &str)] = &[
     (WORKER, "drain_grace", "DURATION", "How long running calls may continue after SIGTERM or Ctrl-C, such as 30s [default: 30s]"),
     (GATEWAY, "listen", "HOST:PORT", "Address that the gateway listens on for HTTP; port 0 takes a free one [default: 127.0.0.1:8700]"),
     (GATEWAY, "gateway_hosts", "NAMES", "Names that requests may be addressed to (header Host), separated by commas [default: this machine's loopback if it listens there, else any]"),
-    (GATEWAY, "gateway_rate", "N", "Requests per second of one token, a number [default: 1000]"),
-    (GATEWAY, "gateway_streams", "N", "Streams and waiting requests of one token at a time, a number [default: 10000]"),
+    (GATEWAY, "gateway_rate", "N", "Requests per second of one tenant, a number [default: 1000]"),
+    (GATEWAY, "gateway_streams", "N", "Streams and waiting requests of one tenant at a time, a number [default: 10000]"),
     (GATEWAY, "gateway_connections", "N", "Connections of the gateway to Postgres, a number [default: 8]"),
     (GATEWAY, "without_token", "BOOL", "Let requests without a token do everything, as the tenant and user of the settings; only on loopback [default: false; of redial dev: true]"),
 ];

@@ -155,7 +155,8 @@ impl Export {
     }
 
     async fn portion(&mut self) -> Result<String, Problem> {
-        let _turn = self.gateway.long_read(&self.who).await?;
+        // However long it takes: a file that breaks off has to be asked for again as a whole.
+        let _share = self.gateway.limits.export_read(&self.who.tenant).await;
         let matches = usize::try_from(self.left.min(PORTION)).unwrap_or(usize::MAX);
         let limits = Limits { matches, looked: LOOKED, time: LOOKS_FOR };
         let store = self.gateway.store.of(&self.who.tenant);

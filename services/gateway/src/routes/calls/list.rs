@@ -141,7 +141,7 @@ pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<CallsQue
     let page = Page::<CallId>::of(&gateway, &who, "calls", &query).await?;
     let time = look_time(query.look_ms)?;
     let search = search(query, page.after)?;
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.list_read(&who, page.is_unfiltered).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time };
     let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
     let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();

@@ -143,13 +143,13 @@ async fn end_of(call: CallId, mut waiter: Waiter) -> (CallId, Waiter) {
     (call, waiter)
 }
 
-/// Where these calls stand, read in turn with the streams.
+/// Where these calls stand, read in the tenant's share of what streams read.
 async fn look(
     gateway: &Gateway,
     who: &Identity,
     calls: impl Iterator<Item = CallId>,
 ) -> Result<HashMap<CallId, CallState>, Problem> {
-    let _turn = gateway.streams.reads.acquire().await;
+    let _share = gateway.limits.stream_read(&who.tenant).await;
     Ok(gateway.store.of(&who.tenant).call_states(&calls.collect::<Vec<_>>()).await?)
 }
 

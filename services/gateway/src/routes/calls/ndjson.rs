@@ -16,6 +16,7 @@ use redial_proto::{
     subjects::{self, TRACEPARENT, Verb},
 };
 use redial_queue::QueueError;
+use redial_shares::Share;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
@@ -24,7 +25,8 @@ use crate::{
     extract::{check_depth, text},
     gateway::{Gateway, Shared},
     identity::Identity,
-    limits::{LARGE_BYTES, LargeTurn},
+    limits::LARGE_BYTES,
+    pace::{self, LeastRate},
     problem::Problem,
 };
 
@@ -38,7 +40,7 @@ const BYTES: usize = 256 * 1024;
 const LINE: usize = limits::MAX_PAYLOAD + 512 * 1024;
 /// Requests to the dispatchers at a time.
 const AT_ONCE: usize = 8;
-/// Whoever sends nothing for so long is cut off, and so is who sends a large line for longer.
+/// Whoever sends nothing for so long is cut off.
 const IDLE: Duration = Duration::from_mins(1);
 /// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -47,8 +49,8 @@ const TRIES: u32 = 5;
 /// The wait before the first repetition; it doubles.
 const AGAIN: Duration = Duration::from_millis(250);
 
-pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Result<Response, Problem> {
-    let stream_permit = who.limits.stream()?;
+pub(super) async fn submit(gateway: Shared, who: &Identity, request: Request) -> Result<Response, Problem> {
+    let shares = (who.limits.stream()?, who.limits.upload().await?);
     let caller = who.caller(Verb::CallSubmit)?;
     let (who, traceparent) = (who.clone(), text(request.headers(), TRACEPARENT).map(str::to_owned));
     let lines = Lines::of(request.into_body().into_data_stream(), Some((gateway.clone(), who)));
@@ -60,7 +62,7 @@ pub(super) fn submit(gateway: Shared, who: &Identity, request: Request) -> Resul
         .buffered(AT_ONCE)
         .map(move |answers| {
             // It counts for as long as the stream is there.
-            let _ = &stream_permit;
+            let _ = &shares;
             answers
         });
     Ok(([(header::CONTENT_TYPE, MEDIA)], Body::from_stream(submitted)).into_response())
@@ -72,17 +74,17 @@ struct Lines {
     buffer: BytesMut,
     /// Bytes of the line that is too long, so far.
     skipped: usize,
-    /// Who sends them. Large lines of nobody, as in tests, wait for no turn.
+    /// Who sends them. Large lines of nobody, as in tests, wait for no share.
     sender: Option<(Shared, Identity)>,
     /// While a line is large.
     large: Option<Large>,
 }
 
-/// A large line: nothing more of it is read before it has its turn, so that few are in memory at a time.
+/// A large line: nothing more of it is read before it has its share, so that few are in memory at a time.
 struct Large {
-    _turn: LargeTurn,
-    /// Until when the line has to be whole. Others wait for the turn.
-    until: Instant,
+    _share: Share,
+    /// The rate at which the line has to come. Others wait for the share.
+    rate: LeastRate,
 }
 
 /// What a body ends with, if not with a line.
@@ -112,9 +114,14 @@ impl Lines {
                 self.large = None;
                 looked = 0;
             }
-            let until = self.turn_until(looked).await?;
+            let until = self.share_until(looked).await?;
             match timeout_at(until, self.body.next()).await {
-                Ok(Some(Ok(piece))) => self.buffer.extend_from_slice(&piece),
+                Ok(Some(Ok(piece))) => {
+                    self.buffer.extend_from_slice(&piece);
+                    if let Some(large) = &mut self.large {
+                        large.rate.add(piece.len());
+                    }
+                }
                 Ok(Some(Err(error))) => {
                     let message =
                         format!("the body did not arrive whole: {error}; the lines after this one were not read");
@@ -125,23 +132,26 @@ impl Lines {
                     let line = std::mem::take(&mut self.buffer).freeze();
                     return Ok(Some(self.ended(line)));
                 }
+                Err(_) if self.large.as_mut().is_some_and(|large| large.rate.holds()) => {}
                 Err(_) => {
-                    let what =
-                        if self.large.is_some() { "a line did not arrive whole within" } else { "nothing arrived for" };
-                    let message = format!("{what} {} s; the lines after this one were not read", IDLE.as_secs());
+                    let what = match &self.large {
+                        Some(_) => format!("less than {} of a line came", pace::IN_WORDS),
+                        None => format!("nothing arrived for {} s", IDLE.as_secs()),
+                    };
+                    let message = format!("{what}; the lines after this one were not read");
                     return Err(Broken(ApiError::new(Code::InvalidMessage, message)));
                 }
             }
         }
     }
 
-    /// Waits for the turn of a line of which so many bytes have arrived; until when the next ones have to.
-    async fn turn_until(&mut self, bytes: usize) -> Result<Instant, Broken> {
+    /// Waits for the share of a line of which so many bytes have arrived; when to look at how many more have.
+    async fn share_until(&mut self, bytes: usize) -> Result<Instant, Broken> {
         if let (true, None, Some((gateway, who))) = (bytes > LARGE_BYTES, &self.large, &self.sender) {
-            let turn = gateway.large_turn(who).await.map_err(|problem| Broken(problem.error))?;
-            self.large = Some(Large { _turn: turn, until: Instant::now() + IDLE });
+            let share = gateway.large(who).await.map_err(|problem| Broken(problem.error))?;
+            self.large = Some(Large { _share: share, rate: LeastRate::begin() });
         }
-        Ok(self.large.as_ref().map_or_else(|| Instant::now() + IDLE, |large| large.until))
+        Ok(self.large.as_ref().map_or_else(|| Instant::now() + IDLE, |large| large.rate.until()))
     }
 
     /// A line, of which this is the rest.

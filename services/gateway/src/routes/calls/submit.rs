@@ -30,7 +30,7 @@ pub(super) async fn submit(Api { gateway, who }: Api, request: Request) -> Resul
         Some(ndjson::MEDIA) => {
             check_encoding(&headers)?;
             no_common_key(&headers)?;
-            ndjson::submit(gateway, &who, request)
+            ndjson::submit(gateway, &who, request).await
         }
         Some("application/json") => {
             let RawJson(body) = RawJson::from_request(request, &gateway).await?;

@@ -135,7 +135,7 @@ async fn show(
     who: &Identity,
     id: ResponseId,
     shape: Shape,
-    permit: tokio::sync::OwnedSemaphorePermit,
+    permit: redial_shares::Share,
 ) -> Result<Response, Problem> {
     let mut follow = Follow::begin(gateway, who, id).await?;
     if shape.streams {

@@ -150,7 +150,7 @@ pub(super) async fn models(
     };
     let ModelsQueryParameters { until, model, tool, agent, .. } = query;
     let question = ModelsQuestion { by, since, until, model, tool, agent };
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let stats = gateway.store.of(&who.tenant).model_stats(&question).await?;
     // Of hours and days the latest.
     let beyond = stats.groups.len().saturating_sub(GROUPS);

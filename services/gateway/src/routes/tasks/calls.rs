@@ -166,7 +166,7 @@ pub(super) async fn calls(
     query.task = Some(task);
     let page = Page::<(u32, u32)>::of(&gateway, &who, "calls of a task", &query).await?;
     let size = page.size.min(MOST);
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
     // Behind the last call that the turn before can have.
     let first = query.from_turn.filter(|turn| *turn > 1).map_or((0, 0), |turn| (turn - 1, u32::MAX));

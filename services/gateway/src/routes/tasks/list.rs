@@ -84,9 +84,10 @@ pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<TasksQue
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let page = Page::<TaskId>::of(&gateway, &who, "tasks", &query).await?;
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time: look_time(query.look_ms)? };
-    let _turn = gateway.long_read(&who).await?;
+    let search = search(query, page.after);
+    let _share = gateway.list_read(&who, page.is_unfiltered).await?;
     let store = gateway.store.of(&who.tenant);
-    let found = store.search_tasks(&search(query, page.after), limits).await?;
+    let found = store.search_tasks(&search, limits).await?;
     let (tasks, cut) = views(&gateway, &who, &found.tasks).await?;
     let complete = found.ended && cut.is_none();
     let next = cut.or(found.last).filter(|_| !complete);

@@ -1,12 +1,9 @@
 //! The decisions of a recorded task, repeated; and the record itself, as a regression test.
 
 use axum::{
-    body::Body,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
 use redial_proto::{Code, TaskId};
 use redial_views::{Difference, SavedTask, TaskAudit};
 use schemars::JsonSchema;
@@ -23,8 +20,6 @@ use crate::{
 
 /// Bytes of a record that a gateway holds whole.
 const LARGEST: u64 = 32 * 1024 * 1024;
-/// Bytes of a record that are sent at once.
-const PIECE: usize = 64 * 1024;
 /// Differences of an answer.
 const DIFFERENCES: usize = 20;
 
@@ -64,12 +59,12 @@ impl From<&Difference> for ReplayDifference {
 }
 
 pub(super) async fn replay(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<Replay> {
-    let turn = gateway.long_read(&who).await?;
+    let share = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
     let bug = |error: String| Problem::new(Code::Internal, format!("task {task} cannot be replayed: {error}"));
     let repeated = tokio::task::spawn_blocking(move || {
         // It goes on if the client goes away, and counts as long.
-        let _turn = turn;
+        let _share = share;
         // Through its JSON, like a record in a file, so that a file is never incomplete.
         let saved: SavedTask = serde_json::from_str(&serde_json::to_string(&record)?)?;
         let differences = saved.replay();
@@ -87,33 +82,20 @@ pub(super) async fn replay(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> J
 }
 
 pub(super) async fn record(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> Result<Response, Problem> {
-    let turn = gateway.long_read(&who).await?;
+    let share = gateway.long_read(&who).await?;
     let record = load(&gateway, &who, task).await?;
     let bug =
         |error: String| Problem::new(Code::Internal, format!("the record of task {task} cannot be written: {error}"));
-    let text = tokio::task::spawn_blocking(move || serde_json::to_vec(&record)).await;
-    let text = text.map_err(|error| bug(error.to_string()))?.map_err(|error| bug(error.to_string()))?;
-    let pieces = pieces(Bytes::from(text));
-    // The turn lasts until the answer was sent: whoever asks for many and reads none would fill the memory.
-    let body = Body::from_stream(stream::iter(pieces).map(move |piece| {
-        let _turn = &turn;
-        Ok::<_, std::convert::Infallible>(piece)
-    }));
-    let mut response = ([(header::CONTENT_TYPE, "application/json")], body).into_response();
+    let text = tokio::task::spawn_blocking(move || {
+        let _share = share;
+        serde_json::to_vec(&record)
+    });
+    let text = text.await.map_err(|error| bug(error.to_string()))?.map_err(|error| bug(error.to_string()))?;
+    let mut response = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     if let Ok(name) = HeaderValue::from_str(&format!("attachment; filename=\"task-{task}.json\"")) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     }
     Ok(response)
-}
-
-/// A text in pieces that are sent one after the other.
-fn pieces(mut text: Bytes) -> Vec<Bytes> {
-    let mut pieces = Vec::new();
-    while text.len() > PIECE {
-        pieces.push(text.split_to(PIECE));
-    }
-    pieces.push(text);
-    pieces
 }
 
 async fn load(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskAudit, Problem> {
@@ -128,5 +110,6 @@ async fn load(gateway: &Gateway, who: &Identity, task: TaskId) -> Result<TaskAud
         );
         return Err(Problem::new(Code::TooLarge, message));
     }
+    gateway.hold(who, usize::try_from(bytes).unwrap_or(usize::MAX)).await?;
     TaskAudit::load(&gateway.store, task).await?.ok_or_else(|| not_found(task))
 }

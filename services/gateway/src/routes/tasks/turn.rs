@@ -49,7 +49,7 @@ pub(super) struct TurnView {
 }
 
 pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskId, u32>) -> JsonResult<TurnView> {
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
     let missing = || Problem::new(Code::NotFound, format!("task {task} has no turn {number} on record"));
     if store.task(task).await?.is_none() {

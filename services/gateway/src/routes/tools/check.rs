@@ -34,10 +34,10 @@ pub(super) async fn check(
     let missing = || Problem::new(Code::NotFound, format!("the tenant has no tool {:?}", shorten(&tool, 100)));
     let view = list.tools.into_iter().next().ok_or_else(missing)?;
     // A check may take about a second of a processor.
-    let turn = gateway.long_read(&who).await?;
+    let share = gateway.long_read(&who).await?;
     let checked = tokio::task::spawn_blocking(move || {
         // It goes on if the client goes away, and counts as long.
-        let _turn = turn;
+        let _share = share;
         check_arguments(&view.spec, body.arguments.get())
     });
     let checked = checked.await;

@@ -59,7 +59,7 @@ pub(super) async fn pointers(
     Query(query): Query<PointersQuery>,
 ) -> JsonResult<PointerList> {
     let since = since(query.since, query.until)?;
-    let _turn = gateway.long_read(&who).await?;
+    let _share = gateway.long_read(&who).await?;
     let found = gateway.store.of(&who.tenant).places(&tool, since, query.until).await?;
     let (errors, repairs): (Vec<_>, Vec<_>) = found.places.into_iter().partition(|place| place.what == What::Error);
     let (since, until, is_complete) = (found.since, found.until, found.is_complete);
