@@ -1,5 +1,7 @@
 //! Errors that a user can see. Each code is stable and has a page in `docs/errors/`.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use strum::{VariantArray, VariantNames};
@@ -41,6 +43,8 @@ pub enum Code {
     TokenNotFound,
     /// The call's state does not allow what was asked.
     WrongState,
+    /// The conversation, or everything of its tenant, is being erased; try again.
+    BeingErased,
     /// The role of the request, the tenant's limits or the worker's identity do not allow it.
     Forbidden,
     /// Two processes of Redial, or a process and the database, are of versions that do not work together.
@@ -74,7 +78,17 @@ named!(Code, "an error code");
 impl Code {
     /// True if the same request may succeed later, unchanged.
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Self::Unavailable | Self::RateLimited)
+        self.retry_after().is_some()
+    }
+
+    /// When the same request may succeed, unchanged; `None` if it would fail again.
+    pub const fn retry_after(self) -> Option<Duration> {
+        match self {
+            Self::Unavailable | Self::RateLimited => Some(Duration::from_secs(1)),
+            // An erasure takes seconds while somebody asks for it, and waits up to 20 s for a dispatcher otherwise.
+            Self::BeingErased => Some(Duration::from_secs(5)),
+            _ => None,
+        }
     }
 }
 

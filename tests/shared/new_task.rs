@@ -19,5 +19,6 @@ pub(crate) fn new_task(conversation: &str) -> NewTask {
         input: "你好".to_owned(),
         metadata: std::collections::BTreeMap::new(),
         traceparent: None,
+        waits_for_erasure: false,
     }
 }

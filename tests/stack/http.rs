@@ -6,6 +6,7 @@ pub(crate) mod client;
 mod console;
 mod docs;
 mod doors;
+mod erasing;
 mod events;
 mod feed;
 mod functions;

@@ -134,6 +134,8 @@ pub struct NewTask {
     pub traceparent: Option<String>,
     /// The user who submitted it.
     pub submitted_by: Option<String>,
+    /// It is written although its conversation is being erased, and starts afterwards: nobody could be told to try again.
+    pub waits_for_erasure: bool,
 }
 
 /// One decision about one task: replaces its summary, and adds what it lists.

@@ -103,7 +103,8 @@ async fn take_tasks(context: &Context, batch: Vec<(&Delivery, Result<Caller, Api
         });
         submit_task::Incoming { submission, traceparent: delivery.traceparent().map(str::to_owned) }
     });
-    let results = submit_task::submit(context, incoming.collect()).await;
+    // Nobody could be told to try again.
+    let results = submit_task::submit(context, incoming.collect(), true).await;
     let taken = deliveries.into_iter().zip(results).map(|(delivery, result)| {
         let errors = result.error.map(|error| (None, error)).into_iter().collect();
         Taken { delivery, errors }

@@ -19,8 +19,6 @@ use serde_json::{Value, value::RawValue};
 const PAGES: &str = "/errors/";
 /// The type of a problem document.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
-/// When to try again what an outage prevented.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// The answer to a request that failed.
 #[derive(Debug)]
@@ -126,7 +124,7 @@ impl Problem {
 
     /// When the same request may be sent again; `None` if it would fail again.
     pub(crate) fn again(&self) -> Option<Duration> {
-        self.retry_after.or_else(|| self.error.code.is_retryable().then_some(AGAIN))
+        self.retry_after.or_else(|| self.error.code.retry_after())
     }
 
     /// The document, for a request.
@@ -226,7 +224,7 @@ pub const fn status(code: Code) -> StatusCode {
         | Code::TokenNotFound
         | Code::WebhookNotFound => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::WrongState => StatusCode::CONFLICT,
+        Code::WrongState | Code::BeingErased => StatusCode::CONFLICT,
         Code::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::InvalidValue

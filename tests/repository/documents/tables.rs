@@ -57,9 +57,9 @@ pub(crate) fn codes() -> String {
         vec![format!("[`{name}`]({name}.md)"), meaning.to_owned(), status]
     });
     let retryable = Code::ALL.iter().filter(|code| code.is_retryable()).map(|code| format!("`{code}`"));
-    let retryable = retryable.collect::<Vec<_>>().join(" and ");
+    let retryable = retryable.collect::<Vec<_>>().join(", ");
     let table = table(&["code", "meaning", "HTTP status"], rows);
-    format!("{table}\nThe same request may succeed later only after {retryable}.\n")
+    format!("{table}\nThe same request may succeed later only after one of these: {retryable}.\n")
 }
 
 /// Instruments of OpenTelemetry.

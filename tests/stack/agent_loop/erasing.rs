@@ -4,13 +4,14 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use redial_proto::{
-    AgentSpec, CallId, ClaimId, Forget, ForgetCounts, JobRef, Report, ReportBatch, Submission, SubmitResult, TaskId,
-    TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
+    AgentSpec, CallId, ClaimId, Code, Forget, ForgetCounts, JobRef, Report, ReportBatch, Submission, SubmitResult,
+    TaskId, TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
     subjects::{self, Intake, Verb},
 };
 use redial_queue::Queue;
-use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments};
+use redial_test_stack::{Reply, ScriptedHttp, Stack, arguments, until};
 use serde_json::{json, value::RawValue};
+use uuid::Uuid;
 
 use super::fixture::{Fixture, agent, book_tool, calls, http_tools, says, task};
 use crate::end_to_end::erasing::{forget, of};
@@ -231,7 +232,14 @@ async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_g
     stack.execute(left).await;
     let next = TaskSubmission { conversation: Some("talk-1".into()), ..task("Another trip.", agent()) };
     fixture.small([says("Gladly.")]);
-    let next = stack.task(&next).await;
+    let result: TaskResult = stack.queue().ask_as(next.role(), Verb::TaskSubmit, &next, ANSWER).await.unwrap();
+    assert_eq!(result.error.map(|error| error.code), Some(Code::BeingErased), "it is refused at once");
+    // Nobody can be told to send it again.
+    let (user, key) = (stack.queue(), "sent without a reply");
+    let sent = TaskSubmission { key: Some(key.to_owned()), ..next };
+    user.put(&subjects::intake(user.tenant(), user.user(), sent.role(), Intake::Tasks), &sent).await.unwrap();
+    let next = format!("SELECT id FROM tasks WHERE key = '{key}'");
+    let next = TaskId(until("it is on record", async || stack.values::<Uuid>(&next).await.pop()).await);
     let looked = format!("SELECT wake_at > submitted_at + interval '2 s' FROM tasks WHERE id = '{next}'");
     stack.holds("it was looked at, and waits", &looked).await;
     assert_eq!(stack.task_report(next).await.task.state, TaskState::Waiting);

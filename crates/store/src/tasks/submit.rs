@@ -29,7 +29,12 @@ pub enum SubmittedTask {
         /// Its fingerprint.
         content: Option<Uuid>,
     },
-    /// It was not written, because of a task that was there before and is deleted now.
+    /// It was not written: its conversation is being erased, or everything of its tenant.
+    BeingErased {
+        /// Everything of the tenant is.
+        whole_tenant: bool,
+    },
+    /// It was not written, because of a task or an erasure that was there before and is gone now.
     Gone,
 }
 
@@ -45,6 +50,10 @@ impl Store {
             return Ok(results);
         }
         let mut found: HashMap<usize, SubmittedTask> = self.existing_tasks(&met).await?.into_iter().collect();
+        let left: Vec<(usize, &NewTask)> = met.iter().filter(|(n, _)| !found.contains_key(n)).copied().collect();
+        if !left.is_empty() {
+            found.extend(self.erasing_tasks(&left).await?);
+        }
         for (n, task) in met {
             let existing = found.remove(&n).unwrap_or(SubmittedTask::Gone);
             let sent_before = matches!(existing, SubmittedTask::Existing { id, .. } if id == task.id);
@@ -53,6 +62,21 @@ impl Store {
             }
         }
         Ok(results)
+    }
+
+    async fn erasing_tasks(&self, left: &[(usize, &NewTask)]) -> Result<Vec<(usize, SubmittedTask)>, StoreError> {
+        let numbers: Vec<i32> = column(left, |(n, _)| i32::try_from(*n).unwrap_or(i32::MAX));
+        let tenants: Vec<&str> = column(left, |(_, task)| task.tenant.as_str());
+        let conversations: Vec<&str> = column(left, |(_, task)| task.conversation.as_str());
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!("sql/erasing_tasks.sql", &numbers, &tenants as &[&str], &conversations as &[&str])
+                .fetch_all(db)
+                .await
+        })?;
+        let found = |n: i32, whole_tenant| {
+            (usize::try_from(n).unwrap_or(usize::MAX), SubmittedTask::BeingErased { whole_tenant })
+        };
+        Ok(rows.into_iter().map(|row| found(row.n, row.whole_tenant)).collect())
     }
 
     async fn existing_tasks(&self, met: &[(usize, &NewTask)]) -> Result<Vec<(usize, SubmittedTask)>, StoreError> {
@@ -94,6 +118,7 @@ async fn insert(db: &mut PgConnection, tasks: &[NewTask]) -> Result<HashSet<Uuid
         &column(tasks, |t| t.traceparent.as_deref()) as &[Option<&str>],
         &column(tasks, |task| task.submitted_by.as_deref()) as &[Option<&str>],
         &column(tasks, |task| metadata(&task.metadata)) as &[Option<String>],
+        &column(tasks, |task| task.waits_for_erasure),
     )
     .fetch_all(db)
     .await?;

@@ -83,6 +83,7 @@ pub(crate) fn accept(
         input: submission.input.clone(),
         traceparent,
         agent,
+        waits_for_erasure: false,
     })
 }
 

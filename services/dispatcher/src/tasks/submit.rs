@@ -92,15 +92,16 @@ impl Submitter {
                 (request, Incoming { submission, traceparent })
             })
             .unzip();
-        let results = submit(&self.context, incoming).await;
+        let results = submit(&self.context, incoming, false).await;
         for (request, result) in requests.iter().zip(results) {
             request.reply(&result).await;
         }
     }
 }
 
-/// Accepts tasks, writes them, wakes them; returns the result of each, in order.
-pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<TaskResult> {
+/// Accepts tasks, writes them, wakes them; returns the result of each, in order. One whose conversation is being erased is rejected,
+/// unless `waits_for_erasure`.
+pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>, waits_for_erasure: bool) -> Vec<TaskResult> {
     let files = Files::of(context).await;
     let incoming: Vec<Incoming> = incoming.into_iter().map(traced).collect();
     let warnings: Vec<Option<String>> =
@@ -120,7 +121,7 @@ pub(crate) async fn submit(context: &Context, incoming: Vec<Incoming>) -> Vec<Ta
     let positions: Vec<Result<usize, ApiError>> = accepted
         .into_iter()
         .map(|task| {
-            tasks.push(task?);
+            tasks.push(NewTask { waits_for_erasure, ..task? });
             Ok(tasks.len() - 1)
         })
         .collect();
@@ -197,8 +198,9 @@ fn answer(task: &NewTask, written: SubmittedTask) -> TaskResult {
             );
             return TaskResult::rejected(ApiError::new(Code::IdempotencyConflict, message));
         }
+        SubmittedTask::BeingErased { whole_tenant } => return TaskResult::rejected(being_erased(task, whole_tenant)),
         SubmittedTask::Gone => {
-            let message = "another task with its key is being erased; try again";
+            let message = "another task with its key, or its conversation, was being erased; try again";
             return TaskResult::rejected(ApiError::new(Code::Unavailable, message));
         }
     };
@@ -210,4 +212,18 @@ fn answer(task: &NewTask, written: SubmittedTask) -> TaskResult {
         error: None,
         warning: None,
     }
+}
+
+fn being_erased(task: &NewTask, whole_tenant: bool) -> ApiError {
+    let code = Code::BeingErased;
+    let what = if whole_tenant {
+        format!("everything of tenant {:?}", task.tenant)
+    } else {
+        format!("conversation {:?}", limits::shorten(&task.conversation, 200))
+    };
+    let seconds = code.retry_after().unwrap_or_default().as_secs();
+    ApiError::new(
+        code,
+        format!("{what} is being erased, and nothing new begins in it meanwhile; try again in {seconds} s"),
+    )
 }

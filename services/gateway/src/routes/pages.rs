@@ -22,6 +22,7 @@ macro_rules! pages {
 }
 
 pages![
+    "being_erased",
     "call_not_found",
     "forbidden",
     "idempotency_conflict",
