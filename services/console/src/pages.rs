@@ -18,11 +18,7 @@ mod tools;
 mod unknown;
 pub(crate) mod workers;
 
-use axum::{
-    Router,
-    response::{IntoResponse as _, Redirect, Response},
-    routing::get,
-};
+use axum::{Router, response::Response, routing::get};
 
 use crate::{console::Console, failure::Failure, page::Visit, show};
 
@@ -45,15 +41,12 @@ pub(crate) fn router() -> Router<Console> {
         settings::router(),
         sign_in::router(),
     ];
-    let others = Router::new().route("/console/", get(nothing)).route("/console/{*path}", get(nothing));
+    let others = Router::new().route("/console/{*path}", get(nothing));
     pages.into_iter().fold(others, Router::merge)
 }
 
-/// An address without a page; one that ends with a slash may be meant without it.
+/// An address without a page.
 async fn nothing(visit: Visit) -> Response {
     let path = visit.here.split('?').next().unwrap_or_default();
-    match path.strip_suffix('/') {
-        Some(path) => Redirect::to(path).into_response(),
-        None => visit.done(Err(Failure::not_found(format!("Nothing is at {}.", show::line(path, 100))))),
-    }
+    visit.done(Err(Failure::not_found(format!("Nothing is at {}.", show::line(path, 100)))))
 }

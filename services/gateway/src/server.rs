@@ -1,9 +1,12 @@
 //! Accepts connections.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
-use axum::{Router, extract::Request};
-use hyper::{body::Incoming, server::conn::http1};
+use axum::{
+    Router,
+    http::{Uri, uri::PathAndQuery},
+};
+use hyper::{Request, body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
@@ -12,7 +15,7 @@ use hyper_util::{
 use redial_shares::{Share, Shares};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use tower::util::MapRequest;
+use tower::ServiceExt as _;
 
 use crate::{pace::Pace, stall::Stall};
 
@@ -52,8 +55,9 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                if let Some(share) = connections.try_take(&peer.ip().to_string(), 1) {
-                    start(stream, &router, &graceful, share);
+                let peer = peer.ip().to_canonical();
+                if let Some(share) = connections.try_take(&peer.to_string(), 1) {
+                    start((stream, peer), &router, &graceful, share);
                 }
             }
             Err(error) => {
@@ -68,16 +72,13 @@ pub(crate) async fn serve(
     }
 }
 
-fn start(stream: TcpStream, router: &Router, graceful: &GracefulShutdown, share: Share) {
+fn start((stream, peer): (TcpStream, IpAddr), router: &Router, graceful: &GracefulShutdown, share: Share) {
     // Answers are small, and somebody waits for them.
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&stream, UNSENT);
     let pace = Pace::default();
     let of_connection = pace.clone();
-    let service = MapRequest::new(router.clone(), move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(of_connection.clone());
-        request
-    });
+    let service = router.clone().map_request(move |request| arrived(request, peer, of_connection.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -90,6 +91,29 @@ fn start(stream: TcpStream, router: &Router, graceful: &GracefulShutdown, share:
             tracing::debug!(%error, "A connection ended with an error");
         }
     });
+}
+
+/// A request as the router gets it: it says who sent it and on which connection, and its address has no slash at its end.
+fn arrived(mut request: Request<Incoming>, peer: IpAddr, pace: Pace) -> Request<Incoming> {
+    request.extensions_mut().insert(peer);
+    request.extensions_mut().insert(pace);
+    if let Some(uri) = without_slash(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+/// The address without slashes at its end; `None` if it has none there.
+fn without_slash(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() || trimmed.len() == path.len() {
+        return None;
+    }
+    let target = uri.query().map_or_else(|| trimmed.to_owned(), |query| format!("{trimmed}?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(target.parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 #[cfg(test)]
@@ -105,5 +129,21 @@ mod tests {
         let (flood, other) = (from(&few, "192.0.2.1"), from(&few, "192.0.2.2"));
         assert_eq!((flood.len(), other.len()), (500, 250));
         assert_eq!(from(&connections(usize::MAX), "192.0.2.1").len(), CONNECTIONS / 2);
+    }
+
+    #[test]
+    fn a_slash_at_the_end_of_an_address_means_nothing() {
+        for (sent, meant) in [
+            ("/v1/calls/", Some("/v1/calls")),
+            ("/v1/calls//?a=/b/", Some("/v1/calls?a=/b/")),
+            ("http://host:8700/v1/calls/?", Some("http://host:8700/v1/calls?")),
+            ("//evil.example/", Some("//evil.example")),
+            ("/v1/calls?a=/", None),
+            ("/", None),
+            ("//", None),
+        ] {
+            let found = without_slash(&sent.parse().unwrap()).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), meant, "{sent}");
+        }
     }
 }

@@ -118,6 +118,29 @@ async fn a_head_has_64_kib_at_most(http: &Http) {
 }
 
 #[tokio::test]
+async fn the_front_door_leads_people_to_the_console_and_tells_programs_where_things_are() {
+    let stack = Stack::start().await;
+    let http = Http::open(&stack).await;
+    let places = http.get("/").await;
+    assert_eq!(places.headers["vary"], "accept");
+    let places = places.must(200);
+    for name in ["openapi", "docs", "console", "health", "ready"] {
+        assert_ne!(http.get(places[name].as_str().unwrap()).await.status, 404, "{name}");
+    }
+    // The page itself: a client that follows comes to the console.
+    let browser = http.request(Method::GET, "/").header("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let page = browser.send().await.unwrap();
+    assert_eq!((page.status().as_u16(), page.url().path()), (200, "/console"));
+    // A slash at the end means nothing, whatever the method.
+    http.get("/v1/calls/?page_size=1").await.must(200);
+    http.post("/v1/calls/", &json!({"tool": "echo", "arguments": {}})).await.problem(422, "unknown_tool");
+    assert_eq!(http.get("/console/").await.status, 200);
+    let nothing = http.get("/nowhere/").await;
+    nothing.problem(404, "not_found");
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn health_readiness_and_metrics_are_told() {
     let mut stack = Stack::start().await;
     let http = Http::open(&stack).await;

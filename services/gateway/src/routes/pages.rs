@@ -1,15 +1,21 @@
-//! The OpenAPI document, and the pages that explain errors.
+//! Where things are: `/`, the OpenAPI document, and the pages that explain errors.
 
 use std::sync::LazyLock;
 
 use axum::{
     body::Bytes,
-    http::header,
-    response::{IntoResponse, Response},
+    http::{HeaderMap, header},
+    response::{IntoResponse, Redirect, Response},
 };
 use redial_proto::{Code, limits::shorten};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use crate::{endpoint::Endpoint, extract::Name, problem::Problem};
+use crate::{
+    endpoint::Endpoint,
+    extract::{Name, text},
+    problem::Problem,
+};
 
 const TAG: &str = "operations";
 
@@ -55,6 +61,11 @@ pages![
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
+        Endpoint::get("/", root)
+            .about(TAG, "get_root", "Where things are")
+            .description("A browser (`Accept: text/html`) is led to the console.")
+            .answer::<Places>(200, "The addresses to begin with.")
+            .empty_answer(303, "The console."),
         Endpoint::get("/openapi.json", openapi)
             .about(TAG, "get_openapi", "This document")
             .answer::<serde_json::Value>(200, "OpenAPI 3.1."),
@@ -62,6 +73,40 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "get_error_page", "What an error code means, and what to do")
             .answer_as::<String>(200, "The page, as Markdown.", "text/markdown"),
     ]
+}
+
+/// Where things are.
+#[derive(Serialize, JsonSchema)]
+struct Places {
+    /// Describes every address of the API.
+    openapi: &'static str,
+    /// A page to try the API.
+    docs: &'static str,
+    /// For people with a browser.
+    console: &'static str,
+    /// What an error code means.
+    errors: &'static str,
+    /// Whether the gateway lives.
+    health: &'static str,
+    /// Whether requests can be answered.
+    ready: &'static str,
+}
+
+const PLACES: Places = Places {
+    openapi: "/openapi.json",
+    docs: "/docs",
+    console: "/console",
+    errors: "/errors/{code}",
+    health: "/healthz",
+    ready: "/readyz",
+};
+
+async fn root(headers: HeaderMap) -> Response {
+    let vary = [(header::VARY, "accept")];
+    if text(&headers, "accept").is_some_and(|accepted| accepted.contains("text/html")) {
+        return (vary, Redirect::to(PLACES.console)).into_response();
+    }
+    (vary, axum::Json(PLACES)).into_response()
 }
 
 async fn openapi() -> Response {
