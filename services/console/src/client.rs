@@ -1,5 +1,7 @@
 //! The API, as a page asks it: in this process, with the credentials of the page's own request.
 
+use std::net::IpAddr;
+
 use axum::{
     body::{Body, Bytes, to_bytes},
     extract::FromRequestParts,
@@ -30,6 +32,8 @@ const CREDENTIALS: [HeaderName; 5] = [
 pub(crate) struct Api {
     console: Console,
     headers: HeaderMap,
+    /// Who sent the page's request.
+    peer: Option<IpAddr>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -46,7 +50,8 @@ impl FromRequestParts<Console> for Api {
         if let Some(host) = host(&parts.headers, &parts.uri).and_then(|host| host.parse().ok()) {
             headers.insert(header::HOST, host);
         }
-        Ok(Self { console: console.clone(), headers, asked: Mutex::default() })
+        let peer = parts.extensions.get::<IpAddr>().copied();
+        Ok(Self { console: console.clone(), headers, peer, asked: Mutex::default() })
     }
 }
 
@@ -125,7 +130,10 @@ impl Api {
         if status.is_success() { Ok(bytes) } else { Err(Problem::read(status, &bytes).into()) }
     }
 
-    async fn ask(&self, request: Request<Body>) -> Response {
+    async fn ask(&self, mut request: Request<Body>) -> Response {
+        if let Some(peer) = self.peer {
+            request.extensions_mut().insert(peer);
+        }
         let Ok(response) = self.console.api.as_ref().clone().oneshot(request).await;
         response
     }

@@ -13,6 +13,7 @@ use crate::{
     identity::Identity,
     limits::{Limits, RequestLimits},
     problem::Problem,
+    refusals::Reason,
     rights::Rights,
     sessions::{self, FRESH, REMEMBERED, SessionHash, Sessions, Stale},
 };
@@ -67,17 +68,19 @@ impl Tokens {
             });
             // Clients that insist on some key send one that is none of ours; where no token is needed it means nothing. It never
             // means the session of the browser that sends it.
-            let Some(token) = token else { return self.without_token() };
-            let known = self.read(store, &token.id).await?.ok_or_else(Problem::unauthenticated)?;
+            let Some(token) = token else { return self.without_token(Reason::Malformed) };
+            let refused = |reason| Problem::unauthenticated(reason, Some(&token.id));
+            let known = self.read(store, &token.id).await?.ok_or_else(|| refused(Reason::Unknown))?;
             if !known.record.has_hash(token.hash()) {
-                return Err(Problem::unauthenticated());
+                return Err(refused(Reason::WrongSecret));
             }
             return self.known_user(rights, &known, None);
         }
-        let Some(session) = sessions::of(headers)? else { return self.without_token() };
+        let Some(session) = sessions::of(headers)? else { return self.without_token(Reason::Missing) };
         // A session that has ended never means whoever reaches this gateway: that could be somebody with more rights.
-        let found = self.sessions.read(store, &self.lookups, session).await?.ok_or_else(Problem::unauthenticated)?;
-        let known = self.read(store, &found.token).await?.ok_or_else(Problem::unauthenticated)?;
+        let gone = || Problem::unauthenticated(Reason::NoSession, None);
+        let found = self.sessions.read(store, &self.lookups, session).await?.ok_or_else(gone)?;
+        let known = self.read(store, &found.token).await?.ok_or_else(gone)?;
         self.known_user(rights, &known, Some((session, found.expires_at)))
     }
 
@@ -90,7 +93,8 @@ impl Tokens {
     ) -> Result<Identity, Problem> {
         let Known { record, read_at, .. } = known;
         if record.has_ended_by(read_at.elapsed()) {
-            return Err(Problem::unauthenticated());
+            let reason = if record.revoked_at.is_some() { Reason::Revoked } else { Reason::Expired };
+            return Err(Problem::unauthenticated(reason, Some(&record.id)));
         }
         let (tenant, user, roles) = (record.tenant.clone(), record.user.clone(), record.roles.clone());
         let limits = RequestLimits::new(self.limits.clone(), tenant.clone());
@@ -103,10 +107,12 @@ impl Tokens {
 
     /// Signs a browser in with the token of a request; returns the id of its session, and when that ends.
     pub(crate) async fn sign_in(&self, store: &Store, who: &Identity) -> Result<(String, Time), Problem> {
-        let token = who.token.as_ref().ok_or_else(Problem::unauthenticated)?;
+        let refused = |reason| Problem::unauthenticated(reason, who.token.as_ref());
+        let token = who.token.as_ref().ok_or_else(|| refused(Reason::Missing))?;
         let (id, hash) = sessions::generate();
         let created = store.create_session(hash, token, sessions::LONGEST).await?;
-        Ok((id, created.ok_or_else(Problem::unauthenticated)?))
+        // It was valid a moment ago.
+        Ok((id, created.ok_or_else(|| refused(Reason::Revoked))?))
     }
 
     /// Ends the session of a request, if it has one.
@@ -141,8 +147,10 @@ impl Tokens {
         }
     }
 
-    fn without_token(&self) -> Result<Identity, Problem> {
-        let (tenant, user) = self.open.clone().ok_or_else(Problem::unauthenticated)?;
+    /// Whoever may ask without a token, or why a request without one is refused.
+    fn without_token(&self, reason: Reason) -> Result<Identity, Problem> {
+        let refused = || Problem::unauthenticated(reason, None);
+        let (tenant, user) = self.open.clone().ok_or_else(refused)?;
         let limits = RequestLimits::new(self.limits.clone(), tenant.clone());
         let roles = UserRole::ALL.iter().copied().collect();
         Ok(Identity::new((tenant, user), roles, limits, None))

@@ -36,6 +36,8 @@ pub struct GatewayConfig {
     pub streams: u32,
     /// The longest body that is read whole, in bytes; and the longest line of a stream.
     pub body: usize,
+    /// Write a line into the log for each request.
+    pub access_log: bool,
     /// How long requests may take to finish after the shutdown.
     pub drain_grace: Duration,
 }
@@ -63,6 +65,7 @@ impl GatewayConfig {
             rate: 1_000,
             streams: 10_000,
             body: redial_proto::limits::MAX_PAYLOAD + 1024 * 1024,
+            access_log: false,
             drain_grace: Duration::from_secs(10),
         }
     }

@@ -24,6 +24,7 @@ use crate::{
     last_look::LastLook,
     limits::{LARGE_BYTES, Limits},
     problem::Problem,
+    refusals::Refusals,
     rights::Rights,
     stats::Stats,
     streams::Streams,
@@ -63,6 +64,7 @@ pub(crate) struct Gateway {
     pub(crate) tokens: Tokens,
     pub(crate) rights: Rights,
     pub(crate) stats: Stats,
+    pub(crate) refusals: Refusals,
     pub(crate) figures: Figures,
     pub(crate) streams: Streams,
     /// What page tokens are sealed with, once it was read.

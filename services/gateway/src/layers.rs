@@ -14,6 +14,7 @@ use redial_proto::{Code, TokenId, UserRole, limits::shorten};
 use uuid::Uuid;
 
 use crate::{
+    access_log::{AccessLine, Asker},
     extract::{is_safe, text},
     gateway::{Gateway, Shared},
     identity::Identity,
@@ -21,6 +22,7 @@ use crate::{
     openai_error,
     pace::{Pace, Paced},
     problem::{PROBLEM_JSON, Problem, Told},
+    refusals::Refusal,
     server::HEAD_BYTES,
 };
 
@@ -53,6 +55,9 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     match checked.await {
         Ok(who) => {
             let pace = request.extensions().get::<Pace>().cloned();
+            if let Some(asker) = request.extensions().get::<Asker>() {
+                asker.set(&who);
+            }
             request.extensions_mut().insert(who.clone());
             let response = next.run(request).await;
             match (response.body().size_hint().exact(), who.token.clone()) {
@@ -96,10 +101,15 @@ pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: 
     let credentials = credentials(request.headers());
     let pace = request.extensions().get::<Pace>().cloned();
     let share = match gateway.tokens.identify(&gateway.store, &gateway.rights, &credentials).await {
-        Ok(who) => match who.limits.page().await {
-            Ok(share) => Some(share),
-            Err(problem) => return problem.into_response(),
-        },
+        Ok(who) => {
+            if let Some(asker) = request.extensions().get::<Asker>() {
+                asker.set(&who);
+            }
+            match who.limits.page().await {
+                Ok(share) => Some(share),
+                Err(problem) => return problem.into_response(),
+            }
+        }
         Err(_) => None,
     };
     let response = next.run(request).await;
@@ -147,19 +157,34 @@ async fn signed_out(gateway: &Gateway, who: &Identity) {
 }
 
 /// The outermost layer: gives the request an id, checks who it is addressed to, writes problem documents, counts.
-pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn finish(State(gateway): State<Shared>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let id = request_id(request.headers());
     let instance = request.uri().path().to_owned();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let peer = request.extensions().get::<IpAddr>().copied();
+    let asker = Asker::default();
+    request.extensions_mut().insert(asker.clone());
+    let mut line = AccessLine {
+        is_wanted: gateway.config.access_log,
+        request_id: id.clone(),
+        method: label(&method).to_owned(),
+        route: route.clone(),
+        asker,
+        began,
+        status: None,
+    };
     let checked = check_head(&request).and_then(|()| check_repeated(request.headers()));
     let checked = checked.and_then(|()| check_address(&gateway, &request));
     let response = match checked {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
-    let mut response = as_problem(response, &instance, &id);
+    let (mut response, refusal) = as_problem(response, &instance, &id);
+    if let Some(refusal) = refusal {
+        gateway.refusals.add(peer, refusal);
+    }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -169,17 +194,16 @@ pub(crate) async fn finish(State(gateway): State<Shared>, request: Request, next
         response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     }
     let (status, took) = (response.status(), began.elapsed());
+    line.status = Some(status.as_u16());
     gateway.stats.answered(route.as_deref().unwrap_or("other"), label(&method), status.as_u16(), took);
     // What cannot be served now is logged where that is found, and not for each request.
     if status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE {
         tracing::warn!(%method, path = instance, %status, request_id = id, "Answered a request with a server error");
-    } else {
-        tracing::debug!(%method, path = instance, %status, request_id = id, ms = took.as_millis(), "Answered a request");
     }
     response
 }
 
-/// The method as the metrics name it. Any word may be one, and each would be counted apart, without end.
+/// The method as the metrics and the access log name it. Any word may be one, and each would be counted apart, without end.
 fn label(method: &Method) -> &str {
     let is_known =
         [Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::PUT, Method::HEAD, Method::OPTIONS]
@@ -275,8 +299,8 @@ fn is_own_host(gateway: &Gateway, host: Option<&Authority>) -> bool {
     is_loopback || config.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
-/// The response, with the body of a problem document if it is one.
-fn as_problem(response: Response, instance: &str, request_id: &str) -> Response {
+/// The response, with the body of a problem document if it is one; and the token that it refuses.
+fn as_problem(response: Response, instance: &str, request_id: &str) -> (Response, Option<Refusal>) {
     let problem = response.extensions().get::<Told>().and_then(Told::take);
     let problem = match (problem, response.status()) {
         (Some(problem), _) => problem,
@@ -285,8 +309,9 @@ fn as_problem(response: Response, instance: &str, request_id: &str) -> Response 
             let message = "this address does not take the method; allowed: those in the header Allow of this answer";
             Problem::new(Code::MethodNotAllowed, message)
         }
-        _ => return response,
+        _ => return (response, None),
     };
+    let refusal = problem.refusal.clone();
     let (mut parts, _) = response.into_parts();
     parts.status = problem.status();
     let (media, body) = if openai_error::is_for(instance) {
@@ -296,5 +321,5 @@ fn as_problem(response: Response, instance: &str, request_id: &str) -> Response 
     };
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     parts.headers.remove(header::CONTENT_LENGTH);
-    Response::from_parts(parts, Body::from(body))
+    (Response::from_parts(parts, Body::from(body)), refusal)
 }

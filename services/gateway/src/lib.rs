@@ -4,6 +4,7 @@
 //! read comes from Postgres, through the store's `TenantStore`. Each address is declared once (`endpoint`): for the router,
 //! for the roles that it needs, and for the OpenAPI document. `routes` has a file for each resource.
 
+mod access_log;
 mod auth;
 mod bounds;
 mod config;
@@ -26,6 +27,7 @@ mod pace;
 mod page;
 mod prefer;
 mod problem;
+mod refusals;
 mod rights;
 mod router;
 mod routes;
@@ -102,6 +104,7 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
         tokens: auth::Tokens::new(&config, limits.clone()),
         rights,
         stats: stats::Stats::default(),
+        refusals: refusals::Refusals::default(),
         figures: figures::Figures::default(),
         streams: streams::Streams::default(),
         page_key: tokio::sync::OnceCell::new(),
@@ -122,6 +125,7 @@ async fn start_loops(gateway: &gateway::Shared) -> Result<(), GatewayError> {
     let following = gateway.clone();
     loops.spawn("read the access file again", async move { following.rights.follow(&following.shutdown).await });
     loops.spawn("look at what is waited for", watch::look(gateway.clone(), shutdown.clone()));
+    loops.spawn("warn of refused tokens", watch::warn_of_refused_tokens(gateway.clone(), shutdown.clone()));
     loops.spawn("write used tokens", watch::write_used_tokens(gateway.clone(), shutdown.clone()));
     Ok(())
 }

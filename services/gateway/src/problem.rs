@@ -8,12 +8,14 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use redial_proto::{ApiError, CallId, Code, FieldError, limits};
+use redial_proto::{ApiError, CallId, Code, FieldError, TokenId, limits};
 use redial_queue::QueueError;
 use redial_store::StoreError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
+
+use crate::refusals::{Reason, Refusal};
 
 /// Where the page of a code is; the gateway serves it.
 const PAGES: &str = "/errors/";
@@ -29,6 +31,8 @@ pub(crate) struct Problem {
     retry_after: Option<Duration>,
     call: Option<CallId>,
     feedback: Option<Box<RawValue>>,
+    /// The token that was refused.
+    pub(crate) refusal: Option<Refusal>,
 }
 
 /// A JSON answer, or why there is none.
@@ -90,11 +94,12 @@ impl Problem {
         Self::new(Code::InvalidValue, message)
     }
 
-    /// The same for everything that is wrong with a token, so that nobody learns which ids exist.
-    pub(crate) fn unauthenticated() -> Self {
+    /// The same words for everything that is wrong with a token, so that nobody learns which ids exist; the reason is counted.
+    pub(crate) fn unauthenticated(reason: Reason, token: Option<&TokenId>) -> Self {
         let message = "the token is missing, unknown, expired or revoked, or its user is gone; allowed: Authorization: Bearer \
                        rdl_<id>_<secret>, from `redial token create`";
-        Self::new(Code::Unauthenticated, message)
+        let refusal = Refusal { reason, token: token.cloned() };
+        Self { refusal: Some(refusal), ..Self::new(Code::Unauthenticated, message) }
     }
 
     /// Fails if a time of the request is in a year that is not allowed.
@@ -149,7 +154,7 @@ impl Problem {
 
 impl From<ApiError> for Problem {
     fn from(error: ApiError) -> Self {
-        Self { error, status: None, retry_after: None, call: None, feedback: None }
+        Self { error, status: None, retry_after: None, call: None, feedback: None, refusal: None }
     }
 }
 

@@ -8,7 +8,7 @@ use redial_reread::{CHECK_INTERVAL, Reread};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{identity::Identity, problem::Problem};
+use crate::{identity::Identity, problem::Problem, refusals::Reason};
 
 /// The last valid version of the access file. Without a file every token has its roles, and nobody loses one.
 pub(crate) struct Rights {
@@ -49,13 +49,13 @@ impl Rights {
 
     /// Somebody with a token, in the roles that count now. Fails if the file does not name the user.
     pub(crate) fn narrow(&self, who: Identity) -> Result<Identity, Problem> {
-        let roles = given(self.now.borrow().as_deref(), &who).ok_or_else(Problem::unauthenticated)?;
+        let roles = given(self.now.borrow().as_deref(), &who).ok_or_else(|| no_user(&who))?;
         Ok(Identity { roles, ..who })
     }
 
     /// Fails if the right by which a request was let in is lost.
     pub(crate) fn check(&self, who: &Identity) -> Result<(), Problem> {
-        let roles = given(self.now.borrow().as_deref(), who).ok_or_else(Problem::unauthenticated)?;
+        let roles = given(self.now.borrow().as_deref(), who).ok_or_else(|| no_user(who))?;
         let lost: Vec<UserRole> = who.let_in_by.difference(&roles).copied().collect();
         if lost.is_empty() { Ok(()) } else { Err(Identity { roles, ..who.clone() }.lacks(&lost)) }
     }
@@ -68,6 +68,10 @@ impl Rights {
             pending::<()>().await;
         }
     }
+}
+
+fn no_user(who: &Identity) -> Problem {
+    Problem::unauthenticated(Reason::NoUser, who.token.as_ref())
 }
 
 /// The roles in which somebody may ask; `None` if the file does not name the user. Who needs no token has them all.

@@ -12,7 +12,7 @@ use redial_store::{SessionRecord, Store};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Semaphore;
 
-use crate::problem::Problem;
+use crate::{problem::Problem, refusals::Reason};
 
 /// How long a token that was read counts as it was: a revoked one stops working after this.
 pub(crate) const FRESH: Duration = Duration::from_secs(10);
@@ -121,7 +121,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
     match ids.as_slice() {
         [] | [""] => Ok(None),
         [id] => Ok(Some(Sha256::digest(id).into())),
-        _ => Err(Problem::unauthenticated()),
+        _ => Err(Problem::unauthenticated(Reason::NoSession, None)),
     }
 }
 

@@ -8,6 +8,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::refusals::Refusals;
+
 /// Upper bounds of the buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0];
 
@@ -41,11 +43,12 @@ impl Stats {
         self.answered.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// Returns the page for Prometheus; which requests were answered only `with_routes`.
-    pub(crate) fn page(&self, waiting: usize, with_routes: bool) -> String {
+    /// Returns the page for Prometheus; what was answered and refused to all tenants only with `of_all`.
+    pub(crate) fn page(&self, waiting: usize, of_all: Option<&Refusals>) -> String {
         let mut registry = Registry::with_prefix("redial_gateway");
-        if with_routes {
+        if let Some(refusals) = of_all {
             registry.register("request_duration_seconds", "Time until the answer began", self.answered.clone());
+            registry.register("refused_tokens", "Requests without a valid token, by reason", refusals.counts());
         }
         registry.register("streams", "Streams of events that are open", self.streams.clone());
         let waiters: Gauge = Gauge::default();
@@ -75,7 +78,7 @@ mod tests {
         stats.answered("/v1/calls", "POST", 202, Duration::from_millis(3));
         stats.answered("/v1/calls", "POST", 202, Duration::from_secs(2));
         stats.lines.inc_by(3);
-        let page = stats.page(7, true);
+        let page = stats.page(7, Some(&Refusals::default()));
         let labels = "route=\"/v1/calls\",method=\"POST\",status=\"202\"";
         for line in [
             format!("redial_gateway_request_duration_seconds_bucket{{{labels},le=\"0.0025\"}} 0"),
@@ -86,6 +89,6 @@ mod tests {
         ] {
             assert!(page.lines().any(|found| found == line), "{line}\n{page}");
         }
-        assert!(!stats.page(7, false).contains("duration"));
+        assert!(!stats.page(7, None).contains("duration"));
     }
 }

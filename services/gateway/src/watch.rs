@@ -14,6 +14,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const LOOKED: usize = 5_000;
 /// How often it is written down when tokens were last used.
 const USED: Duration = Duration::from_secs(30);
+/// How often peers are told of whose tokens were refused.
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Events of calls and of tasks of all tenants, without the pieces of models' answers.
 pub(crate) const EVENTS: [&str; 2] = ["redial.events.*.calls.*", "redial.events.*.tasks.*"];
@@ -75,6 +77,17 @@ pub(crate) async fn write_used_tokens(gateway: Shared, shutdown: CancellationTok
         if shutdown.is_cancelled() {
             return;
         }
+    }
+}
+
+/// Warns of refused tokens, of each peer at most once a minute.
+pub(crate) async fn warn_of_refused_tokens(gateway: Shared, shutdown: CancellationToken) {
+    while !shutdown.is_cancelled() {
+        tokio::select! {
+            () = tokio::time::sleep(MINUTE) => {}
+            () = shutdown.cancelled() => {}
+        }
+        gateway.refusals.warn();
     }
 }
 

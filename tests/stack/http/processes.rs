@@ -1,13 +1,13 @@
 //! A gateway as a process of its own: how it starts, how it stops, and what it takes of clients that do not read.
 
-use redial_proto::{Submission, ToolEffect};
-use redial_test_stack::{Stack, arguments, unique_path};
-use serde_json::json;
+use redial_proto::{ApiToken, Submission, ToolEffect, UserRole};
+use redial_test_stack::{Stack, arguments, token, unique_path};
+use serde_json::{Value, json};
 
 use super::{
     access::waiting,
     client::Http,
-    sse::{Sse, gateway_process},
+    sse::{Sse, gateway_process, gateway_process_with},
 };
 
 #[tokio::test]
@@ -52,5 +52,50 @@ async fn a_gateway_opens_as_many_files_as_the_system_allows() {
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     let files: Vec<&str> = files.split_whitespace().collect();
     assert_eq!(files[0], files[1], "the soft limit is the hard one");
+    stack.finish().await;
+}
+
+/// The lines of a log with this message.
+fn lines(log: &str, message: &str) -> Vec<Value> {
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line.to_string().contains(message)).collect()
+}
+
+#[tokio::test]
+async fn the_log_has_a_line_for_each_request_if_wanted_and_one_for_each_peer_whose_tokens_were_refused() {
+    let stack = Stack::start().await;
+    let (gateway, url) = gateway_process_with(&stack, &["--access-log"]).await;
+    let http = Http::at(&url);
+    let reader = token(&stack.user("acme", "alice").await, &[UserRole::Read]).await;
+    let answered = http.with_token(&reader.text()).get("/v1/calls/01a20236-ac46-7781-a3d0-49c0fb4d6170").await;
+    let unknown = ApiToken::of_random(&[7; 40]);
+    for _ in 0..3 {
+        assert_eq!(http.with_token(&unknown.text()).get("/v1/calls").await.status, 401);
+    }
+    let quiet = gateway_process(&stack).await;
+    Http::at(&quiet.1).get("/v1/calls").await.must(200);
+    for (process, _) in [&(gateway, url), &quiet] {
+        process.terminate();
+        assert!(process.ended().await.success(), "{}", process.output());
+        let log = process.output();
+        if process.pid() == quiet.0.pid() {
+            assert!(!log.contains("Answered a request") && !log.contains("Refused tokens"), "{log}");
+            continue;
+        }
+        let requests = lines(&log, "Answered a request");
+        assert_eq!(requests.len(), 4, "{log}");
+        let text = requests[0].to_string();
+        let id = answered.headers["x-request-id"].to_str().unwrap();
+        for part in [id, "acme", reader.id.as_str(), "/v1/calls/{id}", "404"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(requests[1].to_string().contains("401"), "{}", requests[1]);
+        let refused = lines(&log, "Refused tokens of a peer");
+        assert_eq!(refused.len(), 1, "{log}");
+        let text = refused[0].to_string();
+        for part in ["127.0.0.1", "unknown 3", unknown.id.as_str(), "WARN"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
     stack.finish().await;
 }

@@ -91,7 +91,12 @@ fn event(block: &str) -> Option<Event> {
 
 /// Starts a gateway as a process of its own; returns its address.
 pub(crate) async fn gateway_process(stack: &Stack) -> (Process, String) {
-    let arguments = ["--listen", "127.0.0.1:0", "--without-token", "--log-format", "json"];
+    gateway_process_with(stack, &[]).await
+}
+
+/// The same with more arguments.
+pub(crate) async fn gateway_process_with(stack: &Stack, more: &[&str]) -> (Process, String) {
+    let arguments = [&["--listen", "127.0.0.1:0", "--without-token", "--log-format", "json"], more].concat();
     let process = stack.process(env!("CARGO_BIN_EXE_redial"), "gateway", &arguments);
     let line = process.line("Gateway started").await;
     let port = line.split_once("127.0.0.1:").unwrap().1;

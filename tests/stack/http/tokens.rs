@@ -69,6 +69,11 @@ async fn what_is_no_valid_token_opens_nothing() {
         let answer = http.with_token(&wrong).get(path).await;
         assert_eq!(answer.problem(401, "unauthenticated"), wanted, "the same words for each");
     }
+    let counted = http.of_user(stack.queue(), &[UserRole::Read]).await.get("/metrics").await.text;
+    for (reason, count) in [("missing", 1), ("malformed", 2), ("wrong_secret", 1), ("unknown", 1)] {
+        let line = format!("redial_gateway_refused_tokens_total{{reason=\"{reason}\"}} {count}");
+        assert!(counted.lines().any(|one| one == line), "{line}: {counted}");
+    }
     let mut feed = Sse::open_with(&http.url, "/v1/events", &valid.text()).await;
     feed.next_of("listening").await;
     let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();

@@ -91,7 +91,8 @@ async fn dispatcher_answers(gateway: &Gateway) -> bool {
 
 async fn metrics(Api { gateway, who }: Api) -> Response {
     // Which requests all tenants send is for that of the operators.
-    let mut page = gateway.stats.page(gateway.hub.waiters(), who.tenant == Tenant::default());
+    let of_all = (who.tenant == Tenant::default()).then_some(&gateway.refusals);
+    let mut page = gateway.stats.page(gateway.hub.waiters(), of_all);
     match gateway.figures.lines(&gateway.store, &who.tenant).await {
         Ok(lines) => page.push_str(&lines),
         // What this process counts is told during an outage, too.

@@ -48,6 +48,7 @@ const SETTINGS: &[(Roles, &str, &str, &str)] = &[
     (GATEWAY, "gateway_streams", "N", "Streams and waiting requests of one tenant at a time, a number [default: 10000]"),
     (GATEWAY, "gateway_connections", "N", "Connections of the gateway to Postgres, a number [default: 8]"),
     (GATEWAY, "without_token", "BOOL", "Let requests without a token do everything, as the tenant and user of the settings; only on loopback [default: false; of redial dev: true]"),
+    (GATEWAY, "access_log", "BOOL", "Write a line for each request into the log: its id, tenant, token's id, route, status and time [default: false]"),
 ];
 
 /// What is set by flags.

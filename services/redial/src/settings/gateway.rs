@@ -34,6 +34,8 @@ impl Settings {
         }
         let open = self.parse("without_token", "true or false", |text| text.parse().ok());
         config.without_token = problems.keep_or(open, false).then_some(who);
+        let access_log = self.parse("access_log", "true or false", |text| text.parse().ok());
+        config.access_log = problems.keep_or(access_log, false);
         problems.into_result().map(|()| config)
     }
 
