@@ -69,7 +69,8 @@ DO $$
 BEGIN
     IF to_regclass('public.tokens') IS NOT NULL THEN
         REVOKE ALL ON tokens FROM redial_reader;
-        GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at)
+        GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, parent, expires_at, revoked_at, revoked_by,
+                      last_used_at)
             ON tokens TO redial_reader;
         GRANT UPDATE (last_used_at) ON tokens TO redial_gateway;
     END IF;

@@ -11,6 +11,8 @@ CREATE TABLE actions (
     -- The way in, such as nats. NATS does not tell dispatchers an address.
     door text NOT NULL,
     address text,
+    -- The token that a gateway was shown, if it is one of this user.
+    token text,
     verb text NOT NULL,
     -- What it was about: ids or names, the first hundred.
     targets text[] NOT NULL,
@@ -44,6 +46,8 @@ COMMENT ON COLUMN actions.effective IS 'Whether it changed something, or may hav
 -- * Of the secret there is only its SHA-256. It has 256 random bits, so nothing can be found from the hash.
 -- * A token stands for a user in some roles. What the user may do now is in the access file and not here.
 -- * What ended is kept for a while, so that the list says why a token is refused.
+-- * Whoever stole a token may have created others with it: those are found by `parent`, and revoked with it. A parent is kept for as
+--   long as one of them is. No foreign key: erasing a tenant deletes its tokens, and those that its operators created elsewhere stay.
 CREATE TABLE tokens (
     id           text        PRIMARY KEY CHECK (id ~ '^[a-z2-7]{12}$'),
     tenant       text        NOT NULL,
@@ -53,6 +57,7 @@ CREATE TABLE tokens (
     label        text        NOT NULL DEFAULT '',
     created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
     created_by   text        NOT NULL,
+    parent       text,
     expires_at   timestamptz,
     revoked_at   timestamptz,
     revoked_by   text,
@@ -60,6 +65,8 @@ CREATE TABLE tokens (
 );
 -- Lists, newest first.
 CREATE INDEX tokens_tenant ON tokens (tenant, created_at, id);
+-- What was created with a token is found by this.
+CREATE INDEX tokens_parent ON tokens (parent) WHERE parent IS NOT NULL;
 -- What ended long ago is found by this. LEAST leaves out what is NULL.
 CREATE INDEX tokens_ended ON tokens (LEAST(expires_at, revoked_at)) WHERE LEAST(expires_at, revoked_at) IS NOT NULL;
 
@@ -67,6 +74,7 @@ COMMENT ON TABLE tokens IS 'Tokens for HTTP: whom each stands for, in which role
 COMMENT ON COLUMN tokens.id IS 'The part of the token that is no secret.';
 COMMENT ON COLUMN tokens.sha256 IS 'SHA-256 of the part that is.';
 COMMENT ON COLUMN tokens.created_by IS 'Who asked for it: tenant, a dot, user.';
+COMMENT ON COLUMN tokens.parent IS 'The token that asked for it; empty if none did.';
 COMMENT ON COLUMN tokens.expires_at IS 'When it ends; empty if it does not.';
 COMMENT ON COLUMN tokens.revoked_by IS 'Who revoked it, like created_by.';
 COMMENT ON COLUMN tokens.last_used_at IS 'When a gateway last accepted it, about; empty: never.';
@@ -107,7 +115,8 @@ DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'redial_reader') THEN
         REVOKE ALL ON tokens, sessions, page_key FROM redial_reader;
-        GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at)
+        GRANT SELECT (id, tenant, user_name, roles, label, created_at, created_by, parent, expires_at, revoked_at, revoked_by,
+                      last_used_at)
             ON tokens TO redial_reader;
     END IF;
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'redial_gateway') THEN

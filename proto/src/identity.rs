@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use strum::{VariantArray, VariantNames};
 
-use crate::names::named;
+use crate::{TokenId, names::named};
 
 /// A name that is one token of a NATS subject, of a tenant, a user or a worker identity.
 macro_rules! token {
@@ -130,8 +130,10 @@ pub enum UserRole {
     Read,
     /// Run ended calls again.
     Operate,
-    /// Manage tools, and erase conversations and the tenant.
+    /// Manage tools and tokens, and erase conversations and the tenant.
     Admin,
+    /// Create tokens that may do more, or end later, than the token that asks for them; list and revoke tokens.
+    Tokens,
 }
 
 named!(UserRole, "a role");
@@ -160,6 +162,8 @@ pub struct Caller {
     pub role: UserRole,
     /// The way in, which is not in the subject.
     pub door: Door,
+    /// The token that a gateway was shown, as it says.
+    pub token: Option<TokenId>,
 }
 
 /// Which worker sent a request, as its subject says.

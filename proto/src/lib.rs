@@ -72,7 +72,8 @@ pub use task::{
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
 pub use token::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenExpiry, TokenHash, TokenId, TokenRevoke, TokenRevokeReply,
+    ApiToken, TokenCreate, TokenCreateReply, TokenDescendant, TokenExpiry, TokenHash, TokenId, TokenRevoke,
+    TokenRevokeReply, TokenState,
 };
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{

@@ -105,7 +105,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        CallState, Code, ErrorClass, Language, RepairKind, Role, SubmitStatus, TaskCode, TaskState, ToolEffect,
+        CallState, Code, ErrorClass, Language, RepairKind, Role, SubmitStatus, TaskCode, TaskState, TokenState,
+        ToolEffect,
         webhook::{DisabledReason, WebhookEvent, WebhookState},
     };
 
@@ -126,7 +127,7 @@ mod tests {
             ($($named:ty)*) => { $(names_match_the_wire(&<$named>::ALL);)* };
         }
         check!(CallState Code ToolEffect ErrorClass Language RepairKind Role SubmitStatus TaskCode TaskState);
-        check!(WebhookEvent WebhookState DisabledReason);
+        check!(WebhookEvent WebhookState DisabledReason TokenState);
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub fn caller(subject: &str) -> Option<Caller> {
         user: tokens.next()?.parse().ok()?,
         role: tokens.next()?.parse().ok()?,
         door: Door::default(),
+        token: None,
     })
 }
 
@@ -191,6 +192,9 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
 pub const DOOR: &str = "redial-door";
 
+/// Header of a request with the id of the token that a gateway was shown for it. It gives no rights, and may take some.
+pub const TOKEN: &str = "redial-token";
+
 /// Header of a message without a body, which travelled in pieces: a [`crate::Payload`].
 pub const PAYLOAD: &str = "redial-payload";
 
@@ -274,7 +278,13 @@ mod tests {
         let (tenant, user): (Tenant, User) = ("acme".parse().unwrap(), "alice".parse().unwrap());
         for &verb in Verb::ALL {
             let subject = api(&tenant, &user, verb.roles()[0], verb);
-            let wanted = Caller { tenant: tenant.clone(), user: user.clone(), role: verb.roles()[0], door: Door::Nats };
+            let wanted = Caller {
+                tenant: tenant.clone(),
+                user: user.clone(),
+                role: verb.roles()[0],
+                door: Door::Nats,
+                token: None,
+            };
             assert_eq!(caller(&subject), Some(wanted), "{subject}");
         }
         for &what in Intake::VARIANTS {

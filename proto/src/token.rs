@@ -9,8 +9,9 @@ use chrono::{DateTime, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use strum::{VariantArray, VariantNames};
 
-use crate::{Tenant, User, UserRole};
+use crate::{Tenant, User, UserRole, names::named};
 
 /// What every token begins with.
 pub const TOKEN_PREFIX: &str = "rdl_";
@@ -209,12 +210,14 @@ pub struct TokenCreate {
     /// The user that it stands for. Default: the one who asks, if the token is of the same tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
-    /// What it may do; at least one. If there is an access file, the user must have these roles there.
+    /// What it may do; at least one. If there is an access file, the user must have these roles there. A token that asks must have
+    /// them, too, unless it asks in the role `tokens`.
     pub roles: Vec<UserRole>,
     /// What it is for, in up to 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How long it is valid: a minute to ten years, or until it is revoked. Default: 90 days.
+    /// How long it is valid: a minute to ten years, or until it is revoked. Default: 90 days. One that a token asks for ends with that
+    /// one at the latest, unless the role `tokens` asks.
     #[serde(default)]
     pub expiry: TokenExpiry,
 }
@@ -235,14 +238,21 @@ pub struct TokenCreateReply {
     /// When it ends; none if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime<Utc>>,
+    /// The token that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TokenId>,
 }
 
-/// Revokes a token: it is refused from then on, by a gateway that knew it already within seconds.
+/// Revokes a token, and every token that was created with it, or with one of those: they are refused from then on, by a gateway that
+/// knew them already within seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRevoke {
     /// Its id. An admin of the tenant `default` may revoke the tokens of every tenant, others those of their own.
     pub id: TokenId,
+    /// Revoke only this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_descendants: bool,
 }
 
 /// The answer to [`TokenRevoke`].
@@ -250,9 +260,36 @@ pub struct TokenRevoke {
 pub struct TokenRevokeReply {
     /// When it was revoked.
     pub revoked_at: DateTime<Utc>,
-    /// False if it was revoked before.
+    /// False if it was revoked before, and so was what was to be revoked with it.
     pub changed: bool,
+    /// The tokens that were created with it, or with one of those, as they are now; the oldest first.
+    #[serde(default)]
+    pub descendants: Vec<TokenDescendant>,
 }
+
+/// A token that was created with another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenDescendant {
+    /// Its id.
+    pub id: TokenId,
+    /// Whether it is still accepted.
+    pub state: TokenState,
+}
+
+/// Whether a token is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray, VariantNames)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum TokenState {
+    /// It is.
+    Valid,
+    /// Its time is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+named!(TokenState, "a state of a token");
 
 fn is_base32(text: &str) -> bool {
     text.bytes().all(|byte| ALPHABET.contains(&byte))

@@ -271,6 +271,7 @@ const fn allows(role: UserRole) -> &'static str {
         UserRole::Read => "read calls and tasks and hear their events",
         UserRole::Operate => "redrive calls",
         UserRole::Admin => "create and revoke tokens, accept and forget tools, forget conversations and the tenant",
+        UserRole::Tokens => "create and revoke tokens, also such that may do more than the token that asks",
     }
 }
 

@@ -45,6 +45,7 @@ pub use crate::{
     consume::{Deliveries, Jobs},
     delivery::Delivery,
     error::QueueError,
+    request::Origin,
     serve::{Request, Requests},
     streams::{ConsumerDepth, Streams, Unclaimed},
     subscribe::Subscription,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_nats::{HeaderMap, Message, RequestErrorKind};
 use bytes::Bytes;
 use redial_proto::{
-    ApiError, Door, UserRole,
+    ApiError, Door, TokenId, UserRole,
     subjects::{self, Verb},
     traceparent,
 };
@@ -17,6 +17,15 @@ use crate::{
     apart::{BODY_TIMEOUT, payload_of},
     publish::encode,
 };
+
+/// Where a request comes from, besides its subject.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// Its W3C trace context.
+    pub traceparent: Option<&'a str>,
+    /// The token that a gateway was shown for it.
+    pub token: Option<&'a TokenId>,
+}
 
 impl Queue {
     /// Asks the dispatchers for something as this connection's user, in the first role that may ask for it, and waits for the
@@ -49,18 +58,18 @@ impl Queue {
         request: &Q,
         timeout: Duration,
     ) -> Result<R, QueueError> {
-        self.request_traced(subject, request, timeout, None).await
+        self.request_from(subject, request, timeout, Origin::default()).await
     }
 
-    /// The same with a W3C trace context in the header.
-    pub async fn request_traced<Q: Serialize, R: DeserializeOwned>(
+    /// The same with where it comes from in its headers.
+    pub async fn request_from<Q: Serialize, R: DeserializeOwned>(
         &self,
         subject: &str,
         request: &Q,
         timeout: Duration,
-        traceparent: Option<&str>,
+        origin: Origin<'_>,
     ) -> Result<R, QueueError> {
-        let mut outgoing = Outgoing { payload: encode(subject, request)?, headers: self.headers(subject, traceparent) };
+        let mut outgoing = Outgoing { payload: encode(subject, request)?, headers: self.headers(subject, origin) };
         let is_large = self.check_size(subject, outgoing.payload.len()).is_err();
         if is_large && subjects::pieces_beside(subject).is_some() {
             let payload =
@@ -105,7 +114,7 @@ impl Queue {
         }
     }
 
-    fn headers(&self, subject: &str, traceparent: Option<&str>) -> HeaderMap {
+    fn headers(&self, subject: &str, Origin { traceparent, token }: Origin<'_>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         // The replies to workers are small: they fetch what is not.
         if subjects::caller(subject).is_some() {
@@ -119,6 +128,9 @@ impl Queue {
         }
         if self.inner.door != Door::default() {
             headers.insert(subjects::DOOR, self.inner.door.as_str());
+        }
+        if let Some(token) = token {
+            headers.insert(subjects::TOKEN, token.as_str());
         }
         headers
     }

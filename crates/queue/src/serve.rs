@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use async_nats::{HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
-use redial_proto::{ApiError, Door, Payload, limits, subjects};
+use redial_proto::{ApiError, Door, Payload, TokenId, limits, subjects};
 use redial_shares::Share;
 use serde::Serialize;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -132,6 +132,7 @@ impl Requests {
                 held: None,
                 traceparent: traceparent_of(message.headers.as_ref()),
                 door: door_of(message.headers.as_ref()),
+                token: token_of(message.headers.as_ref()),
                 is_newer: self.queue.is_newer(message.headers.as_ref()),
                 payload: message.payload,
                 subject: message.subject,
@@ -155,6 +156,8 @@ pub struct Request {
     pub traceparent: Option<String>,
     /// The way in, as the sender says.
     pub door: Door,
+    /// The token that a gateway was shown for it, as the sender says.
+    pub token: Option<TokenId>,
     /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
     pub is_newer: bool,
     subject: Subject,
@@ -243,4 +246,8 @@ impl Request {
 fn door_of(headers: Option<&HeaderMap>) -> Door {
     let said = headers.and_then(|headers| headers.get(subjects::DOOR));
     said.and_then(|said| said.as_str().parse().ok()).unwrap_or_default()
+}
+
+fn token_of(headers: Option<&HeaderMap>) -> Option<TokenId> {
+    headers?.get(subjects::TOKEN)?.as_str().parse().ok()
 }

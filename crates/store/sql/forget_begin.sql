@@ -6,6 +6,8 @@ WITH begun AS (
     ON CONFLICT DO NOTHING
     RETURNING id, tenant, conversation, actor
 )
-INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, erasure)
-SELECT tenant, actor, $6, $7, $8, ARRAY[COALESCE(conversation, tenant)], 1, id
+INSERT INTO actions (tenant, user_name, role, door, token, verb, targets, target_count, erasure)
+SELECT
+    tenant, actor, $6, $7, (SELECT id FROM tokens t WHERE t.id = $9 AND t.tenant = $2 AND t.user_name = $4), $8,
+    ARRAY[COALESCE(conversation, tenant)], 1, id
 FROM begun

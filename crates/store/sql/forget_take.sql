@@ -17,8 +17,11 @@ WITH found AS MATERIALIZED (
         LIMIT 1)
     FOR UPDATE
 ), acted AS (
-    INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, erasure)
-    SELECT $2, $5, $6, $7, $8, ARRAY[COALESCE($3, $2)], 1, id FROM found WHERE begins_to_cancel
+    INSERT INTO actions (tenant, user_name, role, door, token, verb, targets, target_count, erasure)
+    SELECT
+        $2, $5, $6, $7, (SELECT id FROM tokens k WHERE k.id = $9 AND k.tenant = $2 AND k.user_name = $5), $8,
+        ARRAY[COALESCE($3, $2)], 1, id
+    FROM found WHERE begins_to_cancel
 )
 UPDATE tombstones t
 SET until_at = COALESCE(t.until_at, clock_timestamp()), cancels = t.cancels OR f.begins_to_cancel, touched_at = clock_timestamp()

@@ -1,6 +1,7 @@
 -- Tokens, newest first, without their hashes.
 SELECT
-    id, tenant, user_name AS "user", roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at,
+    id, tenant, user_name AS "user", roles, label, created_at, created_by, parent, expires_at, revoked_at, revoked_by,
+    last_used_at,
     CASE
         WHEN revoked_at IS NOT NULL THEN 'revoked'
         WHEN expires_at <= clock_timestamp() THEN 'expired'

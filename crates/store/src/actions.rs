@@ -3,7 +3,7 @@
 //! Whoever may ask can ask without end, so of each user and verb only the newest actions are kept. Those that changed nothing are
 //! counted apart: they push out none that did.
 
-use redial_proto::Caller;
+use redial_proto::{Caller, TokenId};
 
 use crate::{StoreError, Time, connect::Store};
 
@@ -45,6 +45,8 @@ pub struct ActionRecord {
     pub door: String,
     /// From where, if the way in tells.
     pub address: Option<String>,
+    /// The id of the token that asked, if one did.
+    pub token: Option<String>,
     /// What was asked for.
     pub verb: String,
     /// What it was about, the first hundred.
@@ -77,11 +79,12 @@ impl Store {
     pub async fn begin_action(&self, action: &NewAction<'_>) -> Result<i64, StoreError> {
         let named: Vec<String> = action.targets.iter().take(NAMED).cloned().collect();
         let count = i32::try_from(action.targets.len()).unwrap_or(i32::MAX);
-        let Caller { tenant, user, role, .. } = action.caller;
+        let Caller { tenant, user, role, token, .. } = action.caller;
         on_connection!(self, |db| {
             let id = sqlx::query_scalar!(
-                "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",
+                "INSERT INTO actions (tenant, user_name, role, door, verb, targets, target_count, token)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, (SELECT id FROM tokens WHERE id = $8 AND tenant = $1 AND user_name = $2))
+                 RETURNING id",
                 tenant.as_str(),
                 user.as_str(),
                 role.as_str(),
@@ -89,6 +92,7 @@ impl Store {
                 action.verb,
                 &named,
                 count,
+                token.as_ref().map(TokenId::as_str),
             );
             id.fetch_one(db).await
         })

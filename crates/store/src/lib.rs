@@ -58,7 +58,7 @@ pub use retention::Pruned;
 pub use sessions::SessionRecord;
 pub use tasks::{AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, TurnRoom, Unexpanded};
 pub use tenant::TenantStore;
-pub use tokens::{CreatedToken, NewToken, TokenFilter, TokenLine, TokenRecord};
+pub use tokens::{CreatedToken, NewToken, RevokedToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{
     DeliverOutcome, DeliveryLimits, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange, WebhookCreated,
     WebhookDelivery, WebhookOnRecord,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use redial_proto::{Caller, Tenant, TokenExpiry, TokenHash, TokenId, User, UserRole};
+use redial_proto::{Caller, Tenant, TokenDescendant, TokenExpiry, TokenHash, TokenId, User, UserRole};
 
 use crate::{StoreError, Time, columns::bigint, connect::Store};
 
@@ -26,7 +26,9 @@ pub struct NewToken<'a> {
     pub label: &'a str,
     /// How long it is valid.
     pub expiry: TokenExpiry,
-    /// Who asks.
+    /// When it ends at the latest.
+    pub latest: Option<Time>,
+    /// Who asks, and with which token.
     pub by: &'a Caller,
 }
 
@@ -46,6 +48,19 @@ pub enum CreatedToken {
     IdIsTaken,
     /// The tenant has so many tokens on record, which is the most allowed.
     TooMany(i64),
+    /// The token that asks has ended.
+    ParentEnded,
+}
+
+/// A token that was revoked.
+#[derive(Clone, Debug)]
+pub struct RevokedToken {
+    /// When it was.
+    pub revoked_at: Time,
+    /// How many were revoked now: with it, those that were created with it.
+    pub changed: u64,
+    /// Those that were created with it, or with one of those, as they are now; the oldest first.
+    pub descendants: Vec<TokenDescendant>,
 }
 
 /// A token as a gateway needs it.
@@ -99,6 +114,8 @@ pub struct TokenLine {
     pub created_at: Time,
     /// By whom: tenant, a dot, user.
     pub created_by: String,
+    /// The id of the token that asked for it, if one did.
+    pub parent: Option<String>,
     /// When it ends; `None` if it does not.
     pub expires_at: Option<Time>,
     /// When it was revoked.
@@ -125,11 +142,11 @@ pub struct TokenFilter {
 impl Store {
     /// Creates a token. The same one again is found, and changes nothing.
     pub async fn create_token(&self, new: &NewToken<'_>) -> Result<CreatedToken, StoreError> {
-        let NewToken { id, hash, tenant, user, roles, label, expiry, by } = new;
+        let NewToken { id, hash, tenant, user, roles, label, expiry, latest, by } = new;
         let roles: Vec<String> = roles.iter().map(ToString::to_string).collect();
-        let (by, seconds) = (who(by), expiry.seconds().map(bigint));
+        let (parent, by, seconds) = (by.token.as_ref().map(TokenId::as_str), who(by), expiry.seconds().map(bigint));
         let (id, tenant, user, hash) = (id.as_str(), tenant.as_str(), user.as_str(), hash.0.as_slice());
-        on_connection!(self, |db| {
+        let (is_new, found) = on_connection!(self, |db| {
             let insert = sqlx::query_file!(
                 "sql/insert_token.sql",
                 id,
@@ -140,36 +157,77 @@ impl Store {
                 label,
                 by,
                 seconds,
-                MAX_TOKENS
+                MAX_TOKENS,
+                parent,
+                *latest
             );
             let is_new = insert.execute(&mut *db).await?.rows_affected() > 0;
-            let found = sqlx::query_file!("sql/created_token.sql", id, tenant, user, &roles, hash, label, by, seconds)
-                .fetch_optional(&mut *db)
-                .await?;
-            Ok(match found {
-                Some(found) if found.is_same => {
-                    CreatedToken::Done { created_at: found.created_at, expires_at: found.expires_at, is_new }
+            let found = sqlx::query_file!(
+                "sql/created_token.sql",
+                id,
+                tenant,
+                user,
+                &roles,
+                hash,
+                label,
+                by,
+                seconds,
+                parent,
+                *latest
+            );
+            Ok((is_new, found.fetch_optional(&mut *db).await?))
+        })?;
+        match found {
+            Some(found) if found.is_same => {
+                Ok(CreatedToken::Done { created_at: found.created_at, expires_at: found.expires_at, is_new })
+            }
+            Some(_) => Ok(CreatedToken::IdIsTaken),
+            None => match &new.by.token {
+                Some(parent) if self.token(parent).await?.is_none_or(|parent| parent.has_ended_by(Duration::ZERO)) => {
+                    Ok(CreatedToken::ParentEnded)
                 }
-                Some(_) => CreatedToken::IdIsTaken,
-                None => CreatedToken::TooMany(MAX_TOKENS),
-            })
-        })
+                _ => Ok(CreatedToken::TooMany(MAX_TOKENS)),
+            },
+        }
     }
 
-    /// Revokes a token, of one tenant if it is given. Returns when it was revoked, and whether that was now; `None` if there is no
-    /// such token.
+    /// Revokes a token, of one tenant if it is given, and those that were created with it, or with one of those, unless
+    /// `keep_descendants`; `None` if there is no such token. Who revoked one first stays on record.
     pub async fn revoke_token(
         &self,
         id: &TokenId,
         tenant: Option<&Tenant>,
+        keep_descendants: bool,
         by: &Caller,
-    ) -> Result<Option<(Time, bool)>, StoreError> {
+    ) -> Result<Option<RevokedToken>, StoreError> {
         let (by, tenant) = (who(by), tenant.map(Tenant::as_str));
-        on_connection!(self, |db| {
-            let found = sqlx::query_file!("sql/revoke_token.sql", id.as_str(), tenant, by);
-            let found = found.fetch_optional(&mut *db).await?;
-            Ok(found.map(|found| (found.revoked_at, found.changed)))
-        })
+        let mut changed = 0;
+        // A token that was being created meanwhile is found by the next look: none can be created with one that is revoked.
+        loop {
+            let revoked = on_connection!(self, |db| {
+                let done = sqlx::query_file!("sql/revoke_tokens.sql", id.as_str(), tenant, by, keep_descendants);
+                Ok(done.execute(&mut *db).await?.rows_affected())
+            })?;
+            changed += revoked;
+            if revoked == 0 || keep_descendants {
+                break;
+            }
+        }
+        let family = on_connection!(self, |db| {
+            sqlx::query_file!("sql/token_family.sql", id.as_str(), tenant).fetch_all(&mut *db).await
+        })?;
+        let mut found = None;
+        let mut descendants = Vec::with_capacity(family.len());
+        for token in family {
+            let bad = |what: String| StoreError::BadData(format!("token {}: {what}", token.id));
+            if token.id == id.as_str() {
+                found = token.revoked_at;
+            } else {
+                let (id, state) = (token.id.parse().map_err(bad)?, token.state.parse().map_err(bad)?);
+                descendants.push(TokenDescendant { id, state });
+            }
+        }
+        Ok(found.map(|revoked_at| RevokedToken { revoked_at, changed, descendants }))
     }
 
     /// A token, for a gateway that was sent it.

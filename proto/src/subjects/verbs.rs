@@ -110,9 +110,8 @@ impl Verb {
             | Self::WebhookUpdate
             | Self::WebhookDelete
             | Self::WebhookRotate
-            | Self::WebhookTest
-            | Self::TokenCreate
-            | Self::TokenRevoke => &[UserRole::Admin],
+            | Self::WebhookTest => &[UserRole::Admin],
+            Self::TokenCreate | Self::TokenRevoke => &[UserRole::Admin, UserRole::Tokens],
         }
     }
 }

@@ -92,6 +92,15 @@ impl Api {
         read(path, &self.bytes(Method::DELETE, path, None).await?)
     }
 
+    /// The API with a token that the visitor typed in, for what a session does not suffice for; without one as it is.
+    pub(crate) fn with_token(&self, token: Option<&str>) -> Self {
+        let mut headers = self.headers.clone();
+        if let Some(value) = token.and_then(|token| format!("Bearer {}", token.trim()).parse().ok()) {
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        Self { console: self.console.clone(), headers, peer: self.peer, asked: Mutex::default() }
+    }
+
     /// The answer as it comes, for what is no JSON.
     pub(crate) async fn send(&self, method: Method, path: &str, more: &[(HeaderName, String)]) -> Response {
         let mut request = Request::builder().method(method).uri(path);

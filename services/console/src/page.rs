@@ -57,7 +57,7 @@ impl FromRequestParts<Console> for Visit {
 fn form_of(path: &str) -> &str {
     let parent = |path: &'_ str| path.rsplit_once('/').map_or("/console".len(), |(parent, _)| parent.len());
     match path {
-        "/console/settings/tokens" => "/console/settings",
+        path if path.starts_with("/console/settings/tokens") => "/console/settings",
         "/console/sign-out" | "/console/theme" => "/console",
         "/console/failed/count" => "/console/failed",
         path if path.ends_with("/cancel") || path.ends_with("/stop") => &path[..parent(path)],
@@ -228,12 +228,11 @@ fn notice(here: &str) -> Option<String> {
 }
 
 /// What can have been done: an address must not put words into the page.
-const NOTICES: [(&str, &str); 7] = [
+const NOTICES: [(&str, &str); 6] = [
     ("cancelled", "The cancel is on record."),
     ("redriven", "It runs again, as this new call."),
     ("redrive", "The redrive is on record and begins."),
     ("stopped", "The redrive was stopped. Calls that run again already go on."),
-    ("revoked", "The token is revoked."),
     ("erased", "The conversation is erased."),
     ("theme", "The theme is kept in this browser."),
 ];

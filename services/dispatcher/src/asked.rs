@@ -137,7 +137,7 @@ pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> 
         let message = "the subject names no tenant, user and role; redial.api.<tenant>.<user>.<role>.<verb> is needed";
         ApiError::new(Code::InvalidMessage, message)
     })?;
-    allowed(Caller { door: request.door, ..caller }, verb)
+    allowed(Caller { door: request.door, token: request.token.clone(), ..caller }, verb)
 }
 
 /// The caller, if its role allows the verb.

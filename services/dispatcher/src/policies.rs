@@ -172,6 +172,7 @@ mod tests {
             user: user.parse().unwrap(),
             role,
             door,
+            token: None,
         };
         let over_http = |user: &str, role| check_user(&current, &caller(user, role, Door::Http));
         let nobody = over_http("bob", UserRole::Read).unwrap_err();

@@ -8,7 +8,7 @@ use redial_proto::{
     Caller, Code, Door, UserRole,
     subjects::{self, Verb},
 };
-use redial_queue::Queue;
+use redial_queue::{Origin, Queue};
 use redial_shares::Share;
 use redial_store::Store;
 use serde::{Serialize, de::DeserializeOwned};
@@ -99,7 +99,8 @@ impl Gateway {
         traceparent: Option<&str>,
     ) -> Result<R, Problem> {
         let subject = subjects::api(&caller.tenant, &caller.user, caller.role, verb);
-        Ok(self.queue.request_traced(&subject, request, ANSWER, traceparent).await?)
+        let origin = Origin { traceparent, token: caller.token.as_ref() };
+        Ok(self.queue.request_from(&subject, request, ANSWER, origin).await?)
     }
 
     /// The same for what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
@@ -181,6 +182,7 @@ impl Identity {
     /// The same for one of these roles.
     pub(crate) fn in_role(&self, roles: &[UserRole]) -> Result<Caller, Problem> {
         let role = roles.iter().find(|role| self.roles.contains(role)).ok_or_else(|| self.lacks(roles))?;
-        Ok(Caller { tenant: self.tenant.clone(), user: self.user.clone(), role: *role, door: Door::Http })
+        let (tenant, user, token) = (self.tenant.clone(), self.user.clone(), self.token.clone());
+        Ok(Caller { tenant, user, role: *role, door: Door::Http, token })
     }
 }

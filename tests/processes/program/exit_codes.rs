@@ -25,7 +25,7 @@ async fn a_usage_error_names_what_is_allowed() {
             "the pointer does not begin with /; allowed: POINTER=VALUE, such as /city=Paris",
         ),
         (&["history", "--model", "qwen", "--tool", "book"], "cannot be used with"),
-        (&["token", "create", "--roles", "root"], "possible values: submit, inline, read, operate, admin"),
+        (&["token", "create", "--roles", "root"], "possible values: submit, inline, read, operate, admin, tokens"),
         (&["show", "call 17"], "invalid value 'call 17' for '<ID>': this is no id\nallowed: an id such as 01a20236-"),
         (&["submit", "file", "--batch", "1001"], "'1001' for '--batch <BATCH>': allowed: a number, 1 to 1000\n"),
         (&["history", "--limit", "many"], "'many' for '--limit <N>': allowed: a number, 1 or more\n"),

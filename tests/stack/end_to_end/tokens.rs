@@ -28,7 +28,7 @@ async fn created(queue: &Queue, request: &TokenCreate) -> Result<TokenCreateRepl
 }
 
 async fn revoked(queue: &Queue, id: &TokenId) -> Result<TokenRevokeReply, ApiError> {
-    ask(queue, Verb::TokenRevoke, &TokenRevoke { id: id.clone() }).await
+    ask(queue, Verb::TokenRevoke, &TokenRevoke { id: id.clone(), keep_descendants: false }).await
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_wrong_request_says_what_is_allowed() {
         body
     };
     for (wrong, says) in [
-        (with(json!({"roles": []})), "allowed: a list of submit, inline, read, operate, admin"),
+        (with(json!({"roles": []})), "allowed: a list of submit, inline, read, operate, admin, tokens"),
         (with(json!({"roles": ["root"]})), "unknown variant `root`"),
         (with(json!({"label": "x".repeat(101)})), "up to 100 characters are allowed"),
         (with(json!({"label": "a\u{7}"})), "none of them a control character"),

@@ -1,9 +1,9 @@
 //! Pages of the console as anybody may ask for them, without a browser.
 
-use redial_proto::{RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect};
-use redial_test_stack::Stack;
+use redial_proto::{ApiToken, RedriveFilter, RedriveId, RedriveState, RedriveView, ToolEffect, UserRole};
+use redial_test_stack::{Stack, token};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::{Answer, Http};
 
@@ -101,5 +101,40 @@ async fn addresses_that_cost_much_or_lead_nowhere_are_refused() {
     assert_eq!(send(&http, "/console/failed/count", &counted).await.status, 422);
     // What answers hold is for nobody after the session.
     assert_eq!(http.get("/v1/calls").await.headers["cache-control"], "no-store");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_browser_creates_and_revokes_tokens_with_its_own_token_once_more() {
+    let stack = Stack::start().await;
+    let http = Http::wanting_tokens(&stack).await;
+    let own = token(stack.queue(), &[UserRole::Admin, UserRole::Read]).await;
+    let signed_in = http.with_token(&own.text()).post("/v1/session", &Value::Null).await;
+    let cookie = signed_in.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let send = async |path: &str, fields: &[(&str, &str)]| {
+        let mut body = reqwest::Url::parse("http://form").unwrap();
+        body.query_pairs_mut().extend_pairs(fields);
+        let request = http.request(Method::POST, path).body(body.query().unwrap().to_owned());
+        let request = request.header("content-type", "application/x-www-form-urlencoded").header("cookie", &cookie);
+        Answer::of(request.header("sec-fetch-site", "same-origin")).await
+    };
+    let path = "/console/settings/tokens";
+    for wrong in ["", "rdl_nonsense"] {
+        let refused = send(path, &[("read", "yes"), ("own", wrong)]).await;
+        assert!(
+            refused.status == 422 && refused.text.contains("Your own token is needed once more"),
+            "{}",
+            refused.text
+        );
+    }
+    let page = send(path, &[("read", "yes"), ("admin", "yes"), ("own", &own.text())]).await;
+    assert!(page.text.contains(&format!("created with <code>{}</code>", own.id)), "{}", page.text);
+    let (_, created) = page.text.split_once("<code class=\"wrap\">").unwrap();
+    let created: ApiToken = created.split_once('<').unwrap().0.parse().unwrap();
+    let child = http.with_token(&created.text()).post("/v1/tokens", &json!({"roles": ["read"]})).await.must(201);
+    let page = send(&format!("{path}/{}/revoke", created.id), &[("own", &own.text())]).await;
+    let shown = format!("<li><code>{}</code>", child["id"].as_str().unwrap());
+    assert!(page.status == 200 && page.text.contains(&shown), "{}", page.text);
+    assert_eq!(stack.count("tokens WHERE revoked_at IS NULL").await, 1);
     stack.finish().await;
 }

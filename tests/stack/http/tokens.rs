@@ -3,7 +3,7 @@
 use redial_proto::{ApiToken, TokenRevoke, TokenRevokeReply, UserRole, subjects::Verb};
 use redial_test_stack::{Stack, token, until};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{client::Http, sse::Sse};
 
@@ -76,7 +76,8 @@ async fn what_is_no_valid_token_opens_nothing() {
     }
     let mut feed = Sse::open_with(&http.url, "/v1/events", &valid.text()).await;
     feed.next_of("listening").await;
-    let _: TokenRevokeReply = acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id }, ANSWER).await.unwrap();
+    let _: TokenRevokeReply =
+        acme.ask(Verb::TokenRevoke, &TokenRevoke { id: valid.id, keep_descendants: false }, ANSWER).await.unwrap();
     assert_eq!(feed.rest().await, [], "a stream ends with its token");
     until("the token is not remembered any more", async || (with.get(path).await.status == 401).then_some(())).await;
     stack.finish().await;
@@ -128,7 +129,7 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     let stack = Stack::start().await;
     let http = Http::wanting_tokens(&stack).await;
     let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
-    let admin = http.of_user(&acme, &[UserRole::Admin]).await;
+    let admin = http.of_user(&acme, &[UserRole::Read, UserRole::Admin]).await;
     let other = http.of_user(&globex, &[UserRole::Admin]).await;
 
     let body = json!({"roles": ["read"], "label": "a dashboard", "expiry": {"after_seconds": 3600}});
@@ -147,7 +148,7 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     let secret = text.rsplit_once('_').unwrap().1;
     assert!(!first.to_string().contains(secret) && !first.to_string().contains("sha256"), "{first}");
     let next = format!("/v1/tokens?page_size=1&page_token={}", first["next_page_token"].as_str().unwrap());
-    assert_eq!(admin.get(&next).await.must(200)["tokens"][0]["roles"], json!(["admin"]));
+    assert_eq!(admin.get(&next).await.must(200)["tokens"][0]["roles"], json!(["read", "admin"]));
     let theirs = other.get("/v1/tokens").await.must(200);
     assert_eq!(theirs["tokens"].as_array().unwrap().len(), 1, "the tokens of another tenant do not exist: {theirs}");
 
@@ -164,5 +165,87 @@ async fn an_admin_creates_lists_and_revokes_the_tokens_of_its_tenant() {
     admin.post("/v1/tokens", &json!({"roles": ["x"]})).await.problem(400, "invalid_message");
     let foreign = json!({"roles": ["read"], "tenant": "globex", "user": "bob"});
     admin.post("/v1/tokens", &foreign).await.problem(403, "forbidden");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_token_that_a_token_asks_for_may_do_no_more_and_ends_no_later() {
+    let stack = Stack::start().await;
+    let http = Http::wanting_tokens(&stack).await;
+    let acme = stack.user("acme", "alice").await;
+    let reads = http.of_user(&acme, &[UserRole::Read]).await;
+    let free = http.of_user(&acme, &[UserRole::Tokens]).await;
+    let created = async |by: &Http, body: &Value| {
+        let created = by.post("/v1/tokens", body).await.must(201);
+        (http.with_token(created["token"].as_str().unwrap()), created)
+    };
+    // The role `tokens` says that it may.
+    let short = json!({"roles": ["admin", "read"], "expiry": {"after_seconds": 60}});
+    let (admin, of_admin) = created(&free, &short).await;
+    let (_, of_all) = created(&free, &json!({"roles": ["submit"], "expiry": "never"})).await;
+    assert_eq!((&of_all["expires_at"], &of_all["parent"]), (&Value::Null, &of_admin["parent"]));
+
+    let all = json!({"roles": ["submit", "inline", "read", "operate", "admin"], "expiry": "never"});
+    let detail = admin.post("/v1/tokens", &all).await.problem(403, "forbidden");
+    assert_eq!(
+        detail,
+        "the token that asks does not have the role submit, inline, operate; allowed: read, admin, or more with the role tokens"
+    );
+    admin.post("/v1/tokens", &json!({"roles": ["tokens"]})).await.problem(403, "forbidden");
+    for body in [json!({"roles": ["admin"], "expiry": "never"}), json!({"roles": ["read"], "user": "bob"})] {
+        let (_, child) = created(&admin, &body).await;
+        assert_eq!((&child["expires_at"], &child["parent"]), (&of_admin["expires_at"], &of_admin["id"]), "{body}");
+        let listed = admin.get("/v1/tokens?page_size=1").await.must(200);
+        assert_eq!((&listed["tokens"][0]["id"], &listed["tokens"][0]["parent"]), (&child["id"], &of_admin["id"]));
+        let told = reads.get("/v1/actions?verb=tokens.create&page_size=1").await.must(200)["actions"][0].clone();
+        assert_eq!((&told["targets"][0], &told["token"]), (&child["id"], &of_admin["id"]), "{told}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_token_is_revoked_with_all_that_was_created_with_it() {
+    let stack = Stack::start().await;
+    let http = Http::wanting_tokens(&stack).await;
+    let (acme, globex) = (stack.user("acme", "alice").await, stack.user("globex", "bob").await);
+    let other = http.of_user(&acme, &[UserRole::Admin]).await;
+    let root = token(&acme, &[UserRole::Admin, UserRole::Read]).await;
+    let child_of = async |by: &Http| {
+        let created = by.post("/v1/tokens", &json!({"roles": ["admin", "read"]})).await.must(201);
+        (http.with_token(created["token"].as_str().unwrap()), created["id"].as_str().unwrap().to_owned())
+    };
+    let (child, child_id) = child_of(&http.with_token(&root.text())).await;
+    let (grandchild, grandchild_id) = child_of(&child).await;
+    let revoke = async |id: &str, more: &str| other.send(Method::DELETE, &format!("/v1/tokens/{id}{more}")).await;
+    let states = |reply: &Value| {
+        let all = reply["descendants"].as_array().unwrap().iter();
+        all.map(|one| format!("{} {}", one["id"].as_str().unwrap(), one["state"].as_str().unwrap())).collect::<Vec<_>>()
+    };
+    // Only that one, if it is told so.
+    let kept = revoke(&child_id, "?keep_descendants=true").await.must(200);
+    assert_eq!((&kept["changed"], states(&kept)), (&json!(true), vec![format!("{grandchild_id} valid")]));
+    until("the child is refused", async || (child.get("/v1/calls").await.status == 401).then_some(())).await;
+    grandchild.get("/v1/calls").await.must(200);
+    // Across one that is revoked already.
+    let all = vec![format!("{child_id} revoked"), format!("{grandchild_id} revoked")];
+    for changed in [true, false] {
+        let reply = revoke(root.id.as_str(), "").await.must(200);
+        assert_eq!((&reply["changed"], states(&reply)), (&json!(changed), all.clone()), "the same if it is sent again");
+    }
+    until("it is refused, too", async || (grandchild.get("/v1/calls").await.status == 401).then_some(())).await;
+    assert_eq!(stack.count("tokens WHERE revoked_at IS NULL").await, 1);
+    let changed = format!("actions WHERE targets = '{{{}}}' AND changed = 2", root.id);
+    assert_eq!(stack.count(&changed).await, 1, "the action says how many");
+
+    // What an operator's token created elsewhere is of its family as well.
+    let operator = http.of_user(stack.queue(), &[UserRole::Tokens]).await;
+    let body = json!({"tenant": "globex", "user": "bob", "roles": ["admin", "read"]});
+    let elsewhere = operator.post("/v1/tokens", &body).await.must(201);
+    let (_, theirs) = child_of(&http.with_token(elsewhere["token"].as_str().unwrap())).await;
+    let of_operator = elsewhere["parent"].as_str().unwrap();
+    let bob = http.of_user(&globex, &[UserRole::Admin]).await;
+    bob.send(Method::DELETE, &format!("/v1/tokens/{of_operator}")).await.problem(404, "token_not_found");
+    let reply = operator.send(Method::DELETE, &format!("/v1/tokens/{of_operator}")).await.must(200);
+    assert_eq!(states(&reply), [format!("{} revoked", elsewhere["id"].as_str().unwrap()), format!("{theirs} revoked")]);
     stack.finish().await;
 }

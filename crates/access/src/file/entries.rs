@@ -17,8 +17,11 @@ pub(super) const PASSWORD: Required = Required {
     stand_in: "\"$X\"",
     allowed: "\"$NAME\" with the name of an environment variable, or a bcrypt hash",
 };
-pub(super) const ROLES: Required =
-    Required { field: "roles", stand_in: "[\"read\"]", allowed: "a list of submit, inline, read, operate, admin" };
+pub(super) const ROLES: Required = Required {
+    field: "roles",
+    stand_in: "[\"read\"]",
+    allowed: "a list of submit, inline, read, operate, admin, tokens",
+};
 pub(super) const POOLS: Required =
     Required { field: "pools", stand_in: "[\"default\"]", allowed: "a list of names of pools, such as [\"default\"]" };
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use redial_proto::{ApiError, Code, subjects::Intake};
-use redial_queue::{Queue, QueueError, Requests};
+use redial_queue::{Origin, Queue, QueueError, Requests};
 
 use crate::{
     TRACE,
@@ -45,7 +45,8 @@ async fn requests_are_answered_or_refused_by_one_of_the_group() {
     answer(&server.connect().await).await;
     let numbers: u32 = queue.request("redial.ctl.test", &4, WAIT).await.unwrap();
     assert_eq!(numbers, 5);
-    let traced: String = queue.request_traced("redial.ctl.test", &4, WAIT, Some(TRACE)).await.unwrap();
+    let origin = Origin { traceparent: Some(TRACE), token: None };
+    let traced: String = queue.request_from("redial.ctl.test", &4, WAIT, origin).await.unwrap();
     assert_eq!(traced, format!("4 {TRACE}"));
     let error = queue.request::<_, u32>("redial.ctl.test", &3, WAIT).await.unwrap_err();
     assert!(matches!(error, QueueError::Api(ApiError { code: Code::WrongState, .. })), "{error}");

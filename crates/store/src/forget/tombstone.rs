@@ -1,6 +1,6 @@
 //! Tombstones: how far erasures are, and which there were.
 
-use redial_proto::{Caller, Code, ForgetCounts};
+use redial_proto::{Caller, Code, ForgetCounts, TokenId};
 use uuid::Uuid;
 
 use super::scope::Scope;
@@ -175,8 +175,8 @@ impl Store {
     /// Writes the tombstone of an erasure and the action that it is, or finds the one to work on: that with this id, or
     /// another one of the same scope that is not finished.
     pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Begun, StoreError> {
-        let Caller { tenant, user, role, .. } = new.caller;
-        let tenant = tenant.as_str();
+        let Caller { tenant, user, role, token, .. } = new.caller;
+        let (tenant, token) = (tenant.as_str(), token.as_ref().map(TokenId::as_str));
         self.run_again(|| async {
             let mut db = self.checkout().await?;
             let begin = sqlx::query_file!(
@@ -188,7 +188,8 @@ impl Store {
                 new.cancels,
                 role.as_str(),
                 new.door,
-                new.verb
+                new.verb,
+                token
             );
             begin.execute(&mut *db).await?;
             db.done(());
@@ -207,7 +208,8 @@ impl Store {
                 user.as_str(),
                 role.as_str(),
                 new.door,
-                new.verb
+                new.verb,
+                token
             )
             .fetch_optional(db)
             .await

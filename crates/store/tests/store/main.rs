@@ -6,6 +6,7 @@ mod fixture;
 mod guards;
 #[path = "../../../../tests/shared/new_task.rs"]
 mod new_task;
+mod tokens;
 
 /// Tasks, and the calls that belong to them or to none.
 mod tasks {

@@ -35,6 +35,7 @@ struct Action {
     user: String,
     role: String,
     door: String,
+    token: Option<String>,
     verb: String,
     targets: Vec<String>,
     target_count: i64,

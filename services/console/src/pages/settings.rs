@@ -8,11 +8,12 @@ use axum::{
     routing::{get, post},
 };
 use chrono::{DateTime, Utc};
-use redial_proto::{TokenExpiry, UserRole};
+use redial_proto::{TokenDescendant, TokenExpiry, UserRole};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    client::Api,
     console::Console,
     failure::{Failure, Problem},
     filter::Filter,
@@ -43,6 +44,7 @@ struct Token {
     id: String,
     state: String,
     user: String,
+    parent: Option<String>,
     roles: Vec<String>,
     #[serde(default)]
     label: String,
@@ -67,16 +69,18 @@ struct Page {
     webhooks: Vec<(String, String, String)>,
     /// A token that was created just now. It is shown once.
     created: Option<String>,
+    /// What was revoked just now.
+    revoked: Option<Revoked>,
 }
 
 async fn settings(visit: Visit) -> Response {
-    visit.answer(page(&visit, None).await)
+    visit.answer(page(&visit).await)
 }
 
-async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
+async fn page(visit: &Visit) -> Result<Page, Failure> {
     let who = visit.shell.who.clone().ok_or_else(|| Failure::not_found("Nobody is signed in."))?;
     let filter = Filter::of(&visit.here);
-    let tokens: Option<TokenList> = if who.may(UserRole::Admin) {
+    let tokens: Option<TokenList> = if who.may(UserRole::Admin) || who.may(UserRole::Tokens) {
         Some(visit.api.get(&format!("/v1/tokens{}", filter.request(&[("page_size", "50")]))).await?)
     } else {
         None
@@ -86,7 +90,7 @@ async fn page(visit: &Visit, created: Option<String>) -> Result<Page, Failure> {
         if who.may(UserRole::Read) { visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks } else { Vec::new() };
     let text = |webhook: &Value, name: &str| webhook.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let webhooks = webhooks.iter().map(|one| (text(one, "webhook"), text(one, "url"), text(one, "state"))).collect();
-    Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created })
+    Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created: None, revoked: None })
 }
 
 /// A new token.
@@ -104,6 +108,10 @@ struct NewToken {
     read: Option<String>,
     operate: Option<String>,
     admin: Option<String>,
+    tokens: Option<String>,
+    /// The visitor's own token, once more.
+    #[serde(default)]
+    own: String,
 }
 
 /// `POST /v1/tokens`.
@@ -115,7 +123,7 @@ struct Created {
 async fn create(visit: Visit, Form(new): Form<NewToken>) -> Response {
     match created(&visit, &new).await {
         // The secret stands in the answer itself and never in an address.
-        Ok(token) => visit.answer(page(&visit, Some(token)).await),
+        Ok(token) => visit.answer(page(&visit).await.map(|page| Page { created: Some(token), ..page })),
         Err(failure) => visit.done(Err(failure)),
     }
 }
@@ -127,6 +135,7 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
         ("read", &new.read),
         ("operate", &new.operate),
         ("admin", &new.admin),
+        ("tokens", &new.tokens),
     ];
     let roles: Vec<&str> = given.iter().filter(|(_, given)| given.is_some()).map(|(role, _)| *role).collect();
     let mut body = json!({ "roles": roles });
@@ -147,8 +156,25 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
         let days = days.parse::<u64>().ok().filter(|days| (1..=3_650).contains(days)).ok_or_else(wrong)?;
         body["expiry"] = json!(TokenExpiry::AfterSeconds(days.saturating_mul(86_400)));
     }
-    let created: Created = visit.api.post("/v1/tokens", &body).await?;
+    let created = once_more(visit, &new.own).post::<Created>("/v1/tokens", &body).await.map_err(of_own_token)?;
     Ok(created.token)
+}
+
+/// The API with the visitor's own token: a session creates and revokes none.
+fn once_more(visit: &Visit, own: &str) -> Api {
+    visit.api.with_token(Some(own).filter(|_| has_session(visit)))
+}
+
+fn has_session(visit: &Visit) -> bool {
+    visit.shell.who.as_ref().is_some_and(|who| who.by == "session")
+}
+
+/// A token that was typed wrong does not end the session.
+fn of_own_token(failure: Failure) -> Failure {
+    if failure.is_unauthenticated() {
+        return Failure::invalid("Your own token is needed once more, and this one is unknown, expired or revoked.");
+    }
+    failure
 }
 
 #[derive(askama::Template)]
@@ -156,15 +182,40 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
 struct RevokePage {
     shell: Shell,
     id: String,
+    has_session: bool,
 }
 
 async fn confirm(visit: Visit, Path(id): Path<String>) -> Response {
-    visit.answer(Ok(RevokePage { shell: visit.frame("Revoke a token"), id }))
+    let has_session = has_session(&visit);
+    visit.answer(Ok(RevokePage { shell: visit.frame("Revoke a token"), id, has_session }))
 }
 
-async fn revoke(visit: Visit, Path(id): Path<String>) -> Response {
-    let done = visit.api.delete::<Value>(&format!("/v1/tokens/{}", show::url(&id))).await;
-    visit.done(done.map(|_| format!("{PATH}?done=revoked")))
+/// How to revoke a token.
+#[derive(Deserialize)]
+struct Revoke {
+    /// The visitor's own token, once more.
+    #[serde(default)]
+    own: String,
+    /// Leave what was created with it.
+    keep: Option<String>,
+}
+
+/// `DELETE /v1/tokens/{id}`.
+#[derive(Deserialize)]
+struct Revoked {
+    #[serde(skip)]
+    id: String,
+    descendants: Vec<TokenDescendant>,
+}
+
+async fn revoke(visit: Visit, Path(id): Path<String>, Form(how): Form<Revoke>) -> Response {
+    let keep = how.keep.is_some();
+    let path = format!("/v1/tokens/{}?keep_descendants={keep}", show::url(&id));
+    let revoked = match once_more(&visit, &how.own).delete::<Revoked>(&path).await {
+        Ok(revoked) => Revoked { id, ..revoked },
+        Err(failure) => return visit.done(Err(of_own_token(failure))),
+    };
+    visit.answer(page(&visit).await.map(|page| Page { revoked: Some(revoked), ..page }))
 }
 
 impl Page {

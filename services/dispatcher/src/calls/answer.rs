@@ -277,8 +277,13 @@ mod tests {
     use super::*;
 
     fn check(output: Option<Value>, error: Option<FunctionError>) -> Result<Answer, ApiError> {
-        let caller =
-            Caller { tenant: Tenant::default(), user: User::default(), role: UserRole::Submit, door: Door::Nats };
+        let caller = Caller {
+            tenant: Tenant::default(),
+            user: User::default(),
+            role: UserRole::Submit,
+            door: Door::Nats,
+            token: None,
+        };
         let output = output.map(|output| to_raw_value(&output).unwrap());
         checked(&caller, AnswerRequest { call: CallId::generate(), output, error }, limits::MAX_PAYLOAD)
     }

@@ -203,7 +203,8 @@ async fn redrive(
     let Ok(user) = work.created_by.parse() else {
         return fail(context, work, format!("its user {:?} is no name of a user", work.created_by)).await;
     };
-    let caller = Caller { tenant: work.tenant.clone(), user, role: UserRole::Operate, door: Door::default() };
+    let caller =
+        Caller { tenant: work.tenant.clone(), user, role: UserRole::Operate, door: Door::default(), token: None };
     let asked = Asked::new(context.clone(), caller);
     let request = RedriveRequest::unchanged(calls);
     let planned = match plan(&asked, &request).await {

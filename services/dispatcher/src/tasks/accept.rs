@@ -211,7 +211,7 @@ mod tests {
             AgentRef::Inline(_) => UserRole::Inline,
             AgentRef::Name(_) => UserRole::Submit,
         };
-        Caller { tenant: Tenant::default(), user: User::default(), role, door: Door::Nats }
+        Caller { tenant: Tenant::default(), user: User::default(), role, door: Door::Nats, token: None }
     }
 
     fn try_accept(submission: &TaskSubmission) -> Result<NewTask, ApiError> {

@@ -1,12 +1,15 @@
-//! Creates a token for a user that exists, in roles that it has.
+//! Creates a token for a user that exists, in roles that it has. One that a token asks for may do no more, and ends no later, than that
+//! one, unless the role `tokens` asks.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
+use redial_access::Access;
 use redial_proto::{
-    ApiError, Code, Tenant, TokenCreate, TokenCreateReply, User, UserRole,
+    ApiError, Code, Tenant, TokenCreate, TokenCreateReply, TokenId, User, UserRole,
     token::{MAX_TOKEN_LABEL, TOKEN_VALIDITY_S},
 };
-use redial_store::{CreatedToken, NewToken};
+use redial_reread::Current;
+use redial_store::{CreatedToken, NewToken, TokenRecord};
 
 use crate::{
     actions::{Action, Done},
@@ -18,7 +21,13 @@ use crate::{
 pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<TokenCreateReply>, ApiError> {
     let (tenant, user) = whom(&asked, &request)?;
     let roles: BTreeSet<UserRole> = request.roles.iter().copied().collect();
-    policies::check_roles(&asked.access().await, &tenant, &user, &roles)?;
+    let access = asked.access().await;
+    policies::check_roles(&access, &tenant, &user, &roles)?;
+    let parent = parent(&asked).await?;
+    let bounds = parent.as_ref().filter(|_| asked.caller.role != UserRole::Tokens);
+    if let Some(parent) = bounds {
+        check_within(parent, &access, &roles)?;
+    }
     let new = NewToken {
         id: &request.id,
         hash: request.sha256,
@@ -27,6 +36,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
         roles: &roles,
         label: request.label.as_deref().unwrap_or_default(),
         expiry: request.expiry,
+        latest: bounds.and_then(|parent| parent.expires_at),
         by: &asked.caller,
     };
     let id = &request.id;
@@ -44,14 +54,47 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
             );
             return Err(ApiError::new(Code::WrongState, message));
         }
+        CreatedToken::ParentEnded => return Err(parent_ended()),
     };
+    let parent = parent.map(|parent| parent.id);
     if is_new {
         let by = asked.caller.user.as_str();
-        tracing::info!(token = %id, %tenant, %user, by, "Created a token");
+        let parent = parent.as_ref().map(TokenId::as_str);
+        tracing::info!(token = %id, %tenant, %user, by, parent, "Created a token");
     }
     let roles = roles.into_iter().collect();
-    let reply = TokenCreateReply { id: request.id, tenant, user, roles, created_at, expires_at };
+    let reply = TokenCreateReply { id: request.id, tenant, user, roles, created_at, expires_at, parent };
     Ok(Done { reply, changed: u64::from(is_new) })
+}
+
+/// The token that asks, if one does.
+async fn parent(asked: &Asked) -> Result<Option<TokenRecord>, ApiError> {
+    let Some(id) = &asked.caller.token else { return Ok(None) };
+    let found = asked.for_tokens().token(id).await.map_err(|error| store_failed(&error))?;
+    let (tenant, user) = (&asked.caller.tenant, &asked.caller.user);
+    let is_own = |parent: &TokenRecord| parent.tenant == *tenant && parent.user == *user;
+    let found = found.filter(|parent| is_own(parent) && !parent.has_ended_by(Duration::ZERO));
+    found.map(Some).ok_or_else(parent_ended)
+}
+
+fn parent_ended() -> ApiError {
+    ApiError::new(Code::Unauthenticated, "the token that asks has ended, or is not one of its user")
+}
+
+/// Fails for roles that the token that asks does not have, or that its user has lost.
+fn check_within(parent: &TokenRecord, access: &Current<Access>, roles: &BTreeSet<UserRole>) -> Result<(), ApiError> {
+    let missing: Vec<&str> = roles.difference(&parent.roles).map(|role| role.as_str()).collect();
+    if !missing.is_empty() {
+        let has: Vec<&str> = parent.roles.iter().map(|role| role.as_str()).collect();
+        let message = format!(
+            "the token that asks does not have the role {}; allowed: {}, or more with the role {}",
+            missing.join(", "),
+            has.join(", "),
+            UserRole::Tokens
+        );
+        return Err(ApiError::new(Code::Forbidden, message));
+    }
+    policies::check_roles(access, &parent.tenant, &parent.user, roles)
 }
 
 /// Whom the token is to stand for.

@@ -7,7 +7,7 @@ use redial_proto::{
     Caller, Code, TaskResult, TaskSubmission,
     subjects::{self, Verb},
 };
-use redial_queue::QueueError;
+use redial_queue::{Origin, QueueError};
 use uuid::Uuid;
 
 use super::committed;
@@ -52,7 +52,8 @@ pub(crate) async fn submit(
     let has_key = submission.key.is_some();
     submission.key.get_or_insert_with(|| format!("openai-{}", Uuid::now_v7()));
     let subject = subjects::api(&caller.tenant, &caller.user, caller.role, Verb::TaskSubmit);
-    let ask = || gateway.queue.request_traced(&subject, &submission, ANSWER, traceparent);
+    let origin = Origin { traceparent, token: caller.token.as_ref() };
+    let ask = || gateway.queue.request_from(&subject, &submission, ANSWER, origin);
     let mut may_be_committed = false;
     let error = match ask().await {
         Err(error) if error.is_retryable() => {

@@ -63,6 +63,8 @@ struct ActionItem {
     role: String,
     /// The way in, as the request said.
     door: String,
+    /// The id of the token that asked; `null` if none did.
+    token: Option<String>,
     /// What was asked for.
     verb: String,
     /// What it was about, the first hundred.
@@ -89,6 +91,6 @@ async fn list(Api { gateway, who }: Api, Query(query): Query<ActionsQuery>) -> J
 }
 
 fn item(record: ActionRecord) -> ActionItem {
-    let ActionRecord { id, at, user, role, door, verb, targets, target_count, result, changed, .. } = record;
-    ActionItem { id, at, user, role, door, verb, targets, target_count, result, changed }
+    let ActionRecord { id, at, user, role, door, token, verb, targets, target_count, result, changed, .. } = record;
+    ActionItem { id, at, user, role, door, token, verb, targets, target_count, result, changed }
 }

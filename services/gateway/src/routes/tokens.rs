@@ -6,7 +6,7 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    ApiToken, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User,
+    ApiToken, Code, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User,
     UserRole, subjects::Verb,
 };
 use redial_store::{TokenFilter, TokenLine};
@@ -17,31 +17,41 @@ use crate::{
     endpoint::Endpoint,
     extract::{Json, Name, Query},
     gateway::Api,
+    identity::Identity,
     page::{Page, by_bytes},
     problem::{JsonResult, Problem},
 };
 
 const TAG: &str = "tokens";
-const ADMIN: &[UserRole] = &[UserRole::Admin];
+/// In this order: who has the role `tokens` creates what it says.
+const ROLES: &[UserRole] = &[UserRole::Tokens, UserRole::Admin];
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::post("/v1/tokens", create)
             .about(TAG, "create_token", "Create a token")
-            .description("The answer has the whole token, once: on record is only its hash. If the answer is lost, create another one.")
-            .roles(ADMIN)
+            .description(
+                "The answer has the whole token, once: on record is only its hash. If the answer is lost, create another one. It has no \
+                 role that the token of the request lacks, and ends with that one at the latest, unless that one has the role `tokens`. \
+                 A session does not suffice: the token is needed once more.",
+            )
+            .roles(ROLES)
             .body::<CreateTokenBody>()
             .answer::<CreatedToken>(201, "The token."),
         Endpoint::get("/v1/tokens", list)
             .about(TAG, "list_tokens", "List tokens, newest first")
             .description("Those that ended stay in the list for 90 days. No answer has a secret or its hash.")
-            .roles(ADMIN)
+            .roles(ROLES)
             .query::<TokensQuery>()
             .answer::<TokenList>(200, "Tokens of the tenant."),
         Endpoint::delete("/v1/tokens/{id}", revoke)
             .about(TAG, "revoke_token", "Revoke a token")
-            .description("It is refused from then on, by a gateway that knew it already within seconds.")
-            .roles(ADMIN)
+            .description(
+                "It is refused from then on, and so is every token that was created with it, or with one of those; by a gateway that knew \
+                 it already within seconds. A session does not suffice: the token of the request is needed once more.",
+            )
+            .roles(ROLES)
+            .query::<RevokeQuery>()
             .answer::<TokenRevokeReply>(200, "It is revoked."),
     ]
 }
@@ -56,7 +66,8 @@ struct CreateTokenBody {
     /// The user that it stands for. Default: the one who asks, if the token is of the same tenant.
     #[serde(default)]
     user: Option<User>,
-    /// What it may do; at least one. If there is an access file, the user must have these roles there.
+    /// What it may do; at least one. If there is an access file, the user must have these roles there. The token of the request must
+    /// have them, too, unless it has the role `tokens`.
     roles: Vec<UserRole>,
     /// What it is for, in up to 100 characters.
     #[serde(default)]
@@ -76,10 +87,12 @@ struct CreatedToken {
 }
 
 async fn create(Api { gateway, who }: Api, Json(body): Json<CreateTokenBody>) -> Result<Response, Problem> {
+    check_token(&who)?;
     let CreateTokenBody { tenant, user, roles, label, expiry } = body;
     let token = ApiToken::of_random(&rand::random());
     let request = TokenCreate { id: token.id.clone(), sha256: token.hash(), tenant, user, roles, label, expiry };
-    let reply: TokenCreateReply = gateway.ask_twice(&who, Verb::TokenCreate, &request).await?;
+    let caller = who.in_role(ROLES)?;
+    let reply: TokenCreateReply = gateway.ask_twice_as(&caller, Verb::TokenCreate, &request, None).await?;
     let mut response = (StatusCode::CREATED, axum::Json(CreatedToken { token: token.text(), reply })).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
@@ -126,6 +139,8 @@ struct TokenItem {
     created_at: DateTime<Utc>,
     /// By whom: tenant, a dot, user.
     created_by: String,
+    /// The id of the token that asked for it; `null` if none did.
+    parent: Option<String>,
     /// When it ends; `null` if it does not.
     expires_at: Option<DateTime<Utc>>,
     /// When it was revoked.
@@ -138,9 +153,20 @@ struct TokenItem {
 
 impl From<TokenLine> for TokenItem {
     fn from(line: TokenLine) -> Self {
-        let TokenLine { id, state, user, roles, label, created_at, created_by, .. } = line;
-        let TokenLine { expires_at, revoked_at, revoked_by, last_used_at, .. } = line;
-        Self { id, state, user, roles, label, created_at, created_by, expires_at, revoked_at, revoked_by, last_used_at }
+        Self {
+            id: line.id,
+            state: line.state,
+            user: line.user,
+            roles: line.roles,
+            label: line.label,
+            created_at: line.created_at,
+            created_by: line.created_by,
+            parent: line.parent,
+            expires_at: line.expires_at,
+            revoked_at: line.revoked_at,
+            revoked_by: line.revoked_by,
+            last_used_at: line.last_used_at,
+        }
     }
 }
 
@@ -160,7 +186,30 @@ async fn list(Api { gateway, who }: Api, Query(query): Query<TokensQuery>) -> Js
     Ok(axum::Json(TokenList { tokens, next_page_token: page.next(next.as_ref()) }))
 }
 
-async fn revoke(Api { gateway, who }: Api, Name(id): Name) -> JsonResult<TokenRevokeReply> {
-    let id: TokenId = id.parse().map_err(Problem::invalid)?;
-    Ok(axum::Json(gateway.ask_twice(&who, Verb::TokenRevoke, &TokenRevoke { id }).await?))
+/// What to revoke with a token.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RevokeQuery {
+    /// Leave the tokens valid that were created with it.
+    #[serde(default)]
+    keep_descendants: bool,
+}
+
+async fn revoke(
+    Api { gateway, who }: Api,
+    Name(id): Name,
+    Query(RevokeQuery { keep_descendants }): Query<RevokeQuery>,
+) -> JsonResult<TokenRevokeReply> {
+    check_token(&who)?;
+    let request = TokenRevoke { id: id.parse().map_err(Problem::invalid)?, keep_descendants };
+    Ok(axum::Json(gateway.ask_twice(&who, Verb::TokenRevoke, &request).await?))
+}
+
+/// Fails for a session: whoever took over a browser for a moment must not leave with a token that lasts.
+fn check_token(who: &Identity) -> Result<(), Problem> {
+    if who.session.is_none() {
+        return Ok(());
+    }
+    let message = "a session creates and revokes no tokens; allowed: Authorization: Bearer with the token, once more";
+    Err(Problem::new(Code::Forbidden, message))
 }

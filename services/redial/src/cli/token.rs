@@ -16,13 +16,16 @@ pub(crate) enum TokenCommand {
     Create(TokenCreateArgs),
     /// List tokens, newest first; never their secrets
     List(TokenListArgs),
-    /// Revoke a token: within seconds no gateway accepts it any more
+    /// Revoke a token, and those that were created with it: within seconds no gateway accepts them any more
     ///
-    /// Needs the role admin.
+    /// Needs the role admin. Prints which tokens were created with it, or with one of those.
     Revoke {
         /// The token's id, or the whole token
         #[arg(value_parser = id)]
         id: TokenId,
+        /// Leave the tokens valid that were created with it
+        #[arg(long)]
+        keep_descendants: bool,
     },
 }
 
@@ -31,7 +34,7 @@ pub(crate) struct TokenCreateArgs {
     /// The user that it stands for; of another tenant, as TENANT.USER, only for admins of the tenant default [default: who asks]
     #[arg(long = "for", value_name = "USER", value_parser = owner)]
     pub(crate) owner: Option<Owner>,
-    /// What it may do: a list of submit, inline, read, operate, admin
+    /// What it may do: a list of submit, inline, read, operate, admin, tokens
     #[arg(long, value_name = "ROLES", value_delimiter = ',', default_value = "submit,read", value_parser = values::user_role())]
     pub(crate) roles: Vec<UserRole>,
     /// How long it is valid: 1m to 3650days, or never

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
-use redial_proto::{ApiToken, TokenCreate, TokenCreateReply, TokenId, TokenRevoke, TokenRevokeReply, subjects::Verb};
+use redial_proto::{
+    ApiToken, TokenCreate, TokenCreateReply, TokenDescendant, TokenId, TokenRevoke, TokenRevokeReply, subjects::Verb,
+};
 use redial_store::{TokenFilter, TokenLine};
 use serde::Serialize;
 
@@ -26,6 +28,7 @@ const FIELDS: &[Field<TokenLine>] = &[
     Field::shortened("roles", 8, |token, _| token.roles.join(" ").into()),
     Field::wide("created", |token, _| output::time(token.created_at).into()),
     Field::wide("by", |token, _| token.created_by.clone().into()),
+    Field::wide("with", |token, _| token.parent.clone().unwrap_or_default().into()),
     Field::whole("expires", |token, form| time(token.expires_at, NEVER, form)),
     Field::wide("revoked", |token, form| time(token.revoked_at, "", form)),
     Field::wide("revoked by", |token, _| token.revoked_by.clone().unwrap_or_default().into()),
@@ -38,7 +41,7 @@ pub(crate) async fn run(settings: &Settings, command: TokenCommand) -> anyhow::R
     match command {
         TokenCommand::Create(args) => create(settings, args).await,
         TokenCommand::List(args) => list(settings, args).await,
-        TokenCommand::Revoke { id } => revoke(settings, id).await,
+        TokenCommand::Revoke { id, keep_descendants } => revoke(settings, TokenRevoke { id, keep_descendants }).await,
     }
 }
 
@@ -49,6 +52,14 @@ struct Created<'a> {
     token: &'a str,
     #[serde(flatten)]
     reply: &'a TokenCreateReply,
+}
+
+/// What `--json` prints of a revoked token.
+#[derive(Serialize)]
+struct Revoked<'a> {
+    id: &'a TokenId,
+    #[serde(flatten)]
+    reply: &'a TokenRevokeReply,
 }
 
 async fn create(settings: &Settings, args: TokenCreateArgs) -> anyhow::Result<ExitCode> {
@@ -83,17 +94,21 @@ async fn create(settings: &Settings, args: TokenCreateArgs) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-async fn revoke(settings: &Settings, id: TokenId) -> anyhow::Result<ExitCode> {
+async fn revoke(settings: &Settings, request: TokenRevoke) -> anyhow::Result<ExitCode> {
     let queue = connect::queue(settings).await?;
-    let request = TokenRevoke { id };
     let reply: TokenRevokeReply = connect::request(&queue, Verb::TokenRevoke, &request).await.map_err(connect::api)?;
     let id = &request.id;
     if settings.json() {
-        output::json(&serde_json::json!({ "id": id, "revoked_at": reply.revoked_at, "changed": reply.changed }))?;
-    } else if reply.changed {
+        output::json(&Revoked { id, reply: &reply })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if reply.changed {
         output::line(format!("token {id} is revoked; a gateway that knows it refuses it within 10 s"))?;
     } else {
         output::line(format!("token {id} was revoked already, {}", output::time(reply.revoked_at)))?;
+    }
+    for TokenDescendant { id, state } in &reply.descendants {
+        output::line(format!("token {id}, which was created with it, is {state}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,6 +167,7 @@ mod tests {
             label: label.to_owned(),
             created_at: at("2026-11-20T08:00:00Z"),
             created_by: "default.ops".to_owned(),
+            parent: (state == "revoked").then(|| "c4e7x2ksh5qa".to_owned()),
             expires_at: (state != "valid").then(|| at("2026-12-20T08:00:00Z")),
             revoked_at: (state == "revoked").then(|| at("2026-11-23T08:00:00Z")),
             revoked_by: (state == "revoked").then(|| "acme.bob".to_owned()),

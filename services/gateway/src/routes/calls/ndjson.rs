@@ -15,7 +15,7 @@ use redial_proto::{
     ApiError, Caller, Code, SubmitBatch, SubmitBatchReply, SubmitResult, limits,
     subjects::{self, TRACEPARENT, Verb},
 };
-use redial_queue::QueueError;
+use redial_queue::{Origin, QueueError};
 use redial_shares::Share;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -285,7 +285,8 @@ async fn send(
     traceparent: Option<&str>,
 ) -> Result<Vec<SubmitResult>, QueueError> {
     let subject = subjects::api(&caller.tenant, &caller.user, caller.role, Verb::CallSubmit);
-    let ask = || gateway.queue.request_traced::<_, SubmitBatchReply>(&subject, &batch, ANSWER, traceparent);
+    let origin = Origin { traceparent, token: caller.token.as_ref() };
+    let ask = || gateway.queue.request_from::<_, SubmitBatchReply>(&subject, &batch, ANSWER, origin);
     let mut wait = AGAIN;
     for _ in 1..if keyed { TRIES } else { 1 } {
         match ask().await {
