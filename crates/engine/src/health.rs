@@ -38,6 +38,8 @@ pub struct Observed {
     pub failures: u32,
     /// How long ago the first failure after its last success was, whether or not it was reported before.
     pub failing_for: Option<Duration>,
+    /// Tokens that were taken, and used for no retry.
+    pub unused_tokens: u32,
 }
 
 /// Whether an attempt that fails so says that the service behind the tool is not there.
@@ -88,7 +90,9 @@ pub fn after(health: &ToolHealth, budget: &RetryBudget, observed: Observed, wait
         next.recovering_since = None;
     }
     learn(&mut next, now);
-    let earned = f64::from(observed.successes) * budget.per_success + seconds * next.per_second;
+    let earned = f64::from(observed.successes) * budget.per_success
+        + seconds * next.per_second
+        + f64::from(observed.unused_tokens);
     next.tokens = (health.tokens + earned).min(budget.burst.max(next.per_second));
     next
 }
@@ -100,14 +104,6 @@ pub fn take(health: &mut ToolHealth, most: u32) -> u32 {
     let allowed = tokens.min(most);
     health.tokens -= f64::from(allowed);
     allowed
-}
-
-/// The same for one of so many that share the tokens, at least one.
-pub fn take_part(health: &mut ToolHealth, of: usize, most: u32) -> u32 {
-    let left = take(health, u32::MAX);
-    let part = left.div_ceil(u32::try_from(of).unwrap_or(u32::MAX)).min(most);
-    health.tokens += f64::from(left - part);
-    part
 }
 
 /// Draws the conclusions from what was counted since the last step.
@@ -180,7 +176,8 @@ mod tests {
     }
 
     fn observed(successes: u32, failures: u32) -> Observed {
-        Observed { successes, failures, failing_for: (failures > 0).then_some(Duration::from_millis(500)) }
+        let failing_for = (failures > 0).then_some(Duration::from_millis(500));
+        Observed { successes, failures, failing_for, ..Observed::default() }
     }
 
     fn later(health: &ToolHealth, ms: i64, seen: Observed, waiting: bool) -> ToolHealth {
@@ -204,11 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn successes_earn_tokens_up_to_the_capacity_and_a_clock_that_jumps_back_takes_none() {
+    fn successes_and_unused_tokens_count_up_to_the_capacity_and_a_clock_that_jumps_back_takes_none() {
         let health = later(&ToolHealth { tokens: 0.0, ..new("look") }, 0, observed(50, 0), false);
         let full = later(&health, 0, observed(u32::MAX, 0), false);
         let back = after(&health, &BUDGET, Observed::default(), false, start() - TimeDelta::hours(1));
-        for (found, tokens) in [(&health, 5.0), (&full, BUDGET.burst), (&back, 5.0)] {
+        let unused = later(&health, 0, Observed { unused_tokens: 3, ..Observed::default() }, true);
+        for (found, tokens) in [(&health, 5.0), (&full, BUDGET.burst), (&back, 5.0), (&unused, 8.0)] {
             assert!((found.tokens - tokens).abs() < 1e-9, "{found:?}");
         }
     }

@@ -7,7 +7,8 @@
 //!
 //! Tenants share the workers of a tool, and none waits behind the flood of another. While several tenants are active the window
 //! is so short that what is published last is claimed soon (`SHARED_SPAN`); the room goes in equal parts to the tenants whose
-//! calls wait; and a new call of a tenant that got less than those that wait is published before theirs.
+//! calls wait, and that of a tenant to its retries and its first attempts ([`Round`]); and a new call of a tenant that got less than
+//! those that wait is published before theirs.
 //!
 //! A consumer belongs to the workers of one pool that have the same tools. So a job is published only where every worker
 //! can run it, and only while one of them lives.
@@ -20,19 +21,24 @@
 
 mod depth;
 mod packs;
+mod round;
 mod shares;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::Duration,
 };
 
-use redial_records::{BacklogPart, LiveConsumer};
+use redial_records::{Backlog, BacklogPart, LiveConsumer};
 
-pub use self::packs::pack_size;
 use self::{
     depth::{Depth, jobs_of},
+    round::{OfTool, Room},
     shares::{Shares, Tenants},
+};
+pub use self::{
+    packs::pack_size,
+    round::{Order, Round},
 };
 
 /// The least window: so many unclaimed jobs of one tool a consumer may have.
@@ -51,19 +57,6 @@ const SHARED_SPAN: f64 = 0.08;
 /// Rates follow what is observed within about this time, in seconds.
 const SMOOTHING: f64 = 1.0;
 
-/// Jobs that a feeder should publish.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// Whose calls of which tool.
-    pub part: BacklogPart,
-    /// Where to publish them.
-    pub consumer: String,
-    /// The pool of that consumer.
-    pub pool: String,
-    /// How many at most.
-    pub most: u32,
-}
-
 /// The windows as one dispatcher knows them.
 #[derive(Debug, Default)]
 pub struct Windows {
@@ -72,6 +65,8 @@ pub struct Windows {
     tenants: Tenants,
     /// How long it took to feed the queue the last time.
     feeding: Duration,
+    /// Counts the turns of all tools.
+    turns: u64,
     checked_at: Duration,
     forgot_at: Duration,
 }
@@ -99,17 +94,16 @@ struct Tool {
     capacity: f64,
     /// Unclaimed jobs at the last check.
     seen: u64,
+    /// The number of its last turn.
+    turn: u64,
+    /// Something waited for nothing but room in the last round.
+    is_short_of_room: bool,
 }
 
 impl Windows {
     /// Several tenants are declared, whether they have submitted anything or not.
     pub fn expect_several_tenants(&mut self, several: bool) {
         self.tenants.expect_several(several);
-    }
-
-    /// Takes note of how long it took to feed the queue.
-    pub fn fed_in(&mut self, feeding: Duration) {
-        self.feeding = feeding;
     }
 
     /// Takes note of the consumers that have live workers.
@@ -175,7 +169,7 @@ impl Windows {
     pub fn claimed(&mut self, tool: &str) -> bool {
         let Some(entry) = self.tools.get_mut(tool) else { return false };
         entry.claimed += 1;
-        if !entry.shares.someone_waits() {
+        if !entry.shares.someone_waits() && !entry.is_short_of_room {
             return false;
         }
         let claimed = entry.claimed;
@@ -183,19 +177,15 @@ impl Windows {
         claimed.is_multiple_of(windows.min().unwrap_or(LEAST).div_ceil(8))
     }
 
-    /// Takes note of whose first attempts wait for which tools; only tools with live workers matter.
-    pub fn set_waiting<'a>(&mut self, waiting: impl IntoIterator<Item = &'a BacklogPart>) {
-        self.tools.values_mut().for_each(|tool| tool.shares.nobody_waits());
-        for part in waiting {
-            self.waits(&part.tool, &part.tenant);
-        }
-    }
-
     /// A first attempt of this tenant waits for this tool in the backlog.
     pub fn waits(&mut self, tool: &str, tenant: &str) {
+        self.note_waiting(tool, tenant, Backlog::Job);
+    }
+
+    fn note_waiting(&mut self, tool: &str, tenant: &str, backlog: Backlog) {
         self.tenants.note(tenant, self.checked_at);
         if let Some(tool) = self.tools.get_mut(tool) {
-            tool.shares.wait(tenant);
+            tool.shares.wait(tenant, backlog);
         }
     }
 
@@ -233,50 +223,52 @@ impl Windows {
         self.is_served(tool) && self.of_tool(tool).all(is_low)
     }
 
-    /// What to publish now of what waits, all of it first attempts or all of it retries: for each tool as much as its windows
-    /// have room for, in equal parts for each tenant. If there is not room enough for all of them, those get it that come after
-    /// the one that [`Windows::had_turn`] last. The two kinds share that room: what is published of one is noted before this is
-    /// asked about the other.
-    pub fn orders(&self, waiting: &[BacklogPart]) -> Vec<Order> {
-        let mut by_tool = BTreeMap::<&str, Vec<&BacklogPart>>::new();
+    /// Takes note of what waits for which tools, of which only those with live workers matter; returns what there is to divide among
+    /// it: the room of the tools of which something waits.
+    pub fn round(&mut self, waiting: &[BacklogPart]) -> Round {
+        self.tools.values_mut().for_each(|tool| tool.shares.nobody_waits());
         for part in waiting {
-            by_tool.entry(&part.tool).or_default().push(part);
+            self.note_waiting(&part.tool, &part.tenant, part.backlog);
         }
-        let mut orders = Vec::new();
-        for (tool, mut parts) in by_tool {
-            let had_turn = |part: &&BacklogPart| {
-                let shares = self.tools.get(tool).map(|tool| &tool.shares);
-                shares.is_some_and(|shares| shares.had_turn(part.backlog, &part.tenant))
-            };
-            // Those that had their turn in this round come last.
-            parts.sort_unstable_by_key(|part| (had_turn(part), part.tenant.as_str()));
-            for (name, consumer, window) in self.of_tool(tool) {
-                let mut room = Self::room(consumer, tool, window);
-                if !is_worth_it(room, window) {
-                    continue;
-                }
-                let share = room.div_ceil(u64::try_from(parts.len()).unwrap_or(u64::MAX));
-                for &part in &parts {
-                    let most = share.min(room);
-                    room -= most;
-                    if most > 0 {
-                        orders.push(Order {
-                            part: part.clone(),
-                            consumer: name.to_owned(),
-                            pool: consumer.pool.clone(),
-                            most: u32::try_from(most).unwrap_or(u32::MAX),
-                        });
-                    }
-                }
-            }
+        for tool in self.tools.values_mut() {
+            tool.shares.forget_turns();
+            tool.is_short_of_room = false;
         }
-        orders
+        let tools: BTreeSet<&str> = waiting.iter().map(|part| part.tool.as_str()).collect();
+        let mut tools: Vec<&str> = tools.into_iter().collect();
+        tools.sort_by_key(|tool| self.tools.get(*tool).map_or(0, |tool| tool.turn));
+        Round { tools: tools.into_iter().filter_map(|tool| self.of_round(tool)).collect() }
     }
 
-    /// It is the turn of the tenant behind this one now, in the order of their names.
+    fn of_round(&mut self, tool: &str) -> Option<OfTool> {
+        let room = |(name, consumer, window): (&str, &Consumer, u64)| {
+            let left = Self::room(consumer, tool, window);
+            let room = Room { consumer: name.to_owned(), pool: consumer.pool.clone(), left };
+            is_worth_it(left, window).then_some(room)
+        };
+        let rooms: Vec<Room> = self.of_tool(tool).filter_map(room).collect();
+        let entry = self.tools.get_mut(tool)?;
+        entry.is_short_of_room = rooms.is_empty();
+        let (tool, tenants) = (tool.to_owned(), entry.shares.in_turn());
+        (!rooms.is_empty()).then_some(OfTool { tool, rooms, tokens: 0, tenants })
+    }
+
+    /// A part has its turn now: the next ones are those of others.
     pub fn had_turn(&mut self, part: &BacklogPart) {
+        self.turns += 1;
         if let Some(tool) = self.tools.get_mut(&part.tool) {
-            tool.shares.has_turn(part.backlog, &part.tenant);
+            tool.turn = self.turns;
+            tool.shares.has_turn(part.backlog, &part.tenant, self.turns);
+        }
+    }
+
+    /// Takes note of what a round leaves, and of how long it took to feed the queue.
+    pub fn fed(&mut self, round: &Round, feeding: Duration) {
+        self.feeding = feeding;
+        for one in &round.tools {
+            if let Some(tool) = self.tools.get_mut(&one.tool) {
+                tool.is_short_of_room = one.is_short_of_room();
+            }
         }
     }
 

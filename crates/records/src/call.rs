@@ -79,7 +79,7 @@ pub enum Backlog {
 }
 
 impl Backlog {
-    /// Both parts, in the order in which they get room: retries first, because their tokens are few.
+    /// Both parts.
     pub const ALL: [Self; 2] = [Self::Retry, Self::Job];
 
     /// Whether it is the part of the retries.

@@ -13,7 +13,6 @@ mod returned;
 mod submit;
 mod succeed;
 
-pub(crate) use backlog::{Checks, take};
 pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
 pub use claim::Granted;
 pub use due::{DueCalls, LockedCalls};

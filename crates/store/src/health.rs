@@ -4,7 +4,6 @@ use redial_records::{Time, ToolHealth};
 
 use crate::{
     StoreError,
-    calls::{Checks, Fed, Feed, take},
     columns::column,
     connect::{Store, Transaction},
 };
@@ -51,18 +50,6 @@ impl LockedHealth {
     /// The database's time.
     pub const fn now(&self) -> Time {
         self.now
-    }
-
-    /// Takes retries from a backlog in the same transaction: see [`Store::feed`].
-    pub async fn feed(
-        &mut self,
-        store: &Store,
-        feed: &Feed,
-        first_check_ms: u64,
-        longest_check_ms: u64,
-    ) -> Result<Fed, StoreError> {
-        let checks = Checks::new(first_check_ms, longest_check_ms);
-        store.run_since(self.transaction.began(), take(&mut self.transaction, feed, checks)).await
     }
 
     /// Writes the health of tools, and commits.

@@ -5,20 +5,19 @@
 //! tool says how many of its retries may run.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
 
 use redial_engine::{
-    call::EXTENSION_MS,
     health::{self, Observed},
     publish::{FIRST_CHECK_MS, MAX_CHECK_MS},
     tools::retry_budget,
-    window::Order,
+    window::{Order, Round},
 };
-use redial_records::{Backlog, Effect, ToolHealth};
-use redial_store::{Fed, Feed, MAX_FED, Position, Recovery, StoreError};
+use redial_records::{Effect, ToolHealth};
+use redial_store::{Fed, Feed, Position, StoreError};
 use redial_telemetry::metrics;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const SHORTEST: Duration = Duration::from_millis(20);
 /// After a round that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// One round publishes first attempts for about so long.
+/// One round publishes for about so long.
 const LONGEST: Duration = Duration::from_millis(250);
 /// How often workers are looked at.
 const WORKERS: Duration = Duration::from_secs(1);
@@ -76,8 +75,6 @@ struct Rounds {
     slow_at: Option<Instant>,
     beginning_at: Option<Instant>,
     search_at: Option<Instant>,
-    /// Counts the rounds with orders, so that each begins with another tool.
-    count: usize,
 }
 
 impl Rounds {
@@ -111,19 +108,12 @@ impl Rounds {
         }
         waiting.sort_unstable_by(|one, other| one.part.cmp(&other.part));
         context.feeder.looked(asked, &waiting);
-        // Retries first: their tokens are few. What they leave of the room is for first attempts.
-        let retries = context.feeder.orders(&waiting, Backlog::Retry);
-        due.extend(of_retries(&waiting).map(str::to_owned));
+        let mut round = context.feeder.round(&waiting);
+        due.extend(tools_with_retries(&waiting).map(str::to_owned));
         let observed = context.feeder.take_observed(due, slow);
-        feed_retries(context, &waiting, &retries, observed, self.count).await;
-        let mut orders = context.feeder.orders(&waiting, Backlog::Job);
-        if !orders.is_empty() || !retries.is_empty() {
-            self.count = self.count.wrapping_add(1);
-            let first = self.count % orders.len().max(1);
-            orders.rotate_left(first);
-        }
-        let more = feed_first_attempts(context, &waiting, orders, shutdown).await;
-        context.feeder.fed_in(context.uptime().saturating_sub(began));
+        take_tokens(context, &waiting, &mut round, observed).await;
+        let more = feed(context, &waiting, &mut round, shutdown).await;
+        context.feeder.ended(&round, context.uptime().saturating_sub(began));
         Ok(more)
     }
 }
@@ -179,89 +169,17 @@ pub(crate) async fn look_at_workers(context: &Context, slow: bool, since: Instan
     Ok(())
 }
 
-/// Publishes first attempts, of each tool in turn. True if more may wait.
-async fn feed_first_attempts(
-    context: &Context,
-    waiting: &[Position],
-    orders: Vec<Order>,
-    shutdown: &CancellationToken,
-) -> bool {
-    let (began, mut more) = (Instant::now(), false);
-    let mut orders = VecDeque::from(orders);
-    while let Some(mut order) = orders.pop_front() {
-        if shutdown.is_cancelled() {
-            return false;
-        }
-        if began.elapsed() > LONGEST {
-            return true;
-        }
-        let most = order.most.min(MAX_FED);
-        let Some(feed) = request(waiting, &order, most) else { continue };
-        context.feeder.had_turn(&order.part);
-        match context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await {
-            Ok(taken) => {
-                let jobs = count(&taken);
-                publish(context, &order, taken).await;
-                order.most -= most;
-                match (jobs == most, order.most) {
-                    (false, _) => {}
-                    (true, 0) => more = true,
-                    (true, _) => orders.push_back(order),
-                }
-            }
-            // The other tools have their turn.
-            Err(error) => {
-                tracing::warn!(%error, tool = order.part.tool, "Failed to take calls from a backlog; trying again");
-            }
-        }
+/// Credits what was observed of tools, and takes tokens for the retries that there is room for.
+async fn take_tokens(context: &Context, waiting: &[Position], round: &mut Round, observed: HashMap<String, Observed>) {
+    if observed.is_empty() {
+        return;
     }
-    more
-}
-
-/// Credits what was observed of tools, and publishes as many retries as their health allows, of each tool in turn.
-async fn feed_retries(
-    context: &Context,
-    waiting: &[Position],
-    orders: &[Order],
-    mut observed: HashMap<String, Observed>,
-    turn: usize,
-) {
-    let tools: BTreeSet<&str> = of_retries(waiting).collect();
-    let mut waits: Vec<&str> = tools.into_iter().collect();
-    if !waits.is_empty() {
-        let first = turn % waits.len();
-        waits.rotate_left(first);
-    }
-    let began = Instant::now();
-    for tool in waits {
-        let seen = HashMap::from([(tool.to_owned(), observed.remove(tool).unwrap_or_default())]);
-        if began.elapsed() > LONGEST {
-            context.feeder.put_back(seen);
-            continue;
-        }
-        let of_tool: Vec<&Order> = orders.iter().filter(|order| order.part.tool == tool).collect();
-        feed_and_credit(context, waiting, &of_tool, seen, true).await;
-    }
-    if !observed.is_empty() {
-        feed_and_credit(context, waiting, &[], observed, false).await;
-    }
-}
-
-/// Credits what was observed of these tools and publishes retries, or neither. `waits`: retries of the tools wait.
-async fn feed_and_credit(
-    context: &Context,
-    waiting: &[Position],
-    orders: &[&Order],
-    observed: HashMap<String, Observed>,
-    waits: bool,
-) {
-    match take_retries(context, waiting, orders, &observed, waits).await {
-        Ok((health, published)) => {
+    match credit(context, waiting, round, &observed).await {
+        Ok((health, tokens)) => {
+            tokens.iter().for_each(|(tool, tokens)| round.allow(tool, *tokens));
             context.feeder.set_health(health);
-            for (order, taken) in published {
-                publish(context, &order, taken).await;
-            }
         }
+        // First attempts have their turn.
         Err(error) => {
             tracing::warn!(%error, "Failed to write the health of tools; trying again");
             context.feeder.put_back(observed);
@@ -269,63 +187,67 @@ async fn feed_and_credit(
     }
 }
 
-/// Takes retries from the backlogs; returns the health of their tools, too. All of it is on record then.
-async fn take_retries(
+/// Returns the health of the observed tools, and how many retries of each may run: on record, they run already.
+async fn credit(
     context: &Context,
     waiting: &[Position],
-    orders: &[&Order],
+    round: &Round,
     observed: &HashMap<String, Observed>,
-    waits: bool,
-) -> Result<(Vec<ToolHealth>, Vec<(Order, Fed)>), StoreError> {
-    let tools: BTreeSet<&str> = observed.keys().map(String::as_str).collect();
-    let tools: Vec<&str> = tools.into_iter().collect();
-    let mut locked = context.store.lock_health(&tools).await?;
+) -> Result<(Vec<ToolHealth>, Vec<(String, u32)>), StoreError> {
+    let tools: Vec<&str> = observed.keys().map(String::as_str).collect();
+    let waits: BTreeSet<&str> = tools_with_retries(waiting).collect();
+    let locked = context.store.lock_health(&tools).await?;
     let (now, registered) = (locked.now(), context.registry.tools());
-    let mut health: Vec<ToolHealth> = Vec::with_capacity(tools.len());
-    let mut published = Vec::new();
-    for tool in tools {
-        let on_record = locked.health().iter().find(|one| one.tool == tool).cloned();
+    let (mut health, mut tokens) = (Vec::with_capacity(tools.len()), Vec::new());
+    for (tool, seen) in observed {
+        let on_record = locked.health().iter().find(|one| one.tool == *tool).cloned();
         let budget = retry_budget(&registered, tool);
         let before = on_record.unwrap_or_else(|| health::fresh(tool, &budget, now));
-        let seen = observed.get(tool).copied().unwrap_or_default();
-        let mut after = health::after(&before, &budget, seen, waits, now);
-        let mut turns: VecDeque<Order> = orders.iter().map(|&order| order.clone()).collect();
-        while let Some(mut order) = turns.pop_front() {
-            let allowed = health::take_part(&mut after, turns.len() + 1, order.most.min(MAX_FED));
-            let Some(feed) = request(waiting, &order, allowed).filter(|_| allowed > 0) else { continue };
-            context.feeder.had_turn(&order.part);
-            let recovery = after.recovering_since.map(|since| Recovery { since, least_ms: EXTENSION_MS });
-            let feed = Feed { recovery, ..feed };
-            let taken = locked.feed(&context.store, &feed, FIRST_CHECK_MS, MAX_CHECK_MS).await?;
-            // Tokens that were not used go back.
-            after.tokens += f64::from(allowed.saturating_sub(count(&taken)));
-            order.most -= allowed;
-            if count(&taken) == allowed && order.most > 0 {
-                turns.push_back(order.clone());
-            }
-            published.push((order, taken));
-        }
+        let mut after = health::after(&before, &budget, *seen, waits.contains(tool.as_str()), now);
+        tokens.push((tool.clone(), health::take(&mut after, round.room_for_retries(tool))));
         health.push(after);
     }
     locked.commit(&context.store, &health).await?;
-    Ok((health, published))
-}
-
-fn request(waiting: &[Position], order: &Order, most: u32) -> Option<Feed> {
-    let from = find(waiting, &order.part)?.clone();
-    Some(Feed { from, consumer: order.consumer.clone(), pool: order.pool.clone(), most, recovery: None })
+    Ok((health, tokens))
 }
 
 /// The tools of retries that wait.
-fn of_retries(waiting: &[Position]) -> impl Iterator<Item = &str> {
+fn tools_with_retries(waiting: &[Position]) -> impl Iterator<Item = &str> {
     waiting.iter().filter(|one| one.part.backlog.is_retry()).map(|one| one.part.tool.as_str())
 }
 
-fn count(taken: &Fed) -> u32 {
-    u32::try_from(taken.jobs.len()).unwrap_or(u32::MAX)
+/// Publishes what a round has room for. True if more may wait, and there may be room for it soon.
+async fn feed(context: &Context, waiting: &[Position], round: &mut Round, shutdown: &CancellationToken) -> bool {
+    let began = Instant::now();
+    while !shutdown.is_cancelled() {
+        if began.elapsed() > LONGEST {
+            return true;
+        }
+        let Some(order) = context.feeder.next_order(round) else { return round.is_short_of_room() };
+        let taken = match take(context, waiting, &order).await {
+            Ok(taken) => taken,
+            // The others have their turn.
+            Err(error) => {
+                tracing::warn!(%error, tool = order.part.tool, "Failed to take calls from a backlog; trying again");
+                Fed::default()
+            }
+        };
+        let count = u32::try_from(taken.jobs.len()).unwrap_or(u32::MAX);
+        round.took(&order, count);
+        context.feeder.fed(&order, count.into(), taken.until);
+        effects::carry_out(context, taken.jobs.into_iter().map(Effect::PublishJob).collect()).await;
+    }
+    false
 }
 
-async fn publish(context: &Context, order: &Order, taken: Fed) {
-    context.feeder.fed(order, count(&taken).into(), taken.until);
-    effects::carry_out(context, taken.jobs.into_iter().map(Effect::PublishJob).collect()).await;
+async fn take(context: &Context, waiting: &[Position], order: &Order) -> Result<Fed, StoreError> {
+    let Some(from) = find(waiting, &order.part) else { return Ok(Fed::default()) };
+    let feed = Feed {
+        from: from.clone(),
+        consumer: order.consumer.clone(),
+        pool: order.pool.clone(),
+        most: order.most,
+        recovery: context.feeder.recovery(&order.part),
+    };
+    context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await
 }

@@ -16,12 +16,13 @@ use chrono::TimeDelta;
 use parking_lot::{Mutex, MutexGuard};
 use redial_backoff::{Backoff, Waits};
 use redial_engine::{
-    call::{JobState, Waiting},
-    window::{self, Order, Windows},
+    call::{EXTENSION_MS, JobState, Waiting},
+    health::Observed,
+    window::{self, Order, Round, Windows},
 };
 use redial_proto::{WaitReason, turn};
 use redial_records::{Backlog, BacklogPart, CallRecord, LiveConsumer, Time, ToolHealth};
-use redial_store::{Gap, Granted, Position};
+use redial_store::{Gap, Granted, MAX_FED, Position, Recovery};
 use tokio::sync::Notify;
 
 pub(crate) use self::positions::find;
@@ -246,15 +247,19 @@ impl Feeder {
         self.lock().positions.looked(asked, waiting);
     }
 
-    /// Takes note of what waits; returns what to publish of first attempts or of retries.
-    pub(crate) fn orders(&self, waiting: &[Position], backlog: Backlog) -> Vec<Order> {
+    /// Takes note of what waits; returns the room that there is for it.
+    pub(crate) fn round(&self, waiting: &[Position]) -> Round {
         let mut known = self.lock();
-        let of = |backlog| waiting.iter().map(|one| &one.part).filter(move |part| part.backlog == backlog);
-        known.windows.set_waiting(of(Backlog::Job));
-        if known.is_paused() {
-            return Vec::new();
-        }
-        known.windows.orders(&of(backlog).cloned().collect::<Vec<_>>())
+        let parts: Vec<BacklogPart> = waiting.iter().map(|one| one.part.clone()).collect();
+        let round = known.windows.round(&parts);
+        if known.is_paused() { Round::default() } else { round }
+    }
+
+    /// What to take from the backlog next; it is the part's turn then.
+    pub(crate) fn next_order(&self, round: &mut Round) -> Option<Order> {
+        let order = round.next(MAX_FED)?;
+        self.lock().windows.had_turn(&order.part);
+        Some(order)
     }
 
     /// Whether several tenants are declared.
@@ -262,14 +267,20 @@ impl Feeder {
         self.lock().windows.expect_several_tenants(several);
     }
 
-    /// Takes note of how long a round took.
-    pub(crate) fn fed_in(&self, feeding: Duration) {
-        self.lock().windows.fed_in(feeding);
+    /// Takes note of the end of a round, and of how long it took. The tokens that no retry used are given back with what is
+    /// observed next; if this process dies before that, the tool earns them anew.
+    pub(crate) fn ended(&self, round: &Round, feeding: Duration) {
+        self.lock().windows.fed(round, feeding);
+        let unused =
+            |(tool, unused_tokens): (&str, u32)| (tool.to_owned(), Observed { unused_tokens, ..Observed::default() });
+        self.put_back(round.unused_tokens().map(unused).collect());
     }
 
-    /// Calls of this part are taken from the backlog now.
-    pub(crate) fn had_turn(&self, part: &BacklogPart) {
-        self.lock().windows.had_turn(part);
+    /// For retries of a tool whose outage has ended.
+    pub(crate) fn recovery(&self, part: &BacklogPart) -> Option<Recovery> {
+        let known = self.lock();
+        let since = known.health.get(&part.tool).filter(|_| part.backlog.is_retry())?.recovering_since?;
+        Some(Recovery { since, least_ms: EXTENSION_MS })
     }
 
     /// Takes note of calls that were taken from the backlog.

@@ -31,6 +31,8 @@ pub enum Invariant {
     NothingAfterCancel,
     /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.
     NoAttemptLostToOutage,
+    /// A tenant whose calls wait gets as much room as any other, and as much for its retries as for its first attempts.
+    WhoWaitsHasTurns,
     /// After the drain every task has ended.
     EveryTaskEnds,
     /// The steps of a task are 1..n without gaps.

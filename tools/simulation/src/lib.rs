@@ -8,7 +8,7 @@
 //! The models promise what Postgres and NATS promise, and no more: a transaction happens completely or not at all, a
 //! guarded change happens only if its guard holds, messages are lost, late or repeated, and processes die between any
 //! two steps. That the statements keep these promises is tested on Postgres (`crates/store/tests`, `tests/stack/mutations`);
-//! what limits the jobs on the streams, in `crates/engine/tests`. Here a dispatcher publishes whatever waits.
+//! how many jobs are on the streams, in `crates/engine/tests`.
 
 #![expect(
     clippy::cast_possible_truncation,

@@ -26,6 +26,8 @@ pub enum Mutation {
     FedAndNotChecked,
     /// No dispatcher feeds the queue.
     FeederOff,
+    /// First attempts get the room that retries leave.
+    RetriesFirst,
     /// A call ends in one transaction, and the inbox of its task gets the item in another one.
     InboxOutsideTransaction,
     /// A task starts although another one of its conversation runs.

@@ -3,6 +3,7 @@
 mod calls;
 mod check;
 mod dispatcher;
+mod feeder;
 mod invent;
 mod moves;
 mod operations;
@@ -38,8 +39,8 @@ const ACK_WAIT: TimeDelta = TimeDelta::seconds(30);
 const TOOL: &str = "tool";
 /// From where all workers pull.
 const CONSUMER: &str = "workers";
-/// Whose calls all of them are.
-const TENANT: &str = "acme";
+/// Whose calls they are; all tasks are of the first one.
+const TENANTS: [&str; 2] = ["acme", "zebra"];
 
 /// A worker or dispatcher process: each new one has a new number.
 type Process = u32;

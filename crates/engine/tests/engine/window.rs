@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use redial_engine::window::{LEAST, Windows, pack_size};
+use redial_engine::window::{LEAST, Round, Windows, pack_size};
 use redial_records::{Backlog, BacklogPart, LiveConsumer};
 
 const TENANT: &str = "acme";
@@ -14,6 +14,41 @@ fn part(written: &str) -> BacklogPart {
     let tenant = words.next().unwrap_or(TENANT).to_owned();
     let backlog = if words.next().is_some() { Backlog::Retry } else { Backlog::Job };
     BacklogPart { tool, tenant, backlog }
+}
+
+/// The parts in a line; `part=count` of one says how many calls wait there, `tokens=count` how many retries of a tool may run.
+fn parts_of(written: &[&str]) -> Vec<BacklogPart> {
+    let parts = written.iter().filter(|word| !word.starts_with("tokens="));
+    parts.map(|word| part(word.split('=').next().unwrap())).collect()
+}
+
+/// Divides the room of a round; what each part gets, in the order of their first turns.
+fn divide(round: &mut Round, written: &[&str]) -> String {
+    let numbers = written.iter().filter_map(|word| word.split_once('='));
+    let mut counts: BTreeMap<String, u32> =
+        numbers.map(|(of, count)| (name(&part(of)), count.parse().unwrap())).collect();
+    let tokens = counts.remove(&name(&part("tokens"))).unwrap_or(u32::MAX);
+    parts_of(written).iter().for_each(|part| round.allow(&part.tool, tokens));
+    let mut got = Vec::<(String, u32)>::new();
+    while let Some(order) = round.next(1_000) {
+        let name = name(&order.part);
+        let waits = counts.get_mut(&name);
+        let taken = waits.as_ref().map_or(order.most, |waits| order.most.min(**waits));
+        if let Some(waits) = waits {
+            *waits -= taken;
+        }
+        round.took(&order, taken);
+        match got.iter_mut().find(|(of, _)| *of == name) {
+            Some((_, sum)) => *sum += taken,
+            None => got.push((name, taken)),
+        }
+    }
+    let told: Vec<String> = got.iter().map(|(name, sum)| format!("{name} {sum}")).collect();
+    if told.is_empty() { "none".to_owned() } else { told.join(", ") }
+}
+
+fn name(part: &BacklogPart) -> String {
+    format!("{}:{}{}", part.tool, part.tenant, if part.backlog.is_retry() { ":retry" } else { "" })
 }
 
 fn consumer(name: &str, tools: &[&str]) -> LiveConsumer {
@@ -67,12 +102,8 @@ impl Play {
             ["claim", tool, count] => {
                 (0..count.parse().unwrap()).filter(|_: &u32| windows.claimed(tool)).count().to_string()
             }
-            ["orders", ref parts @ ..] => {
-                let orders = windows.orders(&parts.iter().map(|written| part(written)).collect::<Vec<_>>());
-                let told =
-                    orders.iter().map(|order| format!("{}:{} {}", order.part.tool, order.part.tenant, order.most));
-                if orders.is_empty() { "none".to_owned() } else { told.collect::<Vec<_>>().join(", ") }
-            }
+            ["orders", ref parts @ ..] => divide(&mut windows.round(&parts_of(parts)), parts),
+            ["feed", ref parts @ ..] => self.feed(parts),
             ["served", tool] => windows.is_served(tool).to_string(),
             ["low", tool] => windows.is_low(tool).to_string(),
             ["room", tool] => windows.has_room(tool).to_string(),
@@ -82,6 +113,19 @@ impl Play {
             }
         };
         Some(answer)
+    }
+
+    /// A round whose orders are carried out.
+    fn feed(&mut self, parts: &[&str]) -> String {
+        let mut round = self.windows.round(&parts_of(parts));
+        let told = divide(&mut round, parts);
+        for one in told.split(", ").filter_map(|one| one.split_once(' ')) {
+            let part = part(one.0);
+            self.windows.had_turn(&part);
+            self.windows.publish("default", &part.tool, &part.tenant, one.1.parse().unwrap());
+        }
+        self.windows.fed(&round, Duration::ZERO);
+        told
     }
 
     fn change(&mut self, words: &[&str]) {
@@ -106,7 +150,7 @@ impl Play {
                 self.looks += 1;
             }
             ["waiting", ref parts @ ..] => {
-                self.windows.set_waiting(&parts.iter().map(|written| part(written)).collect::<Vec<_>>());
+                self.windows.round(&parts_of(parts));
             }
             ["arrive", tool, count] => {
                 (0..count.parse().unwrap()).for_each(|_: u64| self.windows.arrived("default", tool));
@@ -115,7 +159,7 @@ impl Play {
                 self.windows.publish("default", tool, tenant, count.parse().unwrap());
             }
             ["turn", written] => self.windows.had_turn(&part(written)),
-            ["fed", ms] => self.windows.fed_in(Duration::from_millis(ms.parse().unwrap())),
+            ["fed", ms] => self.windows.fed(&Round::default(), Duration::from_millis(ms.parse().unwrap())),
             ["several"] => self.windows.expect_several_tenants(true),
             _ => panic!("{words:?}"),
         }

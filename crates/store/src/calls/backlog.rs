@@ -2,7 +2,6 @@
 
 use redial_proto::Job;
 use redial_records::{Backlog, BacklogPart, OutgoingJob, Time};
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::{
@@ -74,13 +73,6 @@ pub struct Fed {
     pub until: Option<Time>,
 }
 
-/// When an unclaimed job is checked: for the first time, and at most this long after a later publication, in ms.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Checks {
-    first: i64,
-    longest: i64,
-}
-
 impl Store {
     /// Which of these parts of backlogs hold something.
     pub async fn waiting(&self, parts: &[Position]) -> Result<Vec<Position>, StoreError> {
@@ -128,9 +120,40 @@ impl Store {
     /// Takes calls from the backlog. Their jobs must be published now; if the process dies before that, the sweeper
     /// finds them after `first_check_ms`, or after a wait that doubles with each publication up to `longest_check_ms`.
     pub async fn feed(&self, feed: &Feed, first_check_ms: u64, longest_check_ms: u64) -> Result<Fed, StoreError> {
-        let checks = Checks::new(first_check_ms, longest_check_ms);
         // Not tried again: what a lost answer took is found by the sweeper.
-        once_on_connection!(self, |db| take(db, feed, checks).await)
+        let mut rows = once_on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/feed.sql",
+                feed.from.part.tool,
+                feed.from.part.backlog.is_retry(),
+                feed.from.since,
+                i64::from(feed.most.min(MAX_FED)),
+                feed.pool,
+                feed.consumer,
+                bigint(first_check_ms),
+                bigint(longest_check_ms),
+                feed.recovery.map(|recovery| recovery.since),
+                feed.recovery.map_or(0, |recovery| bigint(recovery.least_ms)),
+                feed.from.part.tenant,
+            )
+            .fetch_all(db)
+            .await
+        })?;
+        rows.sort_unstable_by_key(|row| (row.backlog_at, row.id));
+        let until = rows.last().map(|row| row.backlog_at);
+        let job = |id, attempt, bytes| Job {
+            call: redial_proto::CallId(id),
+            attempt: uint(attempt) + 1,
+            tool: feed.from.part.tool.clone(),
+            bytes: uint(bytes),
+        };
+        let jobs = rows.into_iter().map(|row| OutgoingJob {
+            job: job(row.id, row.attempt, row.bytes),
+            consumer: feed.consumer.clone(),
+            publish_no: uint(row.publish_no),
+            traceparent: row.traceparent,
+        });
+        Ok(Fed { jobs: jobs.collect(), until })
     }
 
     /// Puts calls back whose jobs could not be published.
@@ -194,46 +217,5 @@ impl Store {
             sqlx::query!("UPDATE job_stream SET done = true WHERE requeued_at = $1", since).execute(db).await
         });
         done.map(drop)
-    }
-}
-
-/// Takes calls for a feed, in a transaction or on their own.
-pub(crate) async fn take(db: &mut PgConnection, feed: &Feed, checks: Checks) -> Result<Fed, sqlx::Error> {
-    let mut rows = sqlx::query_file!(
-        "sql/feed.sql",
-        feed.from.part.tool,
-        feed.from.part.backlog.is_retry(),
-        feed.from.since,
-        i64::from(feed.most.min(MAX_FED)),
-        feed.pool,
-        feed.consumer,
-        checks.first,
-        checks.longest,
-        feed.recovery.map(|recovery| recovery.since),
-        feed.recovery.map_or(0, |recovery| bigint(recovery.least_ms)),
-        feed.from.part.tenant,
-    )
-    .fetch_all(db)
-    .await?;
-    rows.sort_unstable_by_key(|row| (row.backlog_at, row.id));
-    let until = rows.last().map(|row| row.backlog_at);
-    let job = |id, attempt, bytes| Job {
-        call: redial_proto::CallId(id),
-        attempt: uint(attempt) + 1,
-        tool: feed.from.part.tool.clone(),
-        bytes: uint(bytes),
-    };
-    let jobs = rows.into_iter().map(|row| OutgoingJob {
-        job: job(row.id, row.attempt, row.bytes),
-        consumer: feed.consumer.clone(),
-        publish_no: uint(row.publish_no),
-        traceparent: row.traceparent,
-    });
-    Ok(Fed { jobs: jobs.collect(), until })
-}
-
-impl Checks {
-    pub(crate) fn new(first_ms: u64, longest_ms: u64) -> Self {
-        Self { first: bigint(first_ms), longest: bigint(longest_ms) }
     }
 }

@@ -9,6 +9,8 @@ use redial_engine::health::Observed;
 pub(super) struct Counts {
     pub(super) successes: u32,
     pub(super) failures: u32,
+    /// Tokens that were taken, and used for no retry.
+    pub(super) unused_tokens: u32,
     /// The first failure after its last success, also one that is written already.
     pub(super) failing_since: Option<Instant>,
 }
@@ -18,6 +20,7 @@ impl Counts {
         Observed {
             successes: std::mem::take(&mut self.successes),
             failures: std::mem::take(&mut self.failures),
+            unused_tokens: std::mem::take(&mut self.unused_tokens),
             failing_for: self.failing_since.map(|since| since.elapsed()),
         }
     }

@@ -37,7 +37,9 @@ impl Feeder {
         let Known { observed, health, .. } = &mut *known;
         let mut taken: HashMap<String, Observed> = tools.into_iter().map(|tool| (tool, Observed::default())).collect();
         for (tool, counts) in observed.iter_mut() {
-            let wanted = counts.failures > 0 || (counts.successes > 0 && (all || health.contains_key(tool)));
+            let wanted = counts.failures > 0
+                || counts.unused_tokens > 0
+                || (counts.successes > 0 && (all || health.contains_key(tool)));
             if wanted || taken.contains_key(tool) {
                 taken.insert(tool.clone(), counts.take());
             }
@@ -53,6 +55,7 @@ impl Feeder {
             let counts = known.observed.entry(tool).or_default();
             counts.successes = counts.successes.saturating_add(taken.successes);
             counts.failures = counts.failures.saturating_add(taken.failures);
+            counts.unused_tokens = counts.unused_tokens.saturating_add(taken.unused_tokens);
         }
     }
 

@@ -5,14 +5,15 @@ use redial_engine::{
     Time,
     call::{CallEvent, JobState, Waiting, effects, plan},
     outage::{Observation, OutageDetector},
-    publish::FIRST_CHECK_MS,
     sweep::{Conditions, plan_due},
 };
 use redial_proto::{JobRef, RetryPolicy};
 use redial_records::{CallFacts, CallRecord, Change, Effect, OutgoingJob, Transition};
 
 use super::{
-    CONSUMER, JobMessage, LEASE, Process, TOOLS, World, named,
+    JobMessage, LEASE, Process, TOOLS, World,
+    feeder::Feeder,
+    named,
     operations::{Operation, OperationKind},
     tables::CallRow,
     worker_id,
@@ -34,6 +35,7 @@ pub(super) struct Dispatcher {
     /// Jobs waited for workers at that check.
     queued: bool,
     pub(super) operations: Vec<Operation>,
+    pub(super) feeder: Feeder,
 }
 
 /// How a transaction ends.
@@ -66,7 +68,8 @@ impl World {
         let std = |delta: TimeDelta| delta.to_std().unwrap_or_default();
         let detector = OutageDetector::new(std(LEASE), std(LONGEST_RECONNECT), self.uptime());
         let (process, outage) = (self.new_number(), self.outages);
-        Dispatcher { process, detector, outage, check_failed: false, queued: false, operations: Vec::new() }
+        let (operations, feeder) = (Vec::new(), self.new_feeder());
+        Dispatcher { process, detector, outage, check_failed: false, queued: false, operations, feeder }
     }
 
     pub(super) fn kill_dispatcher(&mut self, d: usize) {
@@ -152,31 +155,6 @@ impl World {
 
     pub(super) fn store_job(&mut self, job: JobRef) {
         self.jobs.push(JobMessage { job, delivered: false, redeliver_at: self.now });
-    }
-
-    /// Takes all calls that wait in one transaction, and publishes their jobs.
-    pub(super) fn feed(&mut self, d: usize, commit: CommitOutcome) {
-        if self.has(Mutation::FeederOff) || !self.nats_up {
-            return;
-        }
-        for (job, publish_no) in self.transaction(d, commit, Self::take_waiting).unwrap_or_default() {
-            self.log(|| format!("dispatcher {d} feeds attempt {}", named(job)));
-            self.publish(job, publish_no);
-        }
-    }
-
-    /// The jobs, and the number of the publication of each.
-    fn take_waiting(&mut self) -> Vec<(JobRef, u32)> {
-        let (now, unchecked) = (self.now, self.has(Mutation::FedAndNotChecked));
-        let check = now + std::time::Duration::from_millis(FIRST_CHECK_MS);
-        let take = |row: &mut CallRow| {
-            row.wake_at = if unchecked { row.record.deadline_at } else { row.record.deadline_at.min(check) };
-            (row.record.backlog, row.record.published_at) = (None, Some(now));
-            row.record.consumer = Some(CONSUMER.to_owned());
-            row.record.publish_no += 1;
-            (JobRef { call: row.record.id, attempt: row.record.attempt + 1 }, row.record.publish_no)
-        };
-        self.calls.iter_mut().filter(|row| row.record.backlog.is_some()).map(take).collect()
     }
 
     // ---- Sweeps ----

@@ -87,8 +87,9 @@ impl World {
         let call = call_id(n as u128);
         let (effect, most) = (self.calls[n].record.effect, self.calls[n].max_attempts());
         self.log(|| format!("a client submits call {n} ({effect}, at most {most} attempts)"));
-        let written = self.transaction(d, commit, |world| world.insert(call, true));
-        if written == Some(true) {
+        let published = self.admits(d, call);
+        let written = self.transaction(d, commit, |world| world.insert(call, published));
+        if written == Some(true) && published {
             self.publish(redial_proto::JobRef { call, attempt: 1 }, 1);
         }
         if written.is_some() || self.has(Mutation::ReplyBeforeCommit) {

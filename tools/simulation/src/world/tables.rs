@@ -4,7 +4,7 @@ use redial_engine::Time;
 use redial_proto::{CallId, CallState, ErrorClass, JobRef, RetryOverride, TaskState, ToolEffect};
 use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall};
 
-use super::{Process, TENANT, TIMEOUT, TOOL, call_id};
+use super::{Process, TENANTS, TIMEOUT, TOOL, call_id};
 use crate::{Setup, random::Random};
 
 /// A call.
@@ -14,6 +14,7 @@ pub(super) struct CallRow {
     pub(super) record: CallRecord,
     /// Its submission was committed.
     pub(super) exists: bool,
+    pub(super) tenant: &'static str,
     pub(super) deadline_ms: u64,
     pub(super) submitted_at: Time,
     /// When a sweep looks at it.
@@ -58,7 +59,8 @@ impl CallRow {
             read_at: Time::default(),
         };
         let (submitted_at, wake_at) = (Time::default(), Time::default());
-        Self { record, exists: false, deadline_ms, submitted_at, wake_at, class: None, task: None }
+        let tenant = TENANTS[0];
+        Self { record, exists: false, tenant, deadline_ms, submitted_at, wake_at, class: None, task: None }
     }
 
     /// The bare call of a plan with this number.
@@ -67,7 +69,8 @@ impl CallRow {
         let (effect, most_attempts) = (ToolEffect::ALL[random.below(4) as usize], 1 + random.below(4));
         // A quarter of them have a total deadline that histories reach.
         let deadline_ms = if random.percent(25) { 60_000 } else { 7_200_000 };
-        Self::new(call_id(call.into()), effect, most_attempts, deadline_ms)
+        let tenant = TENANTS[random.below(2) as usize];
+        Self { tenant, ..Self::new(call_id(call.into()), effect, most_attempts, deadline_ms) }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -94,7 +97,7 @@ impl CallRow {
             call: self.record.id,
             attempt: self.record.attempt,
             tool: self.record.tool.clone(),
-            tenant: TENANT.to_owned(),
+            tenant: self.tenant.to_owned(),
             traceparent: None,
             notify: false,
             worker: self.record.worker.clone(),

@@ -13,7 +13,7 @@ use redial_records::{
 };
 
 use super::{
-    AGENTS, CONSUMER, TENANT, TOOL, TOOLS, World, call_id,
+    AGENTS, CONSUMER, TENANTS, TOOL, TOOLS, World, call_id,
     dispatcher::CommitOutcome,
     invent,
     tables::{CallRow, InboxRow, TaskRow},
@@ -103,7 +103,7 @@ impl World {
         let row = &self.tasks[task];
         TaskRecord {
             id: task_id(task),
-            tenant: TENANT.to_owned(),
+            tenant: TENANTS[0].to_owned(),
             conversation: String::new(),
             state: row.state,
             language: Language::En,
