@@ -83,3 +83,41 @@ async fn what_ends_while_nobody_listens_is_told_after_a_reconnect() {
     }
     stack.finish().await;
 }
+
+/// A transaction of somebody else, however long it takes: the feed goes on, and its ids do.
+#[tokio::test]
+async fn a_long_transaction_holds_up_no_feed() {
+    let stack = Stack::with_echo().await;
+    let acme = gateway_of(&stack, "acme").await;
+    let http = Http::of(&acme);
+    let mut long = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *long).await.unwrap();
+    let began: Time = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(stack.db()).await.unwrap();
+    let mut feed = Sse::open(&acme.url, "/v1/events", None).await;
+    feed.next_of("listening").await;
+    assert_eq!(told(&mut feed, ended_calls(&http, 3).await).await, BTreeSet::new(), "each once");
+    loop {
+        assert_eq!(told(&mut feed, ended_calls(&http, 1).await).await, BTreeSet::new(), "each once");
+        let listening = Sse::open(&acme.url, "/v1/events", None).await.next_of("listening").await;
+        if listening.id.unwrap().parse::<Time>().unwrap() > began {
+            break;
+        }
+    }
+    long.rollback().await.unwrap();
+    stack.finish().await;
+}
+
+/// It gets each end once, although what is read from the record for it is also told as news.
+#[tokio::test]
+async fn a_stream_that_goes_on_after_an_id_is_told_nothing_twice() {
+    let stack = Stack::with_echo().await;
+    let acme = gateway_of(&stack, "acme").await;
+    let http = Http::of(&acme);
+    let mut first = Sse::open(&acme.url, "/v1/events", None).await;
+    let since = first.next_of("listening").await.id.unwrap();
+    let before = ended_calls(&http, 20).await;
+    let (mut feed, more) = tokio::join!(Sse::open(&acme.url, "/v1/events", Some(&since)), ended_calls(&http, 20));
+    assert_eq!(told(&mut feed, &before | &more).await, BTreeSet::new(), "each once");
+    assert_eq!(told(&mut feed, ended_calls(&http, 1).await).await, BTreeSet::new(), "and none again later");
+    stack.finish().await;
+}

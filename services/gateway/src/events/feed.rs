@@ -2,10 +2,14 @@
 //!
 //! What ends is read from the record, once a second for each tenant with an open feed, and told to all its streams: accepting
 //! and ending calls costs nothing for it. Ends become visible in another order than that of their times, so what ended lately is
-//! read again until it is certain that nothing earlier can appear ([`redial_store::stats::Fence`]); that time is the id of an
-//! event. A stream that goes on after an id gets all that ended since: some of it twice, and misses nothing.
+//! read again, for longer than a transaction of a dispatcher can take, and what was told of it is remembered. What ended before is not
+//! read any more; that time is the id of an event. Within a stream nothing is told twice; where something may not have been told, it
+//! says `missed`. A stream that goes on after an id gets all that ended since, which the client has some of.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use axum::{http::HeaderMap, response::Response};
 use chrono::TimeDelta;
@@ -13,7 +17,6 @@ use redial_proto::{CallId, Code, TaskId, Tenant};
 use redial_store::{
     StoreError, Time,
     audit::{EndedLine, EndedPosition},
-    stats::Fence,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,14 +42,13 @@ const LOOK: Duration = Duration::from_secs(1);
 const PAGE: u32 = 500;
 /// Each look reads again what ended so short a time before the last end that was seen: most ends become visible within it.
 const OVERLAP: TimeDelta = TimeDelta::seconds(1);
-/// After so many looks everything since the fence is read again.
+/// After so many looks everything is read again that may have become visible late.
 const LOOKS: u32 = 10;
-/// A statement takes the time of an end when it begins; Postgres ends a dispatcher's statement after 8 s.
-const STATEMENT: TimeDelta = TimeDelta::seconds(15);
-/// Until it is known which transactions are over.
-const MARGIN: TimeDelta = TimeDelta::minutes(1);
-/// Ends that are remembered as told. If more are told while the fence stays where it is, some are told twice.
-const REMEMBERED: usize = 200_000;
+/// An end becomes visible so long after its time at most, compared with the last one that is visible: a dispatcher gives a transaction
+/// up after 10 s, and Postgres ends one of its statements after 8 s. Commits wait for a standby that is away, but then none gets through.
+const LATE: TimeDelta = TimeDelta::seconds(30);
+/// Ends that are remembered as told: more than one Postgres writes in that time (measured: 16,000 a second).
+const REMEMBERED: usize = 500_000;
 
 /// A call or a task that ended.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -131,21 +133,29 @@ pub(crate) async fn follow_feed(
     let from = from.map(|from| certain.map_or(from, |certain| from.min(certain)));
     let since = from.or(certain).ok_or_else(unavailable)?;
     let mut page = Page::first();
-    let listening = Listening { since, missed: format!("/v1/events/missed?since={}", time_id(since)) };
-    page.event(Some(&time_id(since)), "listening", &listening)?;
+    page.event(Some(&time_id(since)), "listening", &Since::new(since))?;
     let replay = from.map(EndedPosition::before);
     let progress = if replay.is_some() { Progress::More } else { Progress::Waits };
-    let feed = Feed { tenant: who.tenant, hints, tail, replay, next: None, id: since, gateway };
+    let (replayed, held) = (BTreeSet::new(), Vec::new());
+    let recent = certain.unwrap_or(since);
+    let feed = Feed { tenant: who.tenant, hints, tail, replay, recent, replayed, held, next: None, id: since, gateway };
     Ok(stream::answer(feed.gateway.clone(), permit, feed, page, progress))
 }
 
-/// The first event of a feed.
+/// What `listening`, the first event of a feed, and `missed` say.
 #[derive(Serialize)]
-struct Listening {
-    /// The feed tells everything that ends from now on, and, if the request named an id, what ended since then.
+struct Since {
+    /// Of the first event: the feed tells everything that ends from now on, and, if the request named an id, what ended since then. Of
+    /// others: something may have ended since then that was not told.
     since: Time,
     /// Where to ask for what ended since.
     missed: String,
+}
+
+impl Since {
+    fn new(since: Time) -> Self {
+        Self { since, missed: format!("/v1/events/missed?since={}", time_id(since)) }
+    }
 }
 
 struct Feed {
@@ -153,8 +163,14 @@ struct Feed {
     tenant: Tenant,
     tail: Tail,
     hints: broadcast::Receiver<Hint>,
-    /// Where the record is read on, if the stream is behind.
+    /// Where the record is read on, if the request named an id.
     replay: Option<EndedPosition>,
+    /// What ended since then may be told after it was read from the record.
+    recent: Time,
+    /// What ended since then and was read from the record.
+    replayed: BTreeSet<EndedPosition>,
+    /// What is told once the record is read: its id is later than those of what is read.
+    held: Vec<Hint>,
     /// Taken while waiting.
     next: Option<Hint>,
     /// The last id that was sent.
@@ -165,7 +181,8 @@ impl Source for Feed {
     async fn news(&mut self) {
         match self.hints.recv().await {
             Ok(hint) => self.next = Some(hint),
-            Err(RecvError::Lagged(_)) => self.replay = Some(EndedPosition::before(self.id)),
+            // The next read says so.
+            Err(RecvError::Lagged(_)) => {}
             // The tail lives as long as there is a stream, unless the gateway stops.
             Err(RecvError::Closed) => std::future::pending().await,
         }
@@ -175,19 +192,15 @@ impl Source for Feed {
         if let Some(after) = self.replay {
             return self.read_on(after, page).await;
         }
-        let mut taken = 0;
-        while taken < PAGE {
-            let hint = match self.next.take().map_or_else(|| self.hints.try_recv(), Ok) {
-                Ok(hint) => hint,
-                Err(TryRecvError::Lagged(_)) => {
-                    self.replay = Some(EndedPosition::before(self.id));
-                    return Ok(Progress::More);
-                }
+        for hint in std::mem::take(&mut self.held) {
+            self.tell(&hint, page);
+        }
+        for _ in 0..PAGE {
+            match self.next.take().map_or_else(|| self.hints.try_recv(), Ok) {
+                Ok(hint) => self.tell(&hint, page),
+                Err(TryRecvError::Lagged(_)) => page.event(Some(&time_id(self.id)), "missed", &Since::new(self.id))?,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return Ok(Progress::Waits),
-            };
-            page.raw(&hint.text);
-            self.id = hint.id.unwrap_or(self.id);
-            taken += 1;
+            }
         }
         Ok(Progress::More)
     }
@@ -195,11 +208,25 @@ impl Source for Feed {
 
 impl Feed {
     async fn read_on(&mut self, after: EndedPosition, page: &mut Page) -> Result<Progress, Problem> {
+        // What is told meanwhile is read from the record later, was read already, or became visible late.
+        loop {
+            match self.next.take().map_or_else(|| self.hints.try_recv(), Ok) {
+                Ok(hint) => match hint.position {
+                    None if hint.id.is_none() => page.raw(&hint.text),
+                    Some(position) if position > after || self.replayed.contains(&position) => {}
+                    _ => self.held.push(hint),
+                },
+                Err(TryRecvError::Lagged(_)) => page.event(Some(&time_id(self.id)), "missed", &Since::new(self.id))?,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
         let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
         let certain = self.tail.certain.borrow().unwrap_or(self.id);
         let is_last = ended.len() < PAGE as usize;
         self.replay = ended.last().map(EndedLine::position).filter(|_| !is_last);
+        let recent = ended.iter().map(EndedLine::position).filter(|position| position.at >= self.recent);
+        self.replayed.extend(recent);
         for line in ended {
             // Of what ended later, something may still appear.
             self.id = line.at.min(certain);
@@ -207,6 +234,18 @@ impl Feed {
             page.event(Some(&time_id(self.id)), item.event(), &item)?;
         }
         Ok(Progress::More)
+    }
+
+    /// Tells a hint, unless what it tells of was read from the record.
+    fn tell(&mut self, hint: &Hint, page: &mut Page) {
+        let is_told = hint.position.is_some_and(|position| self.replayed.contains(&position));
+        if let Some(id) = hint.id {
+            self.id = id;
+            self.replayed = self.replayed.split_off(&EndedPosition::before(id));
+        }
+        if !is_told {
+            page.raw(&hint.text);
+        }
     }
 }
 
@@ -220,15 +259,15 @@ struct Reader {
 
 /// What was read.
 struct Seen {
-    /// Nothing that ended before can appear any more, and all of it was told.
+    /// The database's clock at the last look, and when that was.
+    now: Time,
+    looked: Instant,
+    /// What ended before was told, and is not read any more.
     certain: Time,
     /// The last end.
     last: Time,
     /// What ended since `certain` and was told.
     told: BTreeSet<EndedPosition>,
-    /// The last fence that was not passed when it was compared, and a time behind the one that was passed before.
-    fence: Fence,
-    bound: Time,
     looks: u32,
 }
 
@@ -252,71 +291,118 @@ impl Reader {
     }
 
     async fn look(&mut self) -> Result<(), StoreError> {
-        let now = self.gateway.store.fence().await?;
-        let Some(seen) = &mut self.seen else {
-            let certain = now.at - MARGIN;
-            self.seen =
-                Some(Seen { certain, last: certain, told: BTreeSet::new(), fence: now, bound: certain, looks: 0 });
-            self.read(EndedPosition::before(certain), false).await?;
-            self.tail.certain.send_replace(Some(certain));
-            return Ok(());
+        let (now, looked) = (self.gateway.store.now().await?, Instant::now());
+        let mut seen = match self.seen.take() {
+            Some(seen) if seen.now <= now => seen,
+            before => return self.begin(now, before).await,
         };
-        seen.pass(now);
-        let bound = seen.bound;
-        seen.looks += 1;
-        let all = seen.looks >= LOOKS;
-        let from = if all { seen.certain } else { seen.certain.max(seen.last - OVERLAP) };
-        self.read(EndedPosition::before(from), true).await?;
-        if let (true, Some(seen)) = (all, &mut self.seen) {
-            seen.looks = 0;
-            seen.certain = seen.certain.max(bound);
-            seen.told = seen.told.split_off(&EndedPosition::before(seen.certain));
-            self.tail.certain.send_replace(Some(seen.certain));
+        let all = seen.looks + 1 >= LOOKS;
+        let from = if all { seen.certain } else { seen.certain.max(seen.last.min(now) - OVERLAP) };
+        let read = self.read(&mut seen, from, true).await;
+        if read.is_ok() {
+            (seen.now, seen.looked, seen.looks) = (now, looked, if all { 0 } else { seen.looks + 1 });
+            if all {
+                seen.forget(seen.last.min(now) - LATE);
+                self.tail.certain.send_replace(Some(seen.certain));
+            }
         }
+        self.seen = Some(seen);
+        read
+    }
+
+    /// Remembers what ended lately as told. If the clock was set back, what ended meanwhile was not.
+    async fn begin(&mut self, now: Time, before: Option<Seen>) -> Result<(), StoreError> {
+        let (certain, looked) = (now - LATE, Instant::now());
+        let mut seen = Seen { now, looked, certain, last: certain, told: BTreeSet::new(), looks: 0 };
+        if let Err(error) = self.read(&mut seen, certain, false).await {
+            self.seen = before;
+            return Err(error);
+        }
+        self.tail.certain.send_replace(Some(seen.certain));
+        if let Some(before) = before {
+            let elapsed = TimeDelta::from_std(before.looked.elapsed()).unwrap_or_default();
+            self.tell_missed(certain - elapsed, seen.certain);
+        }
+        self.seen = Some(seen);
         Ok(())
     }
 
-    /// Reads what ended after a position, and tells what was not told before.
-    async fn read(&mut self, mut after: EndedPosition, is_told: bool) -> Result<(), StoreError> {
+    /// Reads what ended since a time, and tells what was not told before.
+    async fn read(&self, seen: &mut Seen, from: Time, is_told: bool) -> Result<(), StoreError> {
+        let (mut after, certain) = (EndedPosition::before(from), seen.certain);
         loop {
             let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
             let is_last = ended.len() < PAGE as usize;
             after = ended.last().map_or(after, EndedLine::position);
-            let Some(seen) = &mut self.seen else { return Ok(()) };
             seen.last = seen.last.max(after.at);
             for line in ended {
-                if seen.told.insert(line.position()) && is_told {
-                    tell(&self.tail, line, seen.certain);
+                if seen.is_new(line.position()) && is_told {
+                    self.tell(line, certain);
                 }
             }
-            while seen.told.len() > REMEMBERED {
-                seen.told.pop_first();
-            }
             if is_last {
-                return Ok(());
+                break;
             }
+        }
+        // More ended than is remembered: what becomes visible of that time is not told.
+        if seen.certain > certain && is_told {
+            self.tell_missed(certain, seen.certain);
+        }
+        Ok(())
+    }
+
+    fn tell(&self, line: EndedLine, certain: Time) {
+        let (position, item, mut page) = (Some(line.position()), EndedItem::from(line), Page::default());
+        if page.event(Some(&time_id(certain)), item.event(), &item).is_ok() {
+            // An error says that no stream listens.
+            let _ = self.tail.hints.send(Hint { text: page.into_bytes(), id: Some(certain), position });
+        }
+    }
+
+    /// Says that something may have ended since a time that is not told.
+    fn tell_missed(&self, since: Time, certain: Time) {
+        let mut page = Page::default();
+        if page.event(Some(&time_id(certain)), "missed", &Since::new(since)).is_ok() {
+            let _ = self.tail.hints.send(Hint { text: page.into_bytes(), id: Some(certain), position: None });
         }
     }
 }
 
 impl Seen {
-    /// Takes a new fence.
-    fn pass(&mut self, now: Fence) {
-        if now.is_before(&self.fence) {
-            // The clock was set back: what ends now has earlier times.
-            let certain = self.certain.min(now.at - MARGIN);
-            (self.certain, self.bound, self.last, self.fence) = (certain, certain, certain, now);
-        } else if self.fence.is_passed_by(&now) {
-            self.bound = self.fence.at - STATEMENT;
-            self.fence = now;
+    /// Remembers an end as told; false if it may have been told before.
+    fn is_new(&mut self, position: EndedPosition) -> bool {
+        let is_new = position.at >= self.certain && self.told.insert(position);
+        if let Some(first) = self.told.first().filter(|_| self.told.len() > REMEMBERED) {
+            self.forget(first.at + TimeDelta::microseconds(1));
         }
+        is_new
+    }
+
+    /// Does not read what ended before a time any more.
+    fn forget(&mut self, before: Time) {
+        self.certain = self.certain.max(before);
+        self.told = self.told.split_off(&EndedPosition::before(self.certain));
     }
 }
 
-fn tell(tail: &Tail, line: EndedLine, certain: Time) {
-    let (item, mut page) = (EndedItem::from(line), Page::default());
-    if page.event(Some(&time_id(certain)), item.event(), &item).is_ok() {
-        // An error says that no stream listens.
-        let _ = tail.hints.send(Hint { text: page.into_bytes(), id: Some(certain) });
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_end_is_told_twice_however_many_there_are() {
+        let now = Time::UNIX_EPOCH + TimeDelta::days(1);
+        let (told, looked) = (BTreeSet::new(), Instant::now());
+        let mut seen = Seen { now, looked, certain: now - LATE, last: now, told, looks: 0 };
+        let more = REMEMBERED + REMEMBERED / 10;
+        // Four at a time, as the calls of a batch.
+        let ends = (0..more as u128)
+            .map(|n| EndedPosition { at: now + TimeDelta::microseconds((n / 4) as i64), id: uuid::Uuid::from_u128(n) });
+        assert_eq!(ends.clone().filter(|end| seen.is_new(*end)).count(), more);
+        assert!(seen.told.len() <= REMEMBERED && seen.certain > now, "it has forgotten some");
+        assert_eq!(ends.filter(|end| seen.is_new(*end)).count(), 0);
+        // What becomes visible late is told as long as it is known whether it was.
+        let late = |at| EndedPosition { at, id: uuid::Uuid::from_u128(u128::MAX) };
+        assert!(seen.is_new(late(seen.certain)) && !seen.is_new(late(now)));
     }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use redial_proto::{TaskNotice, Tenant};
-use redial_store::Time;
+use redial_store::{Time, audit::EndedPosition};
 use tokio::sync::{broadcast, watch};
 
 use super::sse::Page;
 
-/// Events that may wait for the slowest stream; one that is further behind reads the record instead.
+/// Events that may wait for the slowest stream; one that is further behind is told that it missed some.
 const WAITING: usize = 2_000;
 
 /// What a stream is told.
@@ -20,13 +20,15 @@ pub(crate) struct Hint {
     pub(crate) text: Bytes,
     /// The id that it has.
     pub(crate) id: Option<Time>,
+    /// Where what it tells of is in the order of ends.
+    pub(crate) position: Option<EndedPosition>,
 }
 
 /// What the streams of a tenant listen to.
 #[derive(Clone)]
 pub(crate) struct Tail {
     pub(crate) hints: broadcast::Sender<Hint>,
-    /// Nothing that ended before can appear any more; `None` until the record was read.
+    /// What ended before is not read any more; `None` until the record was read.
     pub(crate) certain: watch::Sender<Option<Time>>,
 }
 
@@ -66,7 +68,7 @@ impl Tails {
         let mut page = Page::default();
         if !notice.state.is_terminal() && page.event(None, "step", &notice).is_ok() {
             // An error says that no stream listens.
-            let _ = tail.hints.send(Hint { text: page.into_bytes(), id: None });
+            let _ = tail.hints.send(Hint { text: page.into_bytes(), id: None, position: None });
         }
     }
 
