@@ -79,7 +79,7 @@ BEGIN
         GRANT INSERT, DELETE, UPDATE (token) ON sessions TO redial_gateway;
     END IF;
     IF to_regclass('public.call_partitions') IS NOT NULL THEN
-        GRANT EXECUTE ON FUNCTION add_call_partitions, needed_calls, bound_kept_calls, drop_call_partition TO redial_dispatcher;
+        GRANT EXECUTE ON FUNCTION add_call_partitions, needed_calls, drop_call_partition TO redial_dispatcher;
         GRANT SELECT ON SEQUENCE task_inbox_id_seq TO redial_dispatcher;
     END IF;
     IF to_regclass('public.page_key') IS NOT NULL THEN

@@ -1,14 +1,13 @@
 -- Deletes all calls: each is in a partition.
 DO $$
 DECLARE
-    part int;
+    part regclass;
 BEGIN
-    FOR part IN SELECT number FROM call_partitions WHERE number > 0 LOOP
-        EXECUTE format('DROP TABLE %I, %I', 'calls_' || part, 'attempts_' || part);
+    FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent IN ('calls'::regclass, 'attempts'::regclass) LOOP
+        EXECUTE 'DROP TABLE ' || part;
     END LOOP;
 END
 $$;
-DROP TABLE calls_kept, attempts_kept;
-DROP FUNCTION drop_call_partition, bound_kept_calls, needed_calls, add_call_partitions;
+DROP FUNCTION drop_call_partition, needed_calls, bytes_of_calls, add_call_partitions, make_call_partition;
 DROP TABLE call_partitions;
 DROP FUNCTION first_id;

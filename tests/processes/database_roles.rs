@@ -127,7 +127,6 @@ async fn each_role_can_do_its_work_and_nothing_else() {
     database.refuses("reader", &writes).await;
     let functions = [
         "SELECT add_call_partitions(interval '1 year', interval '1 h')",
-        "SELECT bound_kept_calls(1, false)",
         "SELECT drop_call_partition(1, now(), 0)",
         "SELECT needed_calls(1, now(), 0)",
     ];

@@ -1,8 +1,6 @@
 //! Partitions of calls and attempts: made ahead, dropped when they are old. The functions of the database do both: a dispatcher's
 //! role may not create or drop tables.
 
-mod bound;
-
 use std::time::Duration;
 
 use redial_records::Time;
@@ -29,9 +27,9 @@ const LIMIT: Duration = Duration::from_secs(320);
 /// The calls whose ids were made in a time, and their attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its tables are `calls_<number>` and `attempts_<number>`; 0: what is kept of older ones.
-    pub number: u32,
-    /// Where it begins; `None`: it has no lower bound.
+    /// Its tables are `calls_<number>` and `attempts_<number>`; of what is kept of older ones, `calls_kept_<n>` for -n.
+    pub number: i32,
+    /// Where it begins; `None`: it is what is kept of older ones.
     pub from: Option<Time>,
     /// Where it ends, and the next one begins.
     pub until: Time,
@@ -59,11 +57,11 @@ impl Store {
         let rows = on_connection!(self, |db| {
             let rows = sqlx::query!(
                 r#"SELECT number, CASE WHEN number > 0 THEN from_at END AS from_at, to_at
-                       FROM call_partitions ORDER BY number"#
+                       FROM call_partitions ORDER BY to_at"#
             );
             rows.fetch_all(db).await
         })?;
-        let partition = |(number, from, until)| Partition { number: uint(number), from, until };
+        let partition = |(number, from, until)| Partition { number, from, until };
         Ok(rows.into_iter().map(|row| partition((row.number, row.from_at, row.to_at))).collect())
     }
 
@@ -82,13 +80,13 @@ impl Store {
         })
     }
 
-    /// Drops the oldest partition but that which is kept, after [`Store::free_keys`] and [`Store::bound_kept`]. It must have ended ten
-    /// minutes before `cutoff` at least. Calls that have not ended, or not before `cutoff`, and those of tasks on record are moved to what
-    /// is kept, `most` at most. Everybody waits meanwhile, for 5 s at most.
+    /// Drops the oldest partition but those that are kept, after [`Store::free_keys`]. It must have ended ten minutes before `cutoff` at
+    /// least. Calls that have not ended, or not before `cutoff`, and those of tasks on record are kept, `most` at most. Everybody waits
+    /// meanwhile, for 5 s at most.
     ///
     /// It may be repeated after an error.
     pub async fn drop_partition(&self, partition: Partition, cutoff: Time, most: u32) -> Result<Dropped, StoreError> {
-        let (number, most) = (int(partition.number), int(most));
+        let (number, most) = (partition.number, int(most));
         let dropped = self.run_apart(async |db| {
             sqlx::raw_sql(SEARCH_TIMEOUT).execute(&mut **db).await?;
             let needed = sqlx::query_scalar!(

@@ -66,7 +66,7 @@ impl Plan {
     }
 }
 
-/// `partitions`: all of them, oldest first; the first one has no lower bound.
+/// `partitions`: all of them, oldest first; those without a lower bound are what is kept.
 pub(crate) fn plan(partitions: &[Partition], cutoff: Time, retention: Duration) -> Plan {
     // A partition that will be over for longer than the retention soon enough is dropped then. Until then what is in it is kept longer
     // than it need be, but by less than an eighth of the retention. The same holds for one that should have been dropped.

@@ -69,7 +69,7 @@ pub(crate) async fn expire_pieces(context: Arc<Context>, shutdown: CancellationT
 }
 
 /// Deletes calls and conversations that ended long ago, again and again, if a retention is set. Apart from [`clean_up`], because it may
-/// wait for hours until what is kept was read.
+/// take long.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let Some(age) = context.config.retention else { return };
     let mut slow = None;
@@ -124,7 +124,7 @@ where
 }
 
 /// Deletes what ended before this age: conversations, partitions, and single calls. A failure of one part does not keep the others.
-/// Returns how long that took, without the time in which Postgres read what is kept.
+/// Returns how long that took.
 async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow: &mut Option<Slow>) -> Duration {
     let began = Instant::now();
     let found = async { Ok::<_, StoreError>((cutoff(store, age).await?, store.partitions().await?)) };
@@ -144,7 +144,7 @@ async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow:
     let rows_until = dropping.run(&plan).await;
     let calls = |after, limit| store.prune_calls(cutoff, rows_until, after, limit);
     report("calls", pass(CALLS, shutdown, calls, |_| ready(Ok(None))).await);
-    began.elapsed().saturating_sub(dropping.bounding())
+    began.elapsed()
 }
 
 /// What ended before this time is deleted. It waits for the statistics and for webhooks, but not for long: they may be held up by

@@ -19,7 +19,7 @@ const LEFT_ALONE: Duration = Duration::from_hours(1);
 
 /// A partition that took too long to drop.
 pub(crate) struct Slow {
-    number: u32,
+    number: i32,
     tried: Instant,
 }
 
@@ -30,8 +30,6 @@ pub(crate) struct Dropping<'a> {
     /// What ended before is not needed.
     cutoff: Time,
     slow: &'a mut Option<Slow>,
-    /// How long Postgres read what is kept, which costs nobody anything.
-    bounding: Duration,
 }
 
 impl<'a> Dropping<'a> {
@@ -41,12 +39,7 @@ impl<'a> Dropping<'a> {
         cutoff: Time,
         slow: &'a mut Option<Slow>,
     ) -> Self {
-        Self { store, shutdown, cutoff, slow, bounding: Duration::ZERO }
-    }
-
-    /// How long it was waited for Postgres to validate bounds of what is kept.
-    pub(crate) const fn bounding(&self) -> Duration {
-        self.bounding
+        Self { store, shutdown, cutoff, slow }
     }
 
     /// Drops partitions, oldest first, up to one that cannot be dropped: only the oldest one may be. Returns up to where rows are deleted
@@ -92,39 +85,23 @@ impl<'a> Dropping<'a> {
         plan.rows_until
     }
 
-    fn is_left_alone(&self, number: u32) -> bool {
+    fn is_left_alone(&self, number: i32) -> bool {
         self.slow.as_ref().is_some_and(|slow| slow.number == number && slow.tried.elapsed() < LEFT_ALONE)
     }
 
     /// Tries to drop a partition while others use it, a few times. `None`: it failed, which was logged.
-    async fn drop_one(&mut self, partition: Partition) -> Option<Dropped> {
+    async fn drop_one(&self, partition: Partition) -> Option<Dropped> {
         let failed = |error: &StoreError| {
             tracing::warn!(partition = partition.number, %error, "Failed to drop a partition");
         };
         self.store.free_keys(partition, self.cutoff).await.inspect_err(failed).ok()?;
         for _ in 0..TRIES {
-            let dropped = if self.bound(partition).await? {
-                self.store.drop_partition(partition, self.cutoff, MOVED).await.inspect_err(failed).ok()?
-            } else {
-                Dropped::InUse
-            };
+            let dropped = self.store.drop_partition(partition, self.cutoff, MOVED).await.inspect_err(failed).ok()?;
             if dropped != Dropped::InUse {
                 return Some(dropped);
             }
             sleep(PAUSE).await;
         }
         Some(Dropped::InUse)
-    }
-
-    /// Bounds what is kept, which may read all of it. `Some(false)`: others use the tables; `None`: it failed, which was logged.
-    async fn bound(&mut self, partition: Partition) -> Option<bool> {
-        let began = Instant::now();
-        let bounded = self.store.bound_kept(partition).await;
-        self.bounding += began.elapsed();
-        let failed = |error: &StoreError| {
-            let partition = partition.number;
-            tracing::warn!(partition, %error, "Failed to validate the bound of what is kept; no partition is dropped");
-        };
-        bounded.inspect_err(failed).ok()
     }
 }

@@ -13,8 +13,8 @@ const HOUR: Duration = Duration::from_hours(1);
 /// Partition 1 is that of the day before yesterday. What was kept is older, and partition 2 is that of now.
 const OLD: &str = "
     DROP TABLE calls_1, attempts_1;
-    ALTER TABLE calls DETACH PARTITION calls_kept;
-    ALTER TABLE attempts DETACH PARTITION attempts_kept;
+    ALTER TABLE calls DETACH PARTITION calls_kept_0;
+    ALTER TABLE attempts DETACH PARTITION attempts_kept_0;
     UPDATE call_partitions SET to_at = date_trunc('day', now()) - interval '2 days' WHERE number = 0;
     UPDATE call_partitions SET from_at = date_trunc('day', now()) - interval '2 days',
                                to_at = date_trunc('day', now()) - interval '1 day' WHERE number = 1;
@@ -23,8 +23,8 @@ const OLD: &str = "
         lower uuid := first_id(date_trunc('day', now()) - interval '2 days');
         upper uuid := first_id(date_trunc('day', now()) - interval '1 day');
     BEGIN
-        EXECUTE format('ALTER TABLE calls ATTACH PARTITION calls_kept FOR VALUES FROM (MINVALUE) TO (%L)', lower);
-        EXECUTE format('ALTER TABLE attempts ATTACH PARTITION attempts_kept FOR VALUES FROM (MINVALUE) TO (%L)', lower);
+        EXECUTE format('ALTER TABLE calls ATTACH PARTITION calls_kept_0 FOR VALUES FROM (MINVALUE) TO (%L)', lower);
+        EXECUTE format('ALTER TABLE attempts ATTACH PARTITION attempts_kept_0 FOR VALUES FROM (MINVALUE) TO (%L)', lower);
         EXECUTE format('CREATE TABLE calls_1 PARTITION OF calls FOR VALUES FROM (%L) TO (%L)', lower, upper);
         EXECUTE format('CREATE TABLE attempts_1 PARTITION OF attempts FOR VALUES FROM (%L) TO (%L)', lower, upper);
     END
@@ -88,18 +88,16 @@ async fn what_is_still_needed_of_a_partition_survives_it() {
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
 
     fixture.store.free_keys(old, cutoff).await.unwrap();
-    assert!(fixture.store.bound_kept(old).await.unwrap());
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 4 });
     let left = tables_of(&fixture).await;
     let mut needed = [open.id.0, late.id.0, of_task.id.0, of_living.id.0];
     needed.sort_unstable();
-    assert_eq!(left, needed.map(|id| ("calls_kept".to_owned(), id)));
+    assert_eq!(left, needed.map(|id| ("calls_kept_1".to_owned(), id)));
     let partitions = fixture.store.partitions().await.unwrap();
     assert_eq!((partitions.len(), partitions[0].until), (2, old.until));
     assert_eq!(fixture.count("SELECT count(*) FROM redriven_calls").await, 1, "that of the task's call");
     assert!(matches!(submit(&fixture, &again(&of_task)).await, Submitted::Existing { id, .. } if id == of_living.id));
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::Done { moved: 0 }, "repeated");
-    assert!(fixture.store.bound_kept(old).await.unwrap(), "repeated");
 
     // The promises on keys, and the calls of the task.
     for (key, call) in [("open", &open), ("late", &late)] {
@@ -144,49 +142,52 @@ async fn a_drop_that_takes_too_long_is_undone_and_is_no_use_by_others() {
     submit(&fixture, &old_call(old)).await;
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
                 BEGIN RAISE EXCEPTION 'too slow' USING ERRCODE = 'query_canceled'; END $$;
-                CREATE TRIGGER slow BEFORE INSERT ON calls_kept FOR EACH ROW EXECUTE FUNCTION slow()";
+                CREATE TRIGGER slow BEFORE DELETE ON call_partitions FOR EACH ROW EXECUTE FUNCTION slow()";
     sqlx::raw_sql(slow).execute(&fixture.db).await.unwrap();
     let cutoff = fixture.store.now().await.unwrap();
     assert_eq!(fixture.store.drop_partition(old, cutoff, 100).await.unwrap(), Dropped::TooSlow);
     assert!(tables_of(&fixture).await.iter().all(|(table, _)| table == "calls_1"));
 }
 
+/// What is kept of a partition has its bounds, so Postgres reads nothing of it, however much it is. Small ones become one.
 #[tokio::test]
-async fn what_is_kept_is_validated_once_for_a_partition() {
-    let (fixture, old) = open().await;
-    // As vacuum does, and another dispatcher that validates.
-    let lock = async || {
-        let mut other = fixture.db.begin().await.unwrap();
-        sqlx::query("LOCK TABLE calls_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
-        other
+async fn what_is_kept_is_never_read_for_its_bounds_and_is_in_few_partitions() {
+    let (fixture, mut old) = open().await;
+    let behind = "DROP TABLE calls_2, attempts_2; DELETE FROM call_partitions WHERE number = 2";
+    sqlx::raw_sql(behind).execute(&fixture.db).await.unwrap();
+    let kept = async || {
+        let kept = "SELECT tableoid::regclass::text, count(*) FROM calls GROUP BY tableoid ORDER BY min(id::text)";
+        sqlx::query_as::<_, (String, i64)>(kept).fetch_all(&fixture.db).await.unwrap()
     };
-    let other = lock().await;
-    assert!(!fixture.store.bound_kept(old).await.unwrap(), "others use the table");
-    other.rollback().await.unwrap();
-    assert!(fixture.store.bound_kept(old).await.unwrap());
-    let valid = "SELECT count(*) FROM pg_constraint WHERE conname IN ('calls_kept_bound', 'attempts_kept_bound') AND convalidated";
-    assert_eq!(fixture.count(valid).await, 2);
-    let _other = lock().await;
-    assert!(fixture.store.bound_kept(old).await.unwrap(), "there is nothing to do any more");
-}
-
-#[tokio::test]
-async fn a_validation_that_fails_is_an_error_and_goes_on_later() {
-    let (fixture, old) = open().await;
-    sqlx::query("SELECT bound_kept_calls(1, false)").execute(&fixture.db).await.unwrap();
-    let mut other = fixture.db.begin().await.unwrap();
-    sqlx::query("LOCK TABLE attempts_kept IN SHARE UPDATE EXCLUSIVE MODE").execute(&mut *other).await.unwrap();
-    let end = async {
-        fixture.waits_for_lock().await;
-        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        assert_eq!(fixture.count(end).await, 1);
-    };
-    let (bounded, ()) = tokio::join!(fixture.store.bound_kept(old), end);
-    let error = bounded.unwrap_err();
-    assert!(error.is_transient() && !error.is_timeout(), "{error}");
-    other.rollback().await.unwrap();
-    assert!(fixture.store.bound_kept(old).await.unwrap());
+    let cutoff = fixture.store.now().await.unwrap();
+    // Partition 1 is made again, for the hour behind the one that was dropped.
+    let mut seen = Vec::new();
+    for needed in [2_500_i32, 10, 1_100, 3] {
+        let many = "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
+                                       wake_at, state)
+                    SELECT (left(first_id($1)::text, 13) || substr(gen_random_uuid()::text, 14))::uuid, now(), now(), 1, false, 't',
+                           'default', 'read', 'default', '{}', now(), 'ready'
+                    FROM generate_series(1, $2)";
+        let middle = old.until - chrono::TimeDelta::minutes(30);
+        sqlx::query(many).bind(middle).bind(needed).execute(&fixture.db).await.unwrap();
+        let dropped = fixture.store.drop_partition(old, cutoff, 3_000).await.unwrap();
+        assert_eq!(dropped, Dropped::Done { moved: needed.unsigned_abs().into() });
+        seen.push(kept().await);
+        let next = "INSERT INTO call_partitions VALUES (1, $1, $1 + interval '1 h')";
+        sqlx::query(next).bind(old.until).execute(&fixture.db).await.unwrap();
+        let made = "SELECT make_call_partition(parent, parent || '_1', $1, $1 + interval '1 h')
+                    FROM UNNEST(ARRAY['calls', 'attempts']) AS parent";
+        sqlx::query(made).bind(old.until).execute(&fixture.db).await.unwrap();
+        old = Partition { number: 1, from: Some(old.until), until: old.until + HOUR };
+    }
+    let wanted: [&[(&str, i64)]; 4] = [
+        &[("calls_kept_1", 2_500)],
+        &[("calls_kept_1", 2_500), ("calls_kept_2", 10)],
+        &[("calls_kept_1", 2_500), ("calls_kept_3", 1_110)],
+        &[("calls_kept_1", 2_500), ("calls_kept_3", 1_110), ("calls_kept_4", 3)],
+    ];
+    let wanted = wanted.map(|kept| kept.iter().map(|(table, calls)| ((*table).to_owned(), *calls)).collect::<Vec<_>>());
+    assert_eq!(seen, wanted);
 }
 
 /// As a `pg_dump` does for an hour: dispatchers must go on meanwhile.
