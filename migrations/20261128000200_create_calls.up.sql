@@ -91,7 +91,7 @@ CREATE INDEX calls_tool ON calls (tool, id);
 CREATE INDEX calls_conversation ON calls (conversation, id) WHERE conversation IS NOT NULL;
 CREATE INDEX calls_class ON calls (class, id) WHERE class IS NOT NULL;
 CREATE INDEX calls_ended_as ON calls (ended_as, id) WHERE ended_as IS NOT NULL;
--- Ended calls only: what statistics, webhooks and feeds follow. Ends are written in batches with one time, so most entries share a key.
+-- Ended calls only: what feeds follow. Ends are written in batches with one time, so most entries share a key.
 CREATE INDEX calls_finished ON calls (finished_at) WHERE finished_at IS NOT NULL;
 -- Lists of a tenant, newest first, and its feed. The tenant `default`, which is the only one of most installations, is not in these, and
 -- pays nothing for them: its calls are found along the primary key and calls_finished.

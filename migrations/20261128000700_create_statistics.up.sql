@@ -1,11 +1,9 @@
 -- Statistics: figures of the calls that ended in each hour, for `redial stats`.
 --
 -- Why the tables have this shape:
--- * A background loop of the dispatchers adds ended calls to them, a few thousand at a time, in the order of their ends. One
---   transaction adds a slice and moves `rolled_until` behind it, so a slice counts exactly once whatever dies in between.
---   No transaction that accepts, claims or ends a call writes here.
--- * A slice is a range of calls_finished. The index holds ended calls only, and no column that a claim changes. Ends are
---   written in batches with one time, so most of its entries share a key.
+-- * The statement that ends a call also puts it into a queue. A background loop of the dispatchers takes a few thousand calls at a time
+--   from the queue and adds them to the sums of their hours in one transaction: each call counts exactly once, whatever dies in between,
+--   however late its end is committed, and whatever the clock says. Nobody waits for transactions of others.
 -- * `durations` counts by logarithmic buckets, so that hours can be added up: see crates/store/src/stats/histogram.rs.
 -- * Sums of the current hour are replaced every 15 s; fillfactor leaves room for that on their page (HOT updates).
 -- * Names in the keys come from outside, so the number of rows for an hour is limited: what is beyond counts as '(other)'.
@@ -82,8 +80,8 @@ CREATE TABLE pointer_stats (
     PRIMARY KEY (hour, tenant, tool, what, pointer, rule)
 ) WITH (fillfactor = 70);
 
--- Sums of model_stats by day, so that a look at months reads a twenty-fourth of the rows. A dispatcher adds each day once all of its
--- hours are counted; until then, and for hours at the ends of a question, the hours are read.
+-- Sums of model_stats by day, so that a look at months reads a twenty-fourth of the rows. Both are added to at the same time; the hours
+-- are read at the ends of a question.
 CREATE TABLE model_day_stats (
     day            timestamptz NOT NULL,
     tenant         text        NOT NULL,
@@ -106,15 +104,14 @@ CREATE TABLE model_day_stats (
     PRIMARY KEY (day, tenant, agent, model, tool)
 );
 
--- One row. The transaction that adds a slice locks it.
-CREATE TABLE stats_progress (
-    only_row     boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
-    rolled_until timestamptz,
-    days_until   timestamptz
-);
-INSERT INTO stats_progress DEFAULT VALUES;
+-- The queue. Without an index, because every call passes through it: rows are taken as they lie there. Empty pages at the end are kept:
+-- to cut them off, vacuum would lock out those that end calls.
+CREATE TABLE uncounted_calls (
+    call_id  uuid        NOT NULL,
+    ended_at timestamptz NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
 
-COMMENT ON TABLE call_stats IS 'Calls by the hour in which they ended. Complete as far as stats_progress says.';
+COMMENT ON TABLE call_stats IS 'Calls by the hour in which they ended, but for those in uncounted_calls.';
 COMMENT ON COLUMN call_stats.hour IS 'Start of the hour.';
 COMMENT ON COLUMN call_stats.tool IS 'Name of the tool; model-NAME for model turns; (unknown tool), (other).';
 COMMENT ON COLUMN call_stats.class IS 'Error class; empty for calls that succeeded.';
@@ -129,8 +126,7 @@ COMMENT ON COLUMN call_stats.tokens_unknown IS 'Answers of models of which a num
 COMMENT ON COLUMN call_stats.cost_unknown IS 'Answers of models of which the price is not known.';
 COMMENT ON TABLE attempt_stats IS 'Attempts by worker, in the hour in which their calls ended.';
 COMMENT ON COLUMN attempt_stats.durations IS 'Attempts by the time that the tool ran, as call_stats.durations; without those whose worker was lost.';
-COMMENT ON TABLE stats_progress IS 'The calls that ended before rolled_until are in call_stats and attempt_stats.';
-COMMENT ON COLUMN stats_progress.days_until IS 'Days that end then or earlier are in model_day_stats; null: none yet.';
+COMMENT ON TABLE uncounted_calls IS 'Calls that have ended and are not in the statistics yet.';
 COMMENT ON TABLE model_stats IS 'Tool calls and turns of models in tasks, by the hour in which they ended.';
 COMMENT ON COLUMN model_stats.agent IS 'The declared agent; empty for one that was given with its task.';
 COMMENT ON COLUMN model_stats.tool IS 'Name of the tool; empty for turns.';

@@ -1,1 +1,1 @@
-DROP TABLE webhook_progress, webhook_events, webhooks;
+DROP TABLE webhook_lead, untold_ends, webhook_events, webhooks;

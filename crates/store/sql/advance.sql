@@ -1,6 +1,6 @@
 -- Writes transitions of tasks, and puts a start into the inbox of the next task of each conversation whose task ends.
--- It also does so after an ended task whose inbox holds a start. The answer holds every changed task, with the next
--- one if it ended.
+-- It also does so after an ended task whose inbox holds a start. A task that ends is put into the queue of webhooks, if its tenant
+-- has an active one. The answer holds every changed task, with the next one if it ended.
 -- $1: the time of the commit; $2: ended tasks with a start in their inbox; from $3 on, one array for each column.
 WITH changed AS (
     UPDATE tasks t
@@ -47,6 +47,10 @@ WITH changed AS (
     ) w
 ), notified AS (
     INSERT INTO task_inbox (task_id, kind, at) SELECT DISTINCT next, 'start', $1 FROM next
+), told AS (
+    INSERT INTO untold_ends (id, is_task, ended_at)
+    SELECT c.id, true, $1 FROM changed c
+    WHERE c.ends AND (SELECT w.id FROM webhooks w WHERE w.tenant = c.tenant AND w.state = 'active' LIMIT 1) IS NOT NULL
 )
 SELECT c.id AS "id!", n.next AS "next?"
 FROM changed c

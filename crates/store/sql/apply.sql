@@ -1,7 +1,8 @@
 -- Changes calls and writes the attempts that this ends, in one statement. A call that no longer matches its guard
 -- stays unchanged and is not in the answer. A call that waits takes its position in the backlog by its submission, or, as
 -- a retry, behind the retries that wait. The task of a call that ends or will be retried gets an item in its inbox. The answer
--- of a client is an attempt that began with the call and that no worker ran.
+-- of a client is an attempt that began with the call and that no worker ran. A call that ends is put into the queue of the statistics,
+-- and into that of webhooks if its tenant has an active one.
 WITH changed AS (
     UPDATE calls c
     SET state = i.state,
@@ -50,6 +51,12 @@ WITH changed AS (
         retry_at, now
     FROM changed
     WHERE notified_task IS NOT NULL
+), counted AS (
+    INSERT INTO uncounted_calls (call_id, ended_at) SELECT id, now FROM changed WHERE ends
+), told AS (
+    INSERT INTO untold_ends (id, is_task, ended_at)
+    SELECT c.id, false, c.now FROM changed c
+    WHERE c.ends AND (SELECT w.id FROM webhooks w WHERE w.tenant = c.tenant AND w.state = 'active' LIMIT 1) IS NOT NULL
 )
 SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", tenant AS "tenant!", traceparent, notify AS "notify!", worker, claim_id,
     submitted_at AS "submitted_at!", now AS "at!", notified_task

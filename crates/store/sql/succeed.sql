@@ -17,6 +17,12 @@ WITH changed AS (
 ), notified AS (
     INSERT INTO task_inbox (task_id, kind, call_id, attempt, at)
     SELECT task_id, 'ended', id, attempt, now FROM changed WHERE task_id IS NOT NULL
+), counted AS (
+    INSERT INTO uncounted_calls (call_id, ended_at) SELECT id, now FROM changed
+), told AS (
+    INSERT INTO untold_ends (id, is_task, ended_at)
+    SELECT c.id, false, c.now FROM changed c
+    WHERE (SELECT w.id FROM webhooks w WHERE w.tenant = c.tenant AND w.state = 'active' LIMIT 1) IS NOT NULL
 )
 SELECT id AS "id!", attempt AS "attempt!", tool AS "tool!", tenant AS "tenant!", traceparent, notify AS "notify!", worker, claim_id,
     submitted_at AS "submitted_at!", now AS "at!", task_id AS notified_task

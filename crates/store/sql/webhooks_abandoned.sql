@@ -4,7 +4,7 @@ WITH abandoned AS MATERIALIZED (
     SELECT e.delivery
     FROM webhook_events e
     LEFT JOIN webhooks w ON w.tenant = e.tenant AND w.id = e.webhook AND w.state = 'active'
-    WHERE e.delivery IS NOT NULL AND NOT e.ended AND (w.since IS NULL OR w.since > e.at)
+    WHERE e.delivery IS NOT NULL AND (w.since IS NULL OR w.since > e.at)
 )
 SELECT c.id AS "delivery!"
 FROM abandoned a

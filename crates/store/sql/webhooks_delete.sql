@@ -9,6 +9,6 @@ SELECT (
     SELECT count(*)
     FROM webhook_events e
     JOIN calls c ON c.id = e.delivery
-    WHERE e.tenant = g.tenant AND e.webhook = g.id AND e.delivery IS NOT NULL AND NOT e.ended AND c.finished_at IS NULL
+    WHERE e.tenant = g.tenant AND e.webhook = g.id AND e.delivery IS NOT NULL AND c.finished_at IS NULL
 ) AS "open!"
 FROM gone g

@@ -1,7 +1,5 @@
--- Takes the lead for a while, or keeps it; no row if another dispatcher has it.
-UPDATE webhook_progress
+-- Takes the lead for a while, or keeps it; no row if another dispatcher has it. The answer is whether a webhook is active.
+UPDATE webhook_lead
 SET leader = $1, leads_until = clock_timestamp() + $2::bigint * interval '1 ms'
 WHERE leader = $1 OR leads_until < clock_timestamp() OR leads_until > clock_timestamp() + $2::bigint * interval '2 ms'
-RETURNING
-    followed_until, clock_timestamp() AS "now!",
-    (SELECT min(since) FROM webhooks WHERE state = 'active') AS first_since
+RETURNING EXISTS (SELECT FROM webhooks WHERE state = 'active') AS "is_any_active!"

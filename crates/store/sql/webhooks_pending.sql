@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
     SELECT CASE WHEN count(*) < $3::bigint THEN $2::bigint ELSE $4::bigint END AS most
     FROM (
         SELECT FROM webhook_events o
-        WHERE o.tenant = t.tenant AND o.delivery IS NOT NULL AND NOT o.ended
+        WHERE o.tenant = t.tenant AND o.delivery IS NOT NULL
         LIMIT $3::bigint) o
 ) room
 CROSS JOIN LATERAL (
@@ -27,7 +27,7 @@ CROSS JOIN LATERAL (
         LIMIT LEAST($1::bigint, room.most - (
             SELECT count(*) FROM (
                 SELECT FROM webhook_events o
-                WHERE o.tenant = w.tenant AND o.webhook = w.id AND o.delivery IS NOT NULL AND NOT o.ended
+                WHERE o.tenant = w.tenant AND o.webhook = w.id AND o.delivery IS NOT NULL
                 LIMIT room.most) o))
     ) p
     WHERE w.tenant = t.tenant AND w.state = 'active'

@@ -60,6 +60,6 @@ pub use tasks::{AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin,
 pub use tenant::TenantStore;
 pub use tokens::{CreatedToken, NewToken, RevokedToken, TokenFilter, TokenLine, TokenRecord};
 pub use webhooks::{
-    DeliverOutcome, DeliveryLimits, Gone, Lead, NewWebhook, PendingEvent, Rotated, Span, WebhookChange, WebhookCreated,
+    DeliverOutcome, DeliveryLimits, Followed, Gone, NewWebhook, PendingEvent, Rotated, WebhookChange, WebhookCreated,
     WebhookDelivery, WebhookOnRecord,
 };

@@ -16,7 +16,6 @@ mod aside;
 mod asked;
 mod batcher;
 mod bodies;
-mod bounds;
 mod calls;
 mod config;
 mod context;

@@ -151,8 +151,8 @@ async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow:
 /// anything.
 async fn cutoff(store: &Store, age: Duration) -> Result<Time, StoreError> {
     let cutoff = store.now().await? - age;
-    let counted = store.rolled_until().await?.unwrap_or(Time::MIN_UTC).max(cutoff - UNCOUNTED);
-    let told = store.webhooks_done_until().await?.unwrap_or(cutoff).max(cutoff - UNTOLD);
+    let counted = store.uncounted_since().await?.unwrap_or(cutoff).max(cutoff - UNCOUNTED);
+    let told = store.untold_since().await?.unwrap_or(cutoff).max(cutoff - UNTOLD);
     Ok(cutoff.min(counted).min(told))
 }
 

@@ -42,7 +42,8 @@ async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
     let tables = "SELECT table_name::text FROM information_schema.tables
                   WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
                       AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats',
-                                             'attempt_stats', 'model_stats', 'model_day_stats', 'pointer_stats')";
+                                             'attempt_stats', 'model_stats', 'model_day_stats', 'pointer_stats',
+                                             'uncounted_calls', 'untold_ends')";
     let mut rows = BTreeMap::new();
     for table in stack.values::<String>(tables).await {
         let count = stack.count(&table).await;

@@ -76,4 +76,4 @@ pub(crate) async fn delivered(stack: &Stack, count: usize) -> Vec<CallId> {
 }
 
 /// Events on record.
-pub(crate) const EVENTS: &str = "webhook_events WHERE NOT ended";
+pub(crate) const EVENTS: &str = "webhook_events";

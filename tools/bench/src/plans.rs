@@ -14,7 +14,10 @@ use std::{
 };
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
-use redial_store::{Purpose, Store, StoreConfig, stats::RolledUp};
+use redial_store::{
+    Purpose, Store, StoreConfig,
+    stats::{Pass, RolledUp},
+};
 
 use crate::{
     cli::PlansArgs,
@@ -22,7 +25,6 @@ use crate::{
     output::{note, println},
     servers::Servers,
 };
-use fill::Filled;
 pub(crate) use fill::fill;
 use log::{Log, Statement};
 
@@ -55,7 +57,7 @@ async fn ask_all(servers: &Servers, args: &PlansArgs) -> anyhow::Result<Vec<Stri
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
     let gigabytes = database.table_bytes("public").await? as f64 / 1e9;
     println(&format!("{} calls, {gigabytes:.1} GB", args.calls))?;
-    roll_up(&database.url, &filled).await?;
+    roll_up(&database.url).await?;
     database.execute(EXPLAIN).await?;
     let mut asker = Asker { environment: servers.environment(&database)?, log: Log::open(&servers.folder)? };
     let mut answers = Vec::new();
@@ -89,10 +91,11 @@ impl Asker {
 }
 
 /// Rolls up all statistics as a dispatcher does, without its pauses.
-async fn roll_up(url: &str, filled: &Filled) -> anyhow::Result<()> {
+async fn roll_up(url: &str) -> anyhow::Result<()> {
     let config = StoreConfig { url: url.to_owned(), connections: 2, purpose: Purpose::Dispatch };
     let (store, began) = (Store::connect(&config).await?, Instant::now());
-    while !matches!(store.roll_up(filled.now, 5_000).await?, RolledUp::Done) {}
+    let mut pass = Pass::default();
+    while !matches!(store.roll_up(&mut pass, 5_000).await?, RolledUp::Done) {}
     store.close().await;
     note(&format!("rolled up in {:.0} s", began.elapsed().as_secs_f64()));
     Ok(())

@@ -69,6 +69,7 @@ pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     say("the faults are over; submitting the rest, and waiting until all has ended");
     acknowledged(args, &clients, &mut submitting).await;
     drain(&injector, &watchdog).await;
+    counted(&injector, &clients).await;
     injector.fixture.look_after().await;
     injector.fixture.end_roles().await;
     let (machine, evidence) = (&watchdog.seen(), injector.fixture.observer.evidence().await);
@@ -182,6 +183,14 @@ async fn drain(injector: &Injector, watchdog: &Watchdog) {
     }
     let living = fixture.observer.living().await.unwrap_or_default();
     say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
+}
+
+/// Each call that ended is in the statistics, or in the queue for them, exactly once.
+async fn counted(injector: &Injector, clients: &Clients) {
+    let counted = injector.fixture.observer.ended_and_counted().await;
+    if counted.is_none_or(|(ended, counted)| ended != counted) {
+        clients.log().surprises.push(format!("calls that ended, and those that were counted: {counted:?}"));
+    }
 }
 
 /// What clients received and what tools did.

@@ -78,6 +78,13 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(lines).fetch_all(db).await).await
     }
 
+    /// Calls that have ended, and those that are in the statistics or in the queue for them.
+    pub async fn ended_and_counted(&self) -> Option<(i64, i64)> {
+        let sums = "SELECT (SELECT count(*) FROM calls WHERE finished_at IS NOT NULL),
+                           (SELECT COALESCE(sum(calls), 0)::bigint FROM call_stats) + (SELECT count(*) FROM uncounted_calls)";
+        self.ask(async |db| sqlx::query_as(sums).fetch_one(db).await).await
+    }
+
     /// The attempts that a worker runs.
     pub async fn running_on(&self, worker: &str) -> Option<Vec<Running>> {
         let running =

@@ -35,13 +35,6 @@ impl Transaction {
         self.connection.done(());
         Ok(())
     }
-
-    /// Undoes everything, and gives the connection back to the pool.
-    pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {
-        sqlx::raw_sql("ROLLBACK").execute(&mut *self.connection).await?;
-        self.connection.done(());
-        Ok(())
-    }
 }
 
 impl Deref for Transaction {

@@ -9,7 +9,7 @@ use super::{
     tombstone::{Phase, Tombstone},
     webhooks,
 };
-use crate::Time;
+use crate::{Time, stats::roll_up};
 
 /// Time that one step covers.
 const SPAN: TimeDelta = TimeDelta::days(10);
@@ -27,7 +27,7 @@ pub(super) async fn erase(
         return Ok(());
     }
     // A roll-up that read calls before they were deleted has written its sums when this lock is granted.
-    sqlx::query_scalar!("SELECT only_row FROM stats_progress FOR UPDATE").fetch_optional(&mut *db).await?;
+    roll_up::lock(&mut *db).await?;
     let before = tombstone.after_text.as_deref().and_then(|text| text.parse::<Time>().ok());
     let newest = sqlx::query_scalar!(
         "SELECT GREATEST(

@@ -1,4 +1,4 @@
-//! Answers questions about statistics: from the hours that were rolled up, and live from the calls that were not yet.
+//! Answers questions about statistics: from the sums of hours, and live from the calls that are in the queue.
 
 use std::{
     collections::BTreeMap,
@@ -8,6 +8,7 @@ use std::{
 
 use chrono::TimeDelta;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::{
     question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
@@ -15,12 +16,12 @@ use super::{
     slice::{self, day_of, hour_of},
     tally::Tally,
 };
-use crate::{Store, StoreError, Time};
+use crate::{Store, StoreError, Time, columns::bigint};
 
 /// Days that are read at once: of each, a day of hours has about 24,000 rows at most.
 const DAYS: TimeDelta = TimeDelta::days(30);
 /// Calls that are counted live at once.
-const SLICE: u32 = 5_000;
+const SLICE: usize = 5_000;
 /// Calls that are counted live at most, and for how long.
 const LIVE: usize = 200_000;
 const LIVE_FOR: Duration = Duration::from_secs(20);
@@ -72,7 +73,7 @@ impl Store {
         Ok(Stats { since, until, is_complete, groups: groups.0.into_iter().collect() })
     }
 
-    /// Adds up sums of these hours, beginning with nothing. What was rolled up and what is counted live is read in one snapshot, so
+    /// Adds up sums of these hours, beginning with nothing. The hours and the queue are read in one snapshot, so
     /// that no call counts twice or not at all.
     pub(super) async fn tallies<G: Default>(
         &self,
@@ -83,26 +84,21 @@ impl Store {
         self.run_again(|| async {
             let mut db = self.begin().await?;
             sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY").execute(&mut *db).await?;
-            let row =
-                sqlx::query!(r#"SELECT clock_timestamp() AS "now!", rolled_until, days_until FROM stats_progress"#)
-                    .fetch_one(&mut *db)
-                    .await?;
-            let (since, end) = (hour_of(asked.since), asked.end(row.now));
-            let rolled = row.rolled_until.map_or(since, |rolled| rolled.clamp(since, end.max(since)));
+            let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut *db).await?;
+            let (since, end) = (hour_of(asked.since), asked.end(now));
             let mut sums = G::default();
             // Before this there are days to read, if the question may be answered from them.
-            let days = row.days_until.filter(|_| part.has_days()).map_or(since, |days| day_of(days.min(rolled)));
+            let days = if part.has_days() { day_of(end) } else { since };
             let mut from = since;
-            while from < rolled {
+            while from < end {
                 let day = day_of(from) == from && from < days;
-                let until = if day { days.min(from + DAYS) } else { rolled.min(day_of(from) + TimeDelta::days(1)) };
+                let until = if day { days.min(from + DAYS) } else { end.min(day_of(from) + TimeDelta::days(1)) };
                 add(&mut sums, read_part(&mut db, part, asked, from..until, day).await?);
                 from = until;
             }
-            let until = add_live(&mut db, rolled, end, |tally| add(&mut sums, tally)).await?;
+            let uncounted = add_live(&mut db, since..end, |tally| add(&mut sums, tally)).await?;
             db.commit().await?;
-            // Ahead of the clock, it may lack calls that ended since: the next roll-up sets it back.
-            let is_complete = until >= end && row.rolled_until.is_none_or(|rolled| rolled <= row.now);
+            let (until, is_complete) = (uncounted.unwrap_or(end), uncounted.is_none());
             Ok((Answered { since, until, is_complete }, sums))
         })
         .await
@@ -145,21 +141,31 @@ async fn read_part(
     })
 }
 
-/// Counts calls that ended in this range, oldest first, as far as that is possible at once; returns how far it came.
+/// Counts calls in the queue that ended in this range, oldest first, as far as that is possible at once; returns when the first one ended
+/// that was not counted.
 async fn add_live(
     db: &mut PgConnection,
-    mut from: Time,
-    until: Time,
+    ended: Range<Time>,
     mut add: impl FnMut(Tally),
-) -> Result<Time, sqlx::Error> {
-    let (began, mut counted) = (Instant::now(), 0);
-    while from < until && counted < LIVE && began.elapsed() < LIVE_FOR {
-        let slice = slice::read(db, slice::Range { from, until, limit: SLICE }).await?;
-        add(slice.tally);
-        counted += slice.calls;
-        from = slice.until;
+) -> Result<Option<Time>, sqlx::Error> {
+    let began = Instant::now();
+    let queued = sqlx::query!(
+        "SELECT call_id, ended_at FROM uncounted_calls WHERE ended_at >= $1 AND ended_at < $2 ORDER BY ended_at LIMIT $3",
+        ended.start,
+        ended.end,
+        bigint(LIVE as u64 + 1)
+    );
+    let mut queued = queued.fetch_all(&mut *db).await?;
+    let mut uncounted = if queued.len() > LIVE { queued.pop().map(|first| first.ended_at) } else { None };
+    for slice in queued.chunks(SLICE) {
+        if began.elapsed() > LIVE_FOR {
+            uncounted = slice.first().map(|first| first.ended_at);
+            break;
+        }
+        let calls: Vec<Uuid> = slice.iter().map(|row| row.call_id).collect();
+        add(slice::read(db, &calls).await?);
     }
-    Ok(from)
+    Ok(uncounted)
 }
 
 #[derive(Default)]

@@ -22,6 +22,7 @@ pub(super) async fn read_hour(db: &mut PgConnection, hour: Time) -> Result<Tally
         calls: read_calls(&mut *db, hour, until, None, None).await?,
         attempts: read_attempts(&mut *db, hour, until, None, None).await?,
         models: sum_models(&mut *db, hour, until, false, None).await?,
+        days: BTreeMap::new(),
         places: sum_places(db, hour, until, None).await?,
     })
 }
@@ -168,7 +169,7 @@ pub(super) async fn sum_places(
     Ok(sums.collect())
 }
 
-/// Writes sums, over those that are there.
+/// Writes sums, over those that are there; sums of days are added to them.
 pub(super) async fn write(db: &mut PgConnection, tally: &Tally) -> Result<(), sqlx::Error> {
     let rows: Vec<(&CallKey, &CallSums)> = tally.calls.iter().collect();
     sqlx::query_file!(
@@ -204,36 +205,43 @@ pub(super) async fn write(db: &mut PgConnection, tally: &Tally) -> Result<(), sq
     )
     .execute(&mut *db)
     .await?;
-    write_models(db, &tally.models).await?;
+    write_models(&mut *db, tally).await?;
     write_places(db, &tally.places).await
 }
 
-async fn write_models(db: &mut PgConnection, models: &BTreeMap<ModelKey, ModelSums>) -> Result<(), sqlx::Error> {
-    let rows: Vec<(&ModelKey, &ModelSums)> = models.iter().collect();
-    sqlx::query_file!(
-        "sql/write_model_stats.sql",
-        &column(&rows, |(key, _)| key.hour),
-        &column(&rows, |(key, _)| key.tenant.clone()),
-        &column(&rows, |(key, _)| key.agent.clone()),
-        &column(&rows, |(key, _)| key.model.clone()),
-        &column(&rows, |(key, _)| key.tool.clone()),
-        &column(&rows, |(_, sums)| bigint(sums.calls)),
-        &column(&rows, |(_, sums)| bigint(sums.right_at_once)),
-        &column(&rows, |(_, sums)| bigint(sums.repaired)),
-        &column(&rows, |(_, sums)| bigint(sums.wrong)),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[0])),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[1])),
-        &column(&rows, |(_, sums)| bigint(sums.corrected[2])),
-        &column(&rows, |(_, sums)| bigint(sums.usage.answers)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.input_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.output_tokens)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_micros)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.tokens_unknown)),
-        &column(&rows, |(_, sums)| bigint(sums.usage.cost_unknown)),
-    )
-    .execute(db)
-    .await
-    .map(|_| ())
+/// Writes sums of models over those of their hours, and adds to those of their days.
+async fn write_models(db: &mut PgConnection, Tally { models, days, .. }: &Tally) -> Result<(), sqlx::Error> {
+    macro_rules! write {
+        ($file:literal, $models:expr) => {{
+            let rows: Vec<(&ModelKey, &ModelSums)> = $models.iter().collect();
+            sqlx::query_file!(
+                $file,
+                &column(&rows, |(key, _)| key.hour),
+                &column(&rows, |(key, _)| key.tenant.clone()),
+                &column(&rows, |(key, _)| key.agent.clone()),
+                &column(&rows, |(key, _)| key.model.clone()),
+                &column(&rows, |(key, _)| key.tool.clone()),
+                &column(&rows, |(_, sums)| bigint(sums.calls)),
+                &column(&rows, |(_, sums)| bigint(sums.right_at_once)),
+                &column(&rows, |(_, sums)| bigint(sums.repaired)),
+                &column(&rows, |(_, sums)| bigint(sums.wrong)),
+                &column(&rows, |(_, sums)| bigint(sums.corrected[0])),
+                &column(&rows, |(_, sums)| bigint(sums.corrected[1])),
+                &column(&rows, |(_, sums)| bigint(sums.corrected[2])),
+                &column(&rows, |(_, sums)| bigint(sums.usage.answers)),
+                &column(&rows, |(_, sums)| bigint(sums.usage.input_tokens)),
+                &column(&rows, |(_, sums)| bigint(sums.usage.output_tokens)),
+                &column(&rows, |(_, sums)| bigint(sums.usage.cost_micros)),
+                &column(&rows, |(_, sums)| bigint(sums.usage.tokens_unknown)),
+                &column(&rows, |(_, sums)| bigint(sums.usage.cost_unknown)),
+            )
+            .execute(&mut *db)
+            .await?
+        }};
+    }
+    write!("sql/write_model_stats.sql", models);
+    write!("sql/write_model_day_stats.sql", days);
+    Ok(())
 }
 
 async fn write_places(db: &mut PgConnection, places: &BTreeMap<PlaceKey, u64>) -> Result<(), sqlx::Error> {

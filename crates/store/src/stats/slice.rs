@@ -1,4 +1,4 @@
-//! A slice: the calls that ended in a short time, read from the history and counted.
+//! Reads calls that have ended, and counts them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -39,27 +39,6 @@ pub fn is_correctable(class: ErrorClass) -> bool {
     CORRECTABLE.contains(&class)
 }
 
-/// The end of the calls that a slice was asked of, and how many of them it may hold.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Range {
-    /// Calls that ended then or later.
-    pub(super) from: Time,
-    /// Calls that ended earlier.
-    pub(super) until: Time,
-    /// About how many; more that ended in the same microsecond as the last one are added.
-    pub(super) limit: u32,
-}
-
-/// See the module.
-#[derive(Debug)]
-pub(super) struct Slice {
-    pub(super) tally: Tally,
-    /// How many calls it holds.
-    pub(super) calls: usize,
-    /// Every call of the range that ended before this is counted.
-    pub(super) until: Time,
-}
-
 /// An ended call.
 struct Row {
     id: Uuid,
@@ -81,15 +60,10 @@ struct Row {
     details: Option<String>,
 }
 
-/// Reads and counts calls that ended in a range. Ended calls never change, so a range that is safely over gives the same again.
-pub(super) async fn read(db: &mut PgConnection, range: Range) -> Result<Slice, sqlx::Error> {
+/// Counts calls that have ended; nothing of those that are not on record any more.
+pub(super) async fn read(db: &mut PgConnection, calls: &[Uuid]) -> Result<Tally, sqlx::Error> {
     let correctable = CORRECTABLE.map(|class| class.as_str().to_owned());
-    let rows =
-        sqlx::query_file_as!(Row, "sql/stats_slice.sql", range.from, range.until, i64::from(range.limit), &correctable)
-            .fetch_all(&mut *db)
-            .await?;
-    let is_full = rows.len() >= range.limit as usize;
-    let last = rows.last().filter(|_| is_full).map(|last| last.finished_at + TimeDelta::microseconds(1));
+    let rows = sqlx::query_file_as!(Row, "sql/stats_slice.sql", calls, &correctable).fetch_all(&mut *db).await?;
     let mut tally = Tally::default();
     let usages = usages(db, &rows).await?;
     for row in &rows {
@@ -103,7 +77,7 @@ pub(super) async fn read(db: &mut PgConnection, range: Range) -> Result<Slice, s
         tally.calls.entry(row.key()).or_default().add(&sums);
     }
     count_attempts(db, &rows, &mut tally).await?;
-    Ok(Slice { tally, calls: rows.len(), until: last.unwrap_or(range.until) })
+    Ok(tally)
 }
 
 /// The start of the hour.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use redial_proto::TurnUsage;
 
-use super::histogram::Histogram;
+use super::{histogram::Histogram, slice::day_of};
 use crate::Time;
 
 /// What calls of one kind are counted under.
@@ -136,6 +136,8 @@ pub(crate) struct Tally {
     pub(crate) calls: BTreeMap<CallKey, CallSums>,
     pub(crate) attempts: BTreeMap<AttemptKey, AttemptSums>,
     pub(crate) models: BTreeMap<ModelKey, ModelSums>,
+    /// What is to be added to the sums of models of days.
+    pub(crate) days: BTreeMap<ModelKey, ModelSums>,
     /// Calls by place.
     pub(crate) places: BTreeMap<PlaceKey, u64>,
 }
@@ -211,7 +213,25 @@ impl AttemptSums {
 }
 
 impl Tally {
-    /// Adds a slice to the sums of its hour, which `self` holds, and returns the sums that changed. A key that has no more room
+    /// Takes it apart.
+    pub(crate) fn by_hour(self) -> BTreeMap<Time, Self> {
+        let mut hours: BTreeMap<Time, Self> = BTreeMap::new();
+        for (key, sums) in self.calls {
+            hours.entry(key.hour).or_default().calls.insert(key, sums);
+        }
+        for (key, sums) in self.attempts {
+            hours.entry(key.hour).or_default().attempts.insert(key, sums);
+        }
+        for (key, sums) in self.models {
+            hours.entry(key.hour).or_default().models.insert(key, sums);
+        }
+        for (key, calls) in self.places {
+            hours.entry(key.hour).or_default().places.insert(key, calls);
+        }
+        hours
+    }
+
+    /// Adds calls of an hour to the sums of that hour, which `self` holds, and returns the sums that changed. A key that has no more room
     /// counts as [`OTHER`]; `most` is the room for calls, and that for attempts.
     pub(crate) fn merge(&mut self, slice: Self, most: usize) -> Self {
         let mut changed = Self::default();
@@ -233,6 +253,8 @@ impl Tally {
         for (key, sums) in slice.models {
             let full = self.models.len() >= most && !self.models.contains_key(&key);
             let key = if full { key.other() } else { key };
+            let day = ModelKey { hour: day_of(key.hour), ..key.clone() };
+            changed.days.entry(day).or_default().add(&sums);
             let all = self.models.entry(key.clone()).or_default();
             all.add(&sums);
             changed.models.insert(key, all.clone());

@@ -1,6 +1,6 @@
 //! Writes a varied history: thirty days of calls, their attempts and tasks.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{TimeDelta, Utc};
 use redial_proto::{CallId, TaskId};
 
 use crate::{
@@ -15,8 +15,6 @@ const STEPS: u32 = 20;
 
 /// What questions can name.
 pub(crate) struct Filled {
-    /// The end of the history.
-    pub(crate) now: DateTime<Utc>,
     /// How many calls there are.
     pub(crate) calls: u32,
     /// A call and a task in its middle.
@@ -49,8 +47,10 @@ pub(crate) async fn fill(database: &Database, calls: u32) -> anyhow::Result<Fill
         database.fill_varied_attempts(from, from + span).await?;
         note(&format!("attempts: {n} of {STEPS} parts written"));
     }
+    let ended = "INSERT INTO uncounted_calls SELECT id, finished_at FROM calls WHERE finished_at IS NOT NULL";
+    database.execute(ended).await?;
     database.execute("VACUUM ANALYZE").await?;
     database.vacuum().await?;
     let (call, task) = database.middle().await?;
-    Ok(Filled { now, calls, call: CallId(call), task: TaskId(task) })
+    Ok(Filled { calls, call: CallId(call), task: TaskId(task) })
 }

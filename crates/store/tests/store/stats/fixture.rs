@@ -5,7 +5,7 @@ use std::ops::Deref;
 use chrono::{DurationRound, TimeDelta, Utc};
 use redial_store::{
     Time,
-    stats::{By, GroupSums, RolledUp, Stats, StatsQuestion},
+    stats::{By, GroupSums, Pass, RolledUp, Stats, StatsQuestion},
 };
 
 use super::made::Made;
@@ -47,11 +47,6 @@ impl Fixture {
         made.write(&mut self.db.acquire().await.unwrap()).await;
     }
 
-    /// The end of the hours that hold calls.
-    pub(super) fn end(&self) -> Time {
-        self.begin + TimeDelta::hours(3)
-    }
-
     pub(super) fn question(&self, by: By) -> StatsQuestion {
         StatsQuestion { by, and: None, since: self.begin, until: None, tool: None, tenant: None }
     }
@@ -71,11 +66,11 @@ impl Fixture {
         assert_eq!(sum(By::Worker, |sums| sums.attempts.attempts).await, calls, "attempts");
     }
 
-    /// Rolls up everything that ended before a time; how many calls that were.
-    pub(super) async fn roll_up(&self, bound: Time, limit: u32) -> usize {
-        let mut all = 0;
+    /// Rolls up everything in the queue; how many calls that were.
+    pub(super) async fn roll_up(&self, limit: u32) -> usize {
+        let (mut pass, mut all) = (Pass::default(), 0);
         loop {
-            match self.store.roll_up(bound, limit).await.unwrap() {
+            match self.store.roll_up(&mut pass, limit).await.unwrap() {
                 RolledUp::Added { calls } => all += calls,
                 RolledUp::Done => return all,
                 RolledUp::Busy => tokio::task::yield_now().await,

@@ -110,6 +110,8 @@ impl Made {
         .execute(&mut *db)
         .await
         .unwrap();
+        let queued = sqlx::query("INSERT INTO uncounted_calls (call_id, ended_at) VALUES ($1, $2)");
+        queued.bind(self.id).bind(self.finished_at).execute(&mut *db).await.unwrap();
         if let Some((task, turn, call_index)) = self.task {
             let place =
                 sqlx::query("INSERT INTO task_calls (task_id, turn, call_index, call_id) VALUES ($1, $2, $3, $4)");

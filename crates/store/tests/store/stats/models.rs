@@ -4,7 +4,7 @@ use chrono::{DurationRound as _, TimeDelta};
 use redial_proto::ErrorClass;
 use redial_store::{
     Time,
-    stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Places, What},
+    stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Pass, Places, RolledUp, What},
 };
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ async fn a_correction_counts_once_it_succeeds_under_the_turns_that_it_took() {
     ];
     let asked = question(ModelsBy::Tool, at);
     let live = models(&fixture, &asked).await.groups;
-    fixture.roll_up(fixture.end(), 3).await;
+    fixture.roll_up(3).await;
     let rolled = models(&fixture, &asked).await.groups;
     assert_eq!(live, rolled);
     let found = rolled.iter().map(|(group, sums)| (group.tool.as_deref().unwrap(), figures(sums)));
@@ -96,7 +96,7 @@ async fn figures_belong_to_the_model_and_the_agent_of_the_turn_and_to_its_tenant
     let elsewhere = Made { tenant: "acme".to_owned(), ..Made::new("book", at) };
     fixture.add(elsewhere.in_task(Uuid::now_v7(), 1, 1)).await;
 
-    fixture.roll_up(fixture.end(), 100).await;
+    fixture.roll_up(100).await;
     let by_model = models(&fixture, &question(ModelsBy::Model, fixture.begin)).await.groups;
     let line = |(group, sums): &(redial_store::stats::ModelGroup, ModelSums)| {
         (group.model.clone().unwrap(), sums.right_at_once, sums.wrong, sums.usage.answers, sums.usage.cost_micros)
@@ -123,7 +123,7 @@ async fn a_place_counts_once_for_each_call_with_any_index() {
     fixture.add(Made { details: Some("{}".to_owned()), ..wrong("book", at) }).await;
 
     let live = places(&fixture, "book", fixture.begin).await.places;
-    fixture.roll_up(fixture.end(), 2).await;
+    fixture.roll_up(2).await;
     let rolled = places(&fixture, "book", fixture.begin).await.places;
     assert_eq!(live, rolled);
     let lines: Vec<_> =
@@ -170,32 +170,18 @@ async fn days_that_were_added_up_change_no_answer() {
     let whole: [u64; 3] =
         [live[0].iter().map(|(_, sums)| sums.wrong).sum(), live[2].len() as u64, live[6].len() as u64];
     assert_eq!(whole, [9, 2, 5], "nine calls of two tools on five days");
-    // In the middle of a day: the day is not over.
-    fixture.roll_up(first + TimeDelta::hours(36), 2).await;
-    assert_eq!(answers().await, live);
-    fixture.roll_up(midnight, 2).await;
-    // Once more: what is done in a step begins where the one before ended.
-    for _ in 0..9 {
+    // The days of what is in the queue are read of what was counted.
+    let mut pass = Pass::default();
+    while fixture.store.roll_up(&mut pass, 2).await.unwrap() != RolledUp::Done {
         assert_eq!(answers().await, live);
-        fixture.roll_up(midnight, 2).await;
     }
-    let reached = "SELECT days_until FROM stats_progress";
-    let reached: Option<Time> = sqlx::query_scalar(reached).fetch_one(&fixture.db).await.unwrap();
-    assert_eq!(reached, Some(midnight));
     let days = fixture.count("SELECT count(*) FROM model_day_stats").await;
-    // The statistics are set back, and a call of that time is counted late.
-    let back = first + TimeDelta::days(26);
-    for undo in ["DELETE FROM model_stats WHERE hour >= $1", "UPDATE stats_progress SET rolled_until = $1"] {
-        sqlx::query(undo).bind(back).execute(&fixture.db).await.unwrap();
-    }
-    assert_eq!(answers().await, live);
+    // A call is counted late.
     fixture.add(wrong("book", first + TimeDelta::hours(26 * 24 + 1)).in_task(Uuid::now_v7(), 1, 1)).await;
     let live = answers().await;
     assert_eq!(live[6].len(), 6);
-    for _ in 0..3 {
-        fixture.roll_up(midnight, 2).await;
-        assert_eq!(answers().await, live);
-    }
+    fixture.roll_up(2).await;
+    assert_eq!(answers().await, live);
     // They are read: an hour that is changed behind their back shows only where hours are asked for.
     sqlx::raw_sql("UPDATE model_stats SET wrong = 1000").execute(&fixture.db).await.unwrap();
     assert_eq!(models(&fixture, &question(ModelsBy::Day, first)).await.groups, live[6]);

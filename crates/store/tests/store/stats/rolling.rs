@@ -5,8 +5,7 @@ use std::{future::poll_fn, pin::Pin, task::Poll};
 use chrono::{DurationRound, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_proto::ErrorClass;
-use redial_store::stats::{By, Group, GroupSums, RolledUp, Stats, StatsQuestion};
-use redial_testkit::until;
+use redial_store::stats::{By, Group, GroupSums, Pass, RolledUp, Stats, StatsQuestion};
 
 use super::{
     fixture::Fixture,
@@ -101,7 +100,6 @@ async fn answers(fixture: &Fixture) -> Vec<Vec<String>> {
 async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_outlive_them() {
     const TURNS: &str = "p50 12, answers 6, cost 250, without cost 5, input 15, without tokens 5";
     let fixture = of_every_kind().await;
-    assert_eq!(fixture.store.rolled_until().await.unwrap(), None);
     let live = answers(&fixture).await;
     let book = "book: failed 1, succeeded 2, calls 3, retries 1, p50 12";
     let wanted: [Vec<String>; 8] = [
@@ -131,25 +129,26 @@ async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_
         vec!["book: failed 1, calls 1, retries 1, p50 12".to_owned(), "search: cancelled 1, calls 1".to_owned()],
     ];
     assert_eq!(live, wanted);
-    let middle = fixture.begin + TimeDelta::minutes(80);
-    assert_eq!(fixture.roll_up(middle, 3).await, 10);
-    assert_eq!(fixture.store.rolled_until().await.unwrap(), Some(middle));
+    assert_eq!(step(&fixture, 6).await, RolledUp::Added { calls: 6 });
     assert_eq!(answers(&fixture).await, live, "half rolled up");
-    assert_eq!(fixture.roll_up(fixture.end(), 3).await, 3);
+    assert_eq!(fixture.roll_up(3).await, 7);
     assert_eq!(answers(&fixture).await, live, "rolled up");
     let tables = async || {
         let rows = "SELECT c::text FROM call_stats c UNION ALL SELECT a::text FROM attempt_stats a ORDER BY 1";
         sqlx::query_scalar::<_, String>(rows).fetch_all(&fixture.db).await.unwrap()
     };
     let before = tables().await;
-    assert_eq!(fixture.store.roll_up(fixture.end(), 60).await.unwrap(), RolledUp::Done);
-    assert_eq!(fixture.store.roll_up(middle, 60).await.unwrap(), RolledUp::Done, "an earlier bound takes nothing back");
-    assert_eq!(fixture.store.rolled_until().await.unwrap(), Some(fixture.end()));
+    assert_eq!(step(&fixture, 60).await, RolledUp::Done);
     assert_eq!(tables().await, before);
     // Retention deletes them.
     sqlx::raw_sql("DELETE FROM attempts; DELETE FROM calls").execute(&fixture.db).await.unwrap();
-    assert_eq!(fixture.roll_up(fixture.end() + TimeDelta::hours(1), 50).await, 0);
+    assert_eq!(fixture.roll_up(50).await, 0);
     assert_eq!(answers(&fixture).await, live, "deleted");
+}
+
+/// The first step of a pass.
+async fn step(fixture: &Fixture, limit: u32) -> RolledUp {
+    fixture.store.roll_up(&mut Pass::default(), limit).await.unwrap()
 }
 
 #[tokio::test]
@@ -161,11 +160,11 @@ async fn a_step_that_is_cut_off_counts_once_or_not_at_all() {
         // Dropped, it closes its connection, as the end of the process does.
         // How many waits a step has depends on the machine: some of these are too few, and some enough.
         let waits = 1 << random.random_range(0..8);
-        let step = polled(Box::pin(fixture.store.roll_up(fixture.end(), 9)), waits).await;
+        let step = polled(Box::pin(fixture.store.roll_up(&mut Pass::default(), 9)), waits).await;
         cut += usize::from(step.is_none());
     }
     assert!((1..60).contains(&cut), "{cut} of 60 steps were cut off");
-    fixture.roll_up(fixture.end(), 50).await;
+    fixture.roll_up(50).await;
     fixture.assert_counted(400).await;
 }
 
@@ -186,36 +185,44 @@ async fn polled<F: Future>(mut future: Pin<Box<F>>, mut waits: u32) -> Option<F:
 async fn one_that_is_at_it_keeps_the_others_away_and_none_waiting() {
     let fixture = Fixture::filled(10).await;
     let mut other = fixture.db.begin().await.unwrap();
-    sqlx::query("SELECT FROM stats_progress FOR UPDATE").execute(&mut *other).await.unwrap();
-    assert_eq!(fixture.store.roll_up(fixture.end(), 5).await.unwrap(), RolledUp::Busy);
+    let lock = "SELECT pg_advisory_xact_lock(hashtextextended('statistics', 0))";
+    sqlx::query(lock).execute(&mut *other).await.unwrap();
+    assert_eq!(step(&fixture, 5).await, RolledUp::Busy);
     fixture.assert_counted(10).await;
     other.rollback().await.unwrap();
-    assert_eq!(fixture.roll_up(fixture.end(), 5).await, 10);
+    assert_eq!(fixture.roll_up(5).await, 10);
 }
 
+/// An end has the time of its statement, and may become visible long after that.
 #[tokio::test]
-async fn a_fence_is_passed_once_the_transactions_before_it_are_over() {
+async fn a_long_transaction_holds_nothing_up_and_what_it_ends_counts_once_it_is_committed() {
     let fixture = Fixture::empty().await;
     let late = Made::new("late", fixture.begin + TimeDelta::minutes(1));
     let mut transaction = fixture.db.begin().await.unwrap();
     late.write(&mut transaction).await;
-    let fence = fixture.store.fence().await.unwrap();
-    assert!(fence.at <= Utc::now() + TimeDelta::minutes(1));
-    for _ in 0..3 {
-        // Later transactions come and go.
-        fixture.add(Made::new("early", fixture.begin)).await;
-        assert!(!fence.is_passed_by(&fixture.store.fence().await.unwrap()), "a call of before may still appear");
+    for n in 1..=3 {
+        fixture.add(Made::new("early", fixture.begin + TimeDelta::minutes(n))).await;
+        assert_eq!(fixture.roll_up(100).await, 1);
     }
+    fixture.assert_counted(3).await;
     transaction.commit().await.unwrap();
-    // One that begins later holds nothing up.
-    let mut later = fixture.db.begin().await.unwrap();
-    sqlx::query("SELECT pg_current_xact_id()").execute(&mut *later).await.unwrap();
-    // Transactions of other tests on this server hold it up, too.
-    until("the fence is passed", async || fence.is_passed_by(&fixture.store.fence().await.unwrap()).then_some(()))
-        .await;
-    assert_eq!(fixture.roll_up(fixture.end(), 100).await, 4);
     fixture.assert_counted(4).await;
-    later.rollback().await.unwrap();
+    assert_eq!(fixture.roll_up(100).await, 1);
+    fixture.assert_counted(4).await;
+}
+
+/// A `pg_dump` keeps rows that were taken: the steps of a pass do not walk over them again.
+#[tokio::test]
+async fn a_pass_goes_on_behind_what_was_taken() {
+    let fixture = Fixture::filled(60).await;
+    let mut pass = Pass::default();
+    for _ in 0..6 {
+        assert_eq!(fixture.store.roll_up(&mut pass, 10).await.unwrap(), RolledUp::Added { calls: 10 });
+    }
+    fixture.assert_counted(60).await;
+    fixture.add(Made::new("next", fixture.begin)).await;
+    assert_eq!(fixture.store.roll_up(&mut pass, 10).await.unwrap(), RolledUp::Added { calls: 1 });
+    assert_eq!(fixture.store.roll_up(&mut pass, 10).await.unwrap(), RolledUp::Done);
 }
 
 #[tokio::test]
@@ -224,13 +231,8 @@ async fn old_statistics_are_deleted_and_those_of_workers_earlier() {
     for days in [0, 36, 399, 401] {
         fixture.add(Made::new(&format!("days_{days}"), fixture.begin - TimeDelta::days(days))).await;
     }
+    assert_eq!(fixture.roll_up(50).await, 4);
     let now = fixture.begin + TimeDelta::hours(1);
-    sqlx::query("UPDATE stats_progress SET rolled_until = $1")
-        .bind(now - TimeDelta::days(500))
-        .execute(&fixture.db)
-        .await
-        .unwrap();
-    assert_eq!(fixture.roll_up(now, 50).await, 3, "what would be deleted at once is not counted");
     let later = now + TimeDelta::days(2);
     while fixture.store.delete_old_stats(later, 1).await.unwrap() > 0 {}
     let tools = async |table: &str| -> Vec<String> {
@@ -242,45 +244,51 @@ async fn old_statistics_are_deleted_and_those_of_workers_earlier() {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_read_in_time_can_be_left_out() {
+async fn a_call_that_cannot_be_read_in_time_can_be_left_out() {
     let fixture = Fixture::empty().await;
+    assert_eq!(fixture.store.leave_out_of_stats(&Pass::default()).await.unwrap(), None, "nothing has ended");
     let first = Made::new("first", fixture.begin);
-    let at = first.finished_at;
+    let id = first.id;
     fixture.add(first).await;
     fixture.add(Made::new("second", fixture.begin + TimeDelta::seconds(1))).await;
-    assert_eq!(fixture.store.leave_out_of_stats(fixture.begin).await.unwrap(), None, "nothing ended before");
-    assert_eq!(fixture.store.leave_out_of_stats(fixture.end()).await.unwrap(), Some(at));
-    assert_eq!(fixture.roll_up(fixture.end(), 50).await, 1);
+    assert_eq!(fixture.store.leave_out_of_stats(&Pass::default()).await.unwrap(), Some(id));
+    assert_eq!(fixture.roll_up(50).await, 1);
     let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
     assert_eq!(groups.len(), 1, "{groups:?}");
 }
 
+/// Retention may have deleted what was counted while the clock was ahead: nothing is counted from the history again.
 #[tokio::test]
 async fn a_clock_that_went_ahead_for_a_while_hides_and_doubles_no_call() {
     let mut fixture = Fixture::filled(100).await;
-    assert_eq!(fixture.store.set_back_stats().await.unwrap(), None);
     fixture.begin = Utc::now().duration_trunc(TimeDelta::hours(1)).unwrap() - TimeDelta::hours(1);
-    fixture.add(Made::new("while_ahead", Utc::now() + TimeDelta::days(2))).await;
-    let rolled = async || fixture.store.rolled_until().await.unwrap().unwrap_or(fixture.begin);
-    while rolled().await < Utc::now() + TimeDelta::days(2) {
-        fixture.store.roll_up(Utc::now() + TimeDelta::days(3), 50).await.unwrap();
-    }
-    fixture.store.roll_up(Utc::now() + TimeDelta::days(3), 50).await.unwrap();
-    let days_ahead = "SELECT count(*) FROM stats_progress WHERE days_until > now()";
-    assert_eq!(fixture.count(days_ahead).await, 1);
+    let ahead = Utc::now() + TimeDelta::days(2);
+    fixture.add(Made::new("while_ahead", ahead)).await;
+    assert_eq!(fixture.roll_up(50).await, 101);
+    sqlx::raw_sql("DELETE FROM attempts; DELETE FROM calls").execute(&fixture.db).await.unwrap();
     // The clock is right again.
     fixture.add(Made::new("afterwards", Utc::now())).await;
-    assert!(!fixture.ask(&fixture.question(By::Tool)).await.is_complete);
-    let from = fixture.store.set_back_stats().await.unwrap().unwrap();
-    assert!(from <= Utc::now() - TimeDelta::hours(1), "{from}");
-    assert_eq!(fixture.store.set_back_stats().await.unwrap(), None);
-    let days = "SELECT count(*) FROM model_day_stats WHERE day >= date_trunc('day', $1, 'UTC')";
-    let days: i64 = sqlx::query_scalar(days).bind(from).fetch_one(&fixture.db).await.unwrap();
-    assert_eq!((days, fixture.count(days_ahead).await), (0, 0), "days of models are added up again, too");
+    let sum = async || {
+        let stats = fixture.ask(&fixture.question(By::Tool)).await;
+        assert!(stats.is_complete);
+        stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>()
+    };
+    assert_eq!(sum().await, 1, "live");
+    assert_eq!(fixture.roll_up(50).await, 1);
+    assert_eq!(sum().await, 1, "the one of the future is shown when its time has come");
+    assert_eq!(fixture.count("SELECT sum(calls)::bigint FROM call_stats").await, 102);
+}
+
+/// More are in the queue than are counted while somebody waits.
+#[tokio::test]
+async fn an_answer_says_until_when_it_is_complete() {
+    let fixture = Fixture::filled(4).await;
+    let many = "INSERT INTO uncounted_calls
+                SELECT gen_random_uuid(), $1::timestamptz + n * interval '1 ms' FROM generate_series(1, 200000) n";
+    sqlx::query(many).bind(fixture.begin + TimeDelta::hours(3)).execute(&fixture.db).await.unwrap();
     let stats = fixture.ask(&fixture.question(By::Tool)).await;
-    assert!(stats.is_complete);
-    assert_eq!(stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>(), 1, "{stats:?}");
-    assert_eq!(fixture.roll_up(Utc::now(), 50).await, 1);
-    let counted = fixture.count("SELECT sum(calls)::bigint FROM call_stats").await;
-    assert_eq!(counted, 101, "the one of the future counts when its time has come");
+    assert!(!stats.is_complete);
+    let first_left_out = fixture.begin + TimeDelta::hours(3) + TimeDelta::milliseconds(200_000 - 3);
+    assert_eq!(stats.until.timestamp_millis(), first_left_out.timestamp_millis());
+    assert_eq!(stats.groups.iter().map(|(_, sums)| sums.calls.calls).sum::<u64>(), 4);
 }

@@ -48,7 +48,7 @@ async fn a_call_after_feedback_is_a_correction_once_for_each_turn_and_tool() {
     ] {
         fixture.add(made).await;
     }
-    fixture.roll_up(fixture.end(), 100).await;
+    fixture.roll_up(100).await;
     let groups = fixture.ask(&fixture.question(By::Tool)).await.groups;
     let corrections = |tool| of(&groups, tool).calls.corrections;
     assert_eq!(["book", "find", "pay", "model-m", "(unknown tool)"].map(corrections), [1, 2, 0, 0, 0]);
@@ -85,7 +85,7 @@ async fn invented_names_do_not_fill_the_tables() {
         fixture.add(unknown).await;
         fixture.add(Made { tenant: format!("tenant {n}"), ..Made::new("book", at) }).await;
     }
-    assert_eq!(fixture.roll_up(fixture.end(), 500).await, 2_400);
+    assert_eq!(fixture.roll_up(500).await, 2_400);
     let rows = "SELECT (SELECT count(*) FROM call_stats) + (SELECT count(*) FROM attempt_stats)";
     let rows = fixture.count(rows).await;
     assert!((2_000..=2_010).contains(&rows), "{rows} rows");
