@@ -35,6 +35,7 @@ pub mod schemas;
 pub mod subjects;
 pub mod task;
 pub mod token;
+mod token_id;
 pub mod tolerant;
 pub mod tool;
 pub mod traceparent;
@@ -72,9 +73,10 @@ pub use task::{
     TaskResult, TaskState, TaskStep, TaskSubmission, TaskView,
 };
 pub use token::{
-    ApiToken, TokenCreate, TokenCreateReply, TokenDescendant, TokenExpiry, TokenHash, TokenId, TokenRevoke,
-    TokenRevokeReply, TokenState,
+    ApiToken, TokenCreate, TokenCreateReply, TokenDescendant, TokenExpiry, TokenHash, TokenRevoke, TokenRevokeReply,
+    TokenState,
 };
+pub use token_id::TokenId;
 pub use tool::{RetryBudget, RetryOverride, RetryPolicy, ToolEffect, ToolSpec};
 pub use turn::{
     Delta, DeltaPosition, Finish, Language, ReplyCall, ToolOffer, Trimmed, TurnReply, TurnRequest, WholeText,

@@ -11,60 +11,24 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use strum::{VariantArray, VariantNames};
 
-use crate::{Tenant, User, UserRole, names::named};
+use crate::{
+    Tenant, TokenId, User, UserRole,
+    names::named,
+    token_id::{base32, is_base32},
+};
 
 /// What every token begins with.
 pub const TOKEN_PREFIX: &str = "rdl_";
-/// Characters of a token's id: 60 random bits.
-const ID: usize = 12;
 /// Characters of its secret: 256 random bits.
 const SECRET: usize = 52;
 /// Bytes of a hash.
 const HASH: usize = 32;
-/// Characters of ids and secrets: base32 (RFC 4648, 6) in lower case.
-const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The longest label, in characters.
 pub const MAX_TOKEN_LABEL: usize = 100;
 /// How long a token is valid unless something else is asked for, in seconds: 90 days.
 pub const TOKEN_VALID_FOR_S: u64 = 90 * 24 * 3600;
 /// The shortest and the longest that a token can be valid, in seconds: a minute, and ten years.
 pub const TOKEN_VALIDITY_S: std::ops::RangeInclusive<u64> = 60..=3650 * 24 * 3600;
-
-/// Identifies a token; no secret. It is part of the token, and made by whoever asks for it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub struct TokenId(String);
-
-impl TokenId {
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl FromStr for TokenId {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() == ID && is_base32(text) {
-            return Ok(Self(text.to_owned()));
-        }
-        let text = crate::limits::shorten(text, 20);
-        Err(format!("token id {text:?}: {ID} of the characters a to z and 2 to 7 are allowed"))
-    }
-}
-
-impl<'de> Deserialize<'de> for TokenId {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-impl fmt::Display for TokenId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// A whole token, with its secret. It is shown to whoever asked for it, once, and kept nowhere.
 #[derive(Clone)]
@@ -78,7 +42,7 @@ impl ApiToken {
     /// A token of these bytes, which must be random and secret.
     pub fn of_random(random: &[u8; 40]) -> Self {
         let (id, secret) = random.split_at(8);
-        Self { id: TokenId(base32(id, ID)), secret: base32(secret, SECRET) }
+        Self { id: TokenId::of_random(id), secret: base32(secret, SECRET) }
     }
 
     /// The token as its user sends it.
@@ -290,17 +254,6 @@ pub enum TokenState {
 }
 
 named!(TokenState, "a state of a token");
-
-fn is_base32(text: &str) -> bool {
-    text.bytes().all(|byte| ALPHABET.contains(&byte))
-}
-
-/// The first characters of these bytes in base32, without padding.
-fn base32(bytes: &[u8], characters: usize) -> String {
-    let bit = |n: usize| bytes.get(n / 8).is_some_and(|byte| byte >> (7 - n % 8) & 1 == 1);
-    let index = |n: usize| (5 * n..5 * n + 5).fold(0, |index, n| index << 1 | usize::from(bit(n)));
-    (0..characters).map(|n| char::from(ALPHABET[index(n)])).collect()
-}
 
 #[cfg(test)]
 mod tests {
