@@ -30,12 +30,11 @@ impl<T> Default for Turns<T> {
 impl<T> Turns<T> {
     /// Adds an item of one who asks.
     pub(crate) fn push(&mut self, of: &str, item: T) {
-        match self.waiting.get_mut(of) {
-            Some(items) => items.push_back(item),
-            None => {
-                self.waiting.insert(of.to_owned(), VecDeque::from([item]));
-                self.order.push_back(of.to_owned());
-            }
+        if let Some(items) = self.waiting.get_mut(of) {
+            items.push_back(item);
+        } else {
+            self.waiting.insert(of.to_owned(), VecDeque::from([item]));
+            self.order.push_back(of.to_owned());
         }
     }
 

@@ -28,7 +28,9 @@ fn divide(round: &mut Round, written: &[&str]) -> String {
     let mut counts: BTreeMap<String, u32> =
         numbers.map(|(of, count)| (name(&part(of)), count.parse().unwrap())).collect();
     let tokens = counts.remove(&name(&part("tokens"))).unwrap_or(u32::MAX);
-    parts_of(written).iter().for_each(|part| round.allow(&part.tool, tokens));
+    for part in parts_of(written) {
+        round.allow(&part.tool, tokens);
+    }
     let mut got = Vec::<(String, u32)>::new();
     while let Some(order) = round.next(1_000) {
         let name = name(&order.part);

@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 
 /// What a server says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an answer of its own")]
 pub(crate) struct Report {
     /// Which database it is a copy of: the same for a primary and its standbys.
     pub(crate) system: i64,
