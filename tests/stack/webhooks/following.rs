@@ -90,9 +90,9 @@ async fn each_end_raises_one_event_however_many_follow_them() {
     stack.stop_dispatchers().await;
     let ended = "
         INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments, published_at,
-                           finished_at, state)
+                           finished_at, state, class, message)
         SELECT ('0000' || substr(gen_random_uuid()::text, 5))::uuid, now(), now(), 1, false, 'echo', 'default', 'read', 'default', '{}', now(),
-               clock_timestamp(), 'failed'
+               clock_timestamp(), 'cancelled', 'cancelled', 'it was cancelled'
         FROM generate_series(1, 300);
         INSERT INTO untold_ends SELECT id, false, finished_at FROM calls WHERE tool = 'echo'";
     stack.execute(ended).await;

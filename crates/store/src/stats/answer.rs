@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::{
     question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
     rows::{read_attempts, read_calls, sum_models, sum_places},
-    slice::{self, day_of, hour_of},
-    tally::Tally,
+    slice,
+    tally::{Tally, day_of, hour_of},
 };
 use crate::{Store, StoreError, Time, columns::bigint};
 

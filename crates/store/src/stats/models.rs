@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     answer::{Answered, Asked, Part},
     question::{ModelsBy, ModelsQuestion},
-    slice::day_of,
-    tally::{ModelKey, ModelSums, PlaceKey, Tally, What},
+    tally::{ModelKey, ModelSums, PlaceKey, Tally, What, day_of},
 };
 use crate::{StoreError, TenantStore, Time};
 

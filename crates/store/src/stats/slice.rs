@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use chrono::{DurationRound, TimeDelta};
 use redial_proto::{ErrorClass, FieldError, Repair, TurnUsage, limits::shorten, turn::model_name};
 use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::tally::{
-    AttemptKey, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UNKNOWN_TOOL, UsageSums, What,
+    AttemptKey, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UNKNOWN_TOOL, UsageSums, What, hour_of,
 };
 use crate::Time;
 
@@ -78,17 +77,6 @@ pub(super) async fn read(db: &mut PgConnection, calls: &[Uuid]) -> Result<Tally,
     }
     count_attempts(db, &rows, &mut tally).await?;
     Ok(tally)
-}
-
-/// The start of the hour.
-pub(super) fn hour_of(time: Time) -> Time {
-    // Only a time beyond the year 200,000 has none.
-    time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)
-}
-
-/// The start of the day, in UTC.
-pub(super) fn day_of(time: Time) -> Time {
-    time.duration_trunc(TimeDelta::days(1)).unwrap_or(time)
 }
 
 /// What the models' answers cost, by call.

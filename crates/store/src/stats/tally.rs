@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use chrono::{DurationRound, TimeDelta};
 use redial_proto::TurnUsage;
 
-use super::{histogram::Histogram, slice::day_of};
+use super::histogram::Histogram;
 use crate::Time;
 
 /// What calls of one kind are counted under.
@@ -148,6 +149,17 @@ pub(crate) const OTHER: &str = "(other)";
 const PLACES_OF_TOOL: usize = 50;
 /// Counted under this name: calls of tools that are not registered. Models and clients invent such names without end.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
+
+/// The start of the hour.
+pub(super) fn hour_of(time: Time) -> Time {
+    // Only a time beyond the year 200,000 has none.
+    time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)
+}
+
+/// The start of the day, in UTC.
+pub(super) fn day_of(time: Time) -> Time {
+    time.duration_trunc(TimeDelta::days(1)).unwrap_or(time)
+}
 
 impl CallSums {
     /// Adds others.
