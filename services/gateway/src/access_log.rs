@@ -41,11 +41,10 @@ impl Drop for AccessLine {
         let (tenant, token) = asker.0.get().map(|(tenant, token)| (tenant.as_str(), token.as_ref())).unzip();
         let token = token.flatten().map(TokenId::as_str);
         let ms = began.elapsed().as_millis();
-        match status {
-            Some(status) => {
-                tracing::info!(request_id, tenant, token, method, route, status, ms, "Answered a request");
-            }
-            None => tracing::info!(request_id, tenant, token, method, route, ms, "A request ended without an answer"),
+        if let Some(status) = status {
+            tracing::info!(request_id, tenant, token, method, route, status, ms, "Answered a request");
+        } else {
+            tracing::info!(request_id, tenant, token, method, route, ms, "A request ended without an answer");
         }
     }
 }

@@ -183,7 +183,7 @@ pub(crate) async fn finish(State(gateway): State<Shared>, mut request: Request, 
     };
     let (mut response, refusal) = as_problem(response, &instance, &id);
     if let Some(refusal) = refusal {
-        gateway.refusals.add(peer, refusal);
+        gateway.refusals.add(peer, *refusal);
     }
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -300,7 +300,7 @@ fn is_own_host(gateway: &Gateway, host: Option<&Authority>) -> bool {
 }
 
 /// The response, with the body of a problem document if it is one; and the token that it refuses.
-fn as_problem(response: Response, instance: &str, request_id: &str) -> (Response, Option<Refusal>) {
+fn as_problem(response: Response, instance: &str, request_id: &str) -> (Response, Option<Box<Refusal>>) {
     let problem = response.extensions().get::<Told>().and_then(Told::take);
     let problem = match (problem, response.status()) {
         (Some(problem), _) => problem,

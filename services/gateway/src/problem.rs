@@ -32,7 +32,7 @@ pub(crate) struct Problem {
     call: Option<CallId>,
     feedback: Option<Box<RawValue>>,
     /// The token that was refused.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<Box<Refusal>>,
 }
 
 /// A JSON answer, or why there is none.
@@ -99,7 +99,7 @@ impl Problem {
         let message = "the token is missing, unknown, expired or revoked, or its user is gone; allowed: Authorization: Bearer \
                        rdl_<id>_<secret>, from `redial token create`";
         let refusal = Refusal { reason, token: token.cloned() };
-        Self { refusal: Some(refusal), ..Self::new(Code::Unauthenticated, message) }
+        Self { refusal: Some(Box::new(refusal)), ..Self::new(Code::Unauthenticated, message) }
     }
 
     /// Fails if a time of the request is in a year that is not allowed.
