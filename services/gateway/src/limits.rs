@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// Requests of a tenant, as many as may be under way.
-    async fn flood(limits: &Arc<Limits>, tenant: &str) -> Vec<RequestLimits> {
+    fn flood(limits: &Arc<Limits>, tenant: &str) -> Vec<RequestLimits> {
         let mut open = Vec::new();
         loop {
             let next = request(limits, tenant);
@@ -234,7 +234,7 @@ mod tests {
     #[tokio::test]
     async fn requests_wait_for_their_share_and_streams_and_waits_give_theirs_back() {
         let limits = Limits::for_tests(1);
-        let open = flood(&limits, "acme").await;
+        let open = flood(&limits, "acme");
         assert_eq!(open.len(), REQUESTS / 2);
         let late = request(&limits, "acme");
         let waits = tokio::spawn(async move { late.begin().await.map(|()| late) });

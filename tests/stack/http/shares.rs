@@ -53,8 +53,8 @@ struct Stuck {
 }
 
 impl Stuck {
-    /// Nine requests of three tokens; each of them sends `then` once it gets an answer, and does nothing any more.
-    async fn of(tokens: &[Http], (method, path, headers): (&str, &str, &str), then: &'static [u8]) -> Self {
+    /// Nine requests of three tokens; each of them sends so many blanks once it gets an answer, and does nothing any more.
+    async fn of(tokens: &[Http], (method, path, headers): (&str, &str, &str), blanks: usize) -> Self {
         let (begins, begun) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         for http in tokens.iter().cycle().take(9) {
@@ -63,7 +63,7 @@ impl Stuck {
                 let mut status = [0; 12];
                 stream.read_exact(&mut status).await.unwrap();
                 begins.send(String::from_utf8_lossy(&status).into_owned()).unwrap();
-                stream.write_all(then).await.unwrap();
+                stream.write_all(&vec![b' '; blanks]).await.unwrap();
                 std::future::pending::<()>().await;
             });
         }
@@ -94,8 +94,8 @@ async fn whoever_trickles_large_bodies_and_answers_keeps_no_other_tenant_waiting
     let upload = format!("Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n", 8 << 20);
     // The gateway asks for the body once it has room for it; then less than 64 KiB a second comes.
     let uploads = ("POST", "/v1/calls", &*upload);
-    for (requests, then) in [(answers, &b""[..]), (uploads, &[b' '; 1_200_000][..])] {
-        let mut stuck = Stuck::of(&acme, requests, then).await;
+    for (requests, blanks) in [(answers, 0), (uploads, 1_200_000)] {
+        let mut stuck = Stuck::of(&acme, requests, blanks).await;
         let answer = timeout(AT_ONCE, globex.post("/v1/calls", &text(1_500_000))).await;
         answer.expect("another tenant has its share").must(202);
         stuck.still();
