@@ -2,7 +2,7 @@
 
 use redial_proto::{CallId, Job, JobRef, TaskId, TaskNotice, WorkerId};
 
-use crate::BacklogPart;
+use crate::{BacklogPart, Time};
 
 /// One action after a commit. Losing any of them costs time only: what it would have started is found again
 /// from what is on record.
@@ -36,8 +36,8 @@ pub enum Effect {
     WakeFeeder {
         /// Where it waits.
         part: BacklogPart,
-        /// It was published before, and is perhaps before all others; otherwise it is behind them.
-        came_back: bool,
+        /// Its position, if it was published before: it is perhaps before all others. Otherwise it is behind them.
+        since: Option<Time>,
     },
 }
 

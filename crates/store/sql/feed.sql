@@ -8,7 +8,7 @@ WITH next AS MATERIALIZED (
             THEN GREATEST(deadline_at, clock_timestamp() + $10::bigint * interval '1 ms')
             ELSE deadline_at END AS deadline_at
     FROM calls
-    WHERE tool = $1 AND backlog_retry = $2 AND tenant COLLATE "C" = $11 AND backlog_at >= $3 AND state = 'ready'
+    WHERE tool = $1 AND backlog_retry = $2 AND tenant COLLATE "C" = $11 AND backlog_at >= COALESCE($3, '-infinity'::timestamptz) AND state = 'ready'
     ORDER BY backlog_at, id
     LIMIT $4
     FOR UPDATE SKIP LOCKED

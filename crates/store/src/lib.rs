@@ -50,6 +50,7 @@ pub use forget::{
     Tombstone,
 };
 pub use health::LockedHealth;
+pub use low_water::Mark;
 pub use partitions::{Dropped, Partition};
 pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};

@@ -40,34 +40,41 @@ impl LowWater {
     }
 }
 
-/// Marks in the two parts of `calls_wake`: below them the last look found nothing. `None`: from the lowest entry on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CallMarks {
-    /// Of calls that do not wait in the backlog.
-    pub(crate) others: Option<Time>,
-    /// Of calls that do.
-    pub(crate) backlog: Option<Time>,
-    /// When the last look with the wide margin, and the last one from the lowest entry on, began.
+/// Where looks into an index of times begin: below its mark the last look found nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// `None`: looks begin at the lowest entry.
+    lowest: Option<Time>,
+    /// When the last look with the wide margin began.
     wide: Option<Instant>,
-    whole: Option<Instant>,
 }
 
-impl CallMarks {
-    /// Where a look at this moment begins.
-    pub(crate) fn begin(&mut self, at: Instant) -> Self {
-        if self.whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE) {
-            *self = Self::default();
-        }
-        let margin = if self.is_wide(at) { MARGIN + WIDE } else { SHORT };
-        Self { others: self.others.map(|mark| mark - margin), backlog: self.backlog.map(|mark| mark - margin), ..*self }
+impl Mark {
+    /// A mark at this time of the database.
+    pub const fn new(lowest: Time) -> Self {
+        Self { lowest: Some(lowest), wide: None }
     }
 
-    /// The lowest entries of both parts, as far as they are not far from being due, at this time of the database, by a look that began
-    /// with `self` at that moment.
-    pub(crate) fn found(&mut self, others: Option<Time>, backlog: Option<Time>, now: Time, at: Instant) {
-        let mark = |lowest: Option<Time>| Some(lowest.map_or(now, |lowest| lowest.min(now)));
+    /// Where a look at this moment begins; `None`: at the lowest entry.
+    pub fn begin(&self, at: Instant) -> Option<Time> {
+        let margin = if self.is_wide(at) { MARGIN + WIDE } else { SHORT };
+        self.lowest.map(|lowest| lowest - margin)
+    }
+
+    /// Takes note of the lowest entry, as far as it is not far from being due, that a look found which began at that moment, at this
+    /// time of the database.
+    pub fn found(&mut self, lowest: Option<Time>, now: Time, at: Instant) {
         let wide = if self.is_wide(at) { Some(at) } else { self.wide };
-        *self = Self { others: mark(others), backlog: mark(backlog), wide, whole: self.whole.or(Some(at)) };
+        *self = Self { lowest: Some(lowest.map_or(now, |lowest| lowest.min(now))), wide };
+    }
+
+    /// Takes note of an entry at this time; true if it is below the mark.
+    pub fn lower(&mut self, to: Time) -> bool {
+        let is_lower = self.lowest.is_some_and(|lowest| to < lowest);
+        if is_lower {
+            self.lowest = Some(to);
+        }
+        is_lower
     }
 
     fn is_wide(&self, at: Instant) -> bool {
@@ -75,36 +82,72 @@ impl CallMarks {
     }
 }
 
-/// Marks in the inbox and in the index of tasks' due times. `None`: from the lowest entry on.
+/// Marks in the two parts of `calls_wake`: of calls that wait in the backlog, and of the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallMarks {
+    others: Mark,
+    backlog: Mark,
+    whole: Option<Instant>,
+}
+
+impl CallMarks {
+    /// Where looks for both at this moment begin.
+    pub(crate) fn begin(&mut self, at: Instant) -> [Option<Time>; 2] {
+        if is_whole(self.whole, at) {
+            *self = Self::default();
+        }
+        [self.others.begin(at), self.backlog.begin(at)]
+    }
+
+    /// The lowest entries of both, at this time of the database, by a look that began at that moment.
+    pub(crate) fn found(&mut self, others: Option<Time>, backlog: Option<Time>, now: Time, at: Instant) {
+        self.others.found(others, now, at);
+        self.backlog.found(backlog, now, at);
+        self.whole.get_or_insert(at);
+    }
+}
+
+/// Marks in the index of tasks' due times, and in the inbox: a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TaskMarks {
-    pub(crate) item: Option<i64>,
-    pub(crate) wake_at: Option<Time>,
+    wake: Mark,
+    item: Option<i64>,
     /// The lowest item at the last turn: the mark from the next turn on.
     next_item: Option<i64>,
     turned: Option<Instant>,
     whole: Option<Instant>,
 }
 
+/// Where looks for tasks begin. `None`: at the lowest entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskLook {
+    pub(crate) item: Option<i64>,
+    pub(crate) wake_at: Option<Time>,
+    /// The lowest entries are to be read: it is the marks' turn.
+    pub(crate) is_turn: bool,
+}
+
 impl TaskMarks {
-    /// Where a look at this moment begins, and whether the lowest entries are to be read: it is the marks' turn.
-    pub(crate) fn begin(&mut self, at: Instant) -> (Self, bool) {
-        if self.whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE) {
+    /// Where a look at this moment begins.
+    pub(crate) fn begin(&mut self, at: Instant) -> TaskLook {
+        if is_whole(self.whole, at) {
             *self = Self::default();
         }
-        (*self, self.turned.is_none_or(|turned| at.duration_since(turned) >= TURN))
+        let is_turn = self.turned.is_none_or(|turned| at.duration_since(turned) >= TURN);
+        TaskLook { item: self.item, wake_at: self.wake.begin(at), is_turn }
     }
 
     /// The lowest item, or the last one that there was, and the lowest due time, at this time of the database.
     pub(crate) fn found(&mut self, item: Option<i64>, wake_at: Option<Time>, now: Time, at: Instant) {
-        *self = Self {
-            item: self.next_item,
-            next_item: item,
-            wake_at: Some(wake_at.map_or(now, |lowest| lowest.min(now)) - MARGIN),
-            turned: Some(at),
-            whole: self.whole.or(Some(at)),
-        };
+        self.wake.found(wake_at, now, at);
+        (self.item, self.next_item) = (self.next_item, item);
+        self.turned = Some(at);
+        self.whole.get_or_insert(at);
     }
+}
+
+fn is_whole(whole: Option<Instant>, at: Instant) -> bool {
+    whole.is_none_or(|whole| at.duration_since(whole) >= WHOLE)
 }
 
 #[cfg(test)]
@@ -119,14 +162,14 @@ mod tests {
     fn a_look_begins_where_nothing_was_left_less_a_margin() {
         let (mut marks, start) = (CallMarks::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert!(marks.begin(at(0)).others.is_none());
+        assert_eq!(marks.begin(at(0)), [None, None]);
         marks.found(Some(time(500)), None, time(1_000), at(0));
-        let begun = marks.begin(at(1));
-        assert_eq!((begun.others, begun.backlog), (Some(time(499)), Some(time(999))));
+        assert_eq!(marks.begin(at(1)), [Some(time(499)), Some(time(999))]);
         // What is due later says nothing about what will be written until then.
         marks.found(Some(time(9_000)), Some(time(20)), time(1_001), at(1));
-        let begun = marks.begin(at(2));
-        assert_eq!((begun.others, begun.backlog), (Some(time(1_000)), Some(time(19))));
+        assert_eq!(marks.begin(at(2)), [Some(time(1_000)), Some(time(19))]);
+        assert!(!marks.others.lower(time(1_001)) && marks.others.lower(time(7)));
+        assert_eq!(marks.begin(at(2)), [Some(time(6)), Some(time(19))]);
     }
 
     /// What was written ten seconds before it was committed, and that was right after a look, is found by one of these.
@@ -137,7 +180,7 @@ mod tests {
         marks.begin(at(0));
         let mut wide = Vec::new();
         for second in 0..40 {
-            let begun = marks.begin(at(second)).others;
+            let [begun, _] = marks.begin(at(second));
             if let Some(margin) = begun.map(|begun| time(second - 1) - begun).filter(|margin| *margin != SHORT) {
                 wide.push((second, margin.num_seconds()));
             }
@@ -152,13 +195,13 @@ mod tests {
         marks.begin(start);
         marks.found(None, None, time(0), start);
         let almost = start + Duration::from_secs(299);
-        assert!(marks.begin(almost).others.is_some());
+        assert!(marks.begin(almost)[0].is_some());
         marks.found(None, None, time(299), almost);
-        assert!(marks.begin(start + WHOLE).others.is_none());
+        assert_eq!(marks.begin(start + WHOLE), [None, None]);
         let mut marks = TaskMarks::default();
         marks.begin(start);
         marks.found(Some(1), None, time(0), start);
-        assert_eq!(marks.begin(start + WHOLE).0.wake_at, None);
+        assert_eq!(marks.begin(start + WHOLE).wake_at, None);
     }
 
     /// An item that has a lower number may be committed later than one that has been seen.
@@ -166,14 +209,14 @@ mod tests {
     fn the_mark_of_the_inbox_is_a_turn_old() {
         let (mut marks, start) = (TaskMarks::default(), Instant::now());
         let turn = |n| start + TURN * n;
-        assert!(marks.begin(turn(0)).1);
+        assert!(marks.begin(turn(0)).is_turn);
         marks.found(Some(7), None, time(0), turn(0));
-        let (begun, is_turn) = marks.begin(turn(0) + Duration::from_secs(1));
-        assert!(begun.item.is_none() && !is_turn);
-        assert!(marks.begin(turn(1)).1);
+        let begun = marks.begin(turn(0) + Duration::from_secs(1));
+        assert!(begun.item.is_none() && !begun.is_turn);
+        assert!(marks.begin(turn(1)).is_turn);
         marks.found(Some(90), None, time(10), turn(1));
-        assert_eq!(marks.begin(turn(1)).0.item, Some(7));
+        assert_eq!(marks.begin(turn(1)).item, Some(7));
         marks.found(Some(95), None, time(20), turn(2));
-        assert_eq!(marks.begin(turn(2)).0.item, Some(90));
+        assert_eq!(marks.begin(turn(2)).item, Some(90));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
             Effect::NotifyWatchers { tenant, notice } => notify_watchers(context, &tenant, &notice).await,
             Effect::WakeTask(task) => context.wake_set.wake(task),
             Effect::WakeSweeper => context.due.notify_one(),
-            Effect::WakeFeeder { part, came_back } => context.feeder.wake(part, came_back),
+            Effect::WakeFeeder { part, since } => context.feeder.wake(part, since),
         }
     }
     if !ended.is_empty() {

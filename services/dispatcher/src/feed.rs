@@ -16,15 +16,15 @@ use redial_engine::{
     tools::retry_budget,
     window::{Order, Round},
 };
-use redial_records::{Effect, ToolHealth};
-use redial_store::{Fed, Feed, Position, StoreError};
+use redial_records::{Effect, OutgoingJob, ToolHealth};
+use redial_store::{Feed, Position, StoreError};
 use redial_telemetry::metrics;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, effects, error::DispatcherError, feeder::find, wait::until};
+use crate::{context::Context, effects, error::DispatcherError, search::AT_ONCE, wait::until};
 
-/// Between two rounds at most: how soon calls start that another dispatcher put into the backlog.
+/// Between two rounds at most.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// From the beginning of a round to the next one at least.
 const SHORTEST: Duration = Duration::from_millis(20);
@@ -36,10 +36,6 @@ const LONGEST: Duration = Duration::from_millis(250);
 const WORKERS: Duration = Duration::from_secs(1);
 /// How often the usual rates of tools are written, and read when tools were last served.
 const SLOW: Duration = Duration::from_secs(5);
-/// How often the backlogs are read from their beginning.
-const FROM_THE_BEGINNING: Duration = Duration::from_secs(15);
-/// The parts of the backlog that one statement looks at.
-const AT_ONCE: usize = 2_000;
 /// Agents are offered a tool so long after its last worker was seen: a rolling restart takes a while.
 const OFFER_GRACE: Duration = Duration::from_mins(2);
 
@@ -73,49 +69,76 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 struct Rounds {
     workers_at: Option<Instant>,
     slow_at: Option<Instant>,
-    beginning_at: Option<Instant>,
-    search_at: Option<Instant>,
 }
 
 impl Rounds {
-    /// True if more may wait, and there may be room for it soon.
+    /// True if more may wait, and there may be room for it soon. A part that fails does not keep the others from their turn, unless
+    /// a server cannot be reached; its error is returned at the end.
     async fn round(&mut self, context: &Context, shutdown: &CancellationToken) -> Result<bool, DispatcherError> {
+        let mut failed = None;
         let workers = is_due(&mut self.workers_at, WORKERS);
         let slow = workers && is_due(&mut self.slow_at, SLOW);
         // Tools about which conclusions are due, even if nothing was observed.
         let mut due = Vec::new();
         if workers {
-            look_at_workers(context, slow, Instant::now()).await?;
+            kept(&mut failed, look_at_workers(context, slow, Instant::now()).await)?;
             let declared = context.access.at(std::time::Instant::now()).await.value;
             context.feeder.expect_several_tenants(declared.is_some_and(|access| access.tenants.len() > 1));
-            context.feeder.step_back();
             due = context.feeder.unwell();
         }
-        if is_due(&mut self.beginning_at, FROM_THE_BEGINNING) {
-            context.feeder.go_back();
-        }
         let began = context.uptime();
-        context.feeder.set_depths(&context.queue.unclaimed_jobs().await?, began);
-        if is_due(&mut self.search_at, INTERVAL) || context.feeder.is_unsearched() {
-            for gaps in context.feeder.gaps().chunks(AT_ONCE) {
-                context.feeder.found(context.store.waiting_tenants(gaps).await?);
-            }
+        let unclaimed = kept(&mut failed, context.queue.unclaimed_jobs().await)?;
+        let mut waiting = waiting(context, &mut failed).await?;
+        let mut round = Round::default();
+        if let Some(unclaimed) = unclaimed {
+            context.feeder.set_depths(&unclaimed, began);
+            round = context.feeder.round(&waiting);
         }
-        let asked = context.feeder.positions();
-        let mut waiting = Vec::new();
-        for positions in asked.chunks(AT_ONCE) {
-            waiting.extend(context.store.waiting(positions).await?);
-        }
-        waiting.sort_unstable_by(|one, other| one.part.cmp(&other.part));
-        context.feeder.looked(asked, &waiting);
-        let mut round = context.feeder.round(&waiting);
         due.extend(tools_with_retries(&waiting).map(str::to_owned));
         let observed = context.feeder.take_observed(due, slow);
         take_tokens(context, &waiting, &mut round, observed).await;
-        let more = feed(context, &waiting, &mut round, shutdown).await;
+        let more = feed(context, &mut waiting, &mut round, shutdown).await;
         context.feeder.ended(&round, context.uptime().saturating_sub(began));
-        Ok(more)
+        failed.map_or(Ok(more), Err)
     }
+}
+
+/// What a part returned; `None` if it failed.
+fn kept<T>(
+    failed: &mut Option<DispatcherError>,
+    done: Result<T, impl Into<DispatcherError>>,
+) -> Result<Option<T>, DispatcherError> {
+    let error = match done.map_err(Into::into) {
+        Ok(value) => return Ok(Some(value)),
+        Err(error) => error,
+    };
+    let is_away = match &error {
+        DispatcherError::Store(error) => error.is_outage(),
+        error => error.is_outage(),
+    };
+    if is_away {
+        return Err(error);
+    }
+    failed.get_or_insert(error);
+    Ok(None)
+}
+
+/// What waits of the tools that live workers have, and where the first of each part does, in the order of the parts. Something may
+/// wait where that could not be read.
+async fn waiting(context: &Context, failed: &mut Option<DispatcherError>) -> Result<Vec<Position>, DispatcherError> {
+    let at = std::time::Instant::now();
+    let mut waiting = Vec::new();
+    for asked in context.feeder.positions(at).chunks(AT_ONCE) {
+        match kept(failed, context.store.waiting(asked).await)? {
+            Some(found) => {
+                context.feeder.looked(asked, &found, at);
+                waiting.extend(found);
+            }
+            None => waiting.extend_from_slice(asked),
+        }
+    }
+    waiting.sort_unstable_by(|one: &Position, other| one.part.cmp(&other.part));
+    Ok(waiting)
 }
 
 fn is_due(at: &mut Option<Instant>, interval: Duration) -> bool {
@@ -176,7 +199,9 @@ async fn take_tokens(context: &Context, waiting: &[Position], round: &mut Round,
     }
     match credit(context, waiting, round, &observed).await {
         Ok((health, tokens)) => {
-            tokens.iter().for_each(|(tool, tokens)| round.allow(tool, *tokens));
+            for (tool, tokens) in tokens {
+                round.allow(&tool, tokens);
+            }
             context.feeder.set_health(health);
         }
         // First attempts have their turn.
@@ -217,7 +242,7 @@ fn tools_with_retries(waiting: &[Position]) -> impl Iterator<Item = &str> {
 }
 
 /// Publishes what a round has room for. True if more may wait, and there may be room for it soon.
-async fn feed(context: &Context, waiting: &[Position], round: &mut Round, shutdown: &CancellationToken) -> bool {
+async fn feed(context: &Context, waiting: &mut [Position], round: &mut Round, shutdown: &CancellationToken) -> bool {
     let began = Instant::now();
     while !shutdown.is_cancelled() {
         if began.elapsed() > LONGEST {
@@ -229,19 +254,20 @@ async fn feed(context: &Context, waiting: &[Position], round: &mut Round, shutdo
             // The others have their turn.
             Err(error) => {
                 tracing::warn!(%error, tool = order.part.tool, "Failed to take calls from a backlog; trying again");
-                Fed::default()
+                Vec::new()
             }
         };
-        let count = u32::try_from(taken.jobs.len()).unwrap_or(u32::MAX);
+        let count = u32::try_from(taken.len()).unwrap_or(u32::MAX);
         round.took(&order, count);
-        context.feeder.fed(&order, count.into(), taken.until);
-        effects::carry_out(context, taken.jobs.into_iter().map(Effect::PublishJob).collect()).await;
+        context.feeder.fed(&order, count.into());
+        effects::carry_out(context, taken.into_iter().map(Effect::PublishJob).collect()).await;
     }
     false
 }
 
-async fn take(context: &Context, waiting: &[Position], order: &Order) -> Result<Fed, StoreError> {
-    let Some(from) = find(waiting, &order.part) else { return Ok(Fed::default()) };
+async fn take(context: &Context, waiting: &mut [Position], order: &Order) -> Result<Vec<OutgoingJob>, StoreError> {
+    let found = waiting.binary_search_by(|one| one.part.cmp(&order.part)).ok();
+    let Some(from) = found.and_then(|found| waiting.get_mut(found)) else { return Ok(Vec::new()) };
     let feed = Feed {
         from: from.clone(),
         consumer: order.consumer.clone(),
@@ -249,5 +275,7 @@ async fn take(context: &Context, waiting: &[Position], order: &Order) -> Result<
         most: order.most,
         recovery: context.feeder.recovery(&order.part),
     };
-    context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await
+    let taken = context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await?;
+    from.since = taken.until.or(from.since);
+    Ok(taken.jobs)
 }

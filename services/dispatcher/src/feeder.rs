@@ -22,10 +22,10 @@ use redial_engine::{
 };
 use redial_proto::{WaitReason, turn};
 use redial_records::{Backlog, BacklogPart, CallRecord, LiveConsumer, Time, ToolHealth};
-use redial_store::{Gap, Granted, MAX_FED, Position, Recovery};
+use redial_store::{Granted, MAX_FED, Position, Recovery};
 use tokio::sync::Notify;
 
-pub(crate) use self::positions::find;
+pub(crate) use self::positions::Search;
 use self::{counts::Counts, positions::Positions, stale::Stale};
 
 /// Workers claim the jobs of a consumer in their order, but for those that are delivered again because a worker died: after
@@ -39,6 +39,7 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_
 pub(crate) struct Feeder {
     known: Mutex<Known>,
     work: Notify,
+    search: Notify,
     /// Held while the workers are read and taken note of: when that began the last time.
     pub(crate) looking: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
@@ -96,8 +97,8 @@ impl Feeder {
         None
     }
 
-    /// A call waits in this part of the backlog. `came_back`: it was published before, and is perhaps before all others.
-    pub(crate) fn wake(&self, part: BacklogPart, came_back: bool) {
+    /// A call waits in this part of the backlog. `since`: its position, if it is perhaps before all others.
+    pub(crate) fn wake(&self, part: BacklogPart, since: Option<Time>) {
         let mut known = self.lock();
         let runs_soon = match part.backlog {
             Backlog::Job => {
@@ -108,7 +109,7 @@ impl Feeder {
             Backlog::Retry => !known.health.contains_key(&part.tool),
         };
         let wakes = runs_soon && !known.is_paused() && known.windows.has_room(&part.tool);
-        known.positions.wake(part, came_back);
+        known.positions.wake(part, since);
         if wakes {
             drop(known);
             self.work.notify_one();
@@ -146,10 +147,39 @@ impl Feeder {
         (known.paused_until, known.pauses) = (None, None);
     }
 
-    /// Calls may wait that were not known of.
+    /// Calls may wait that are not known of.
     pub(crate) fn recheck(&self) {
-        self.go_back();
+        self.search_all();
+        self.search.notify_one();
         self.work.notify_one();
+    }
+
+    /// The next search goes over everything.
+    pub(crate) fn search_all(&self) {
+        self.lock().positions.search_all();
+    }
+
+    /// Waits until a search is wanted.
+    pub(crate) async fn search_wanted(&self) {
+        self.search.notified().await;
+    }
+
+    /// What to search for, at this moment.
+    pub(crate) fn search(&self, at: Instant) -> Search {
+        let Known { positions, windows, .. } = &mut *self.lock();
+        positions.search(&windows.served().collect(), at)
+    }
+
+    /// Takes note of what a search found.
+    pub(crate) fn found(&self, found: Vec<Position>) {
+        if self.lock().positions.found(found) {
+            self.work.notify_one();
+        }
+    }
+
+    /// A search has ended that began at this time of the database; or it failed.
+    pub(crate) fn searched(&self, search: &Search, began: Option<Time>) {
+        self.lock().positions.searched(search, began);
     }
 
     /// Waits until there may be something to do.
@@ -221,30 +251,14 @@ impl Feeder {
     }
 
     /// The parts of the backlog that may hold something, of the tools that live workers have, and from where on.
-    pub(crate) fn positions(&self) -> Vec<Position> {
+    pub(crate) fn positions(&self, at: Instant) -> Vec<Position> {
         let Known { positions, windows, .. } = &mut *self.lock();
-        positions.read(|tool| windows.is_served(tool))
+        positions.read(|tool| windows.is_served(tool), at)
     }
 
-    /// Whether tenants may wait that are not known of.
-    pub(crate) fn is_unsearched(&self) -> bool {
-        self.lock().positions.is_unsearched()
-    }
-
-    /// Where tenants may wait that are not known of.
-    pub(crate) fn gaps(&self) -> Vec<Gap> {
-        let Known { positions, windows, .. } = &mut *self.lock();
-        positions.gaps(windows.served())
-    }
-
-    /// Takes note of parts of the backlog that hold something.
-    pub(crate) fn found(&self, parts: Vec<BacklogPart>) {
-        self.lock().positions.found(parts);
-    }
-
-    /// Takes note of what waits, of what was asked for.
-    pub(crate) fn looked(&self, asked: Vec<Position>, waiting: &[Position]) {
-        self.lock().positions.looked(asked, waiting);
+    /// Takes note of what waits, of what was asked for at that moment.
+    pub(crate) fn looked(&self, asked: &[Position], waiting: &[Position], at: Instant) {
+        self.lock().positions.looked(asked, waiting, at);
     }
 
     /// Takes note of what waits; returns the room that there is for it.
@@ -284,24 +298,8 @@ impl Feeder {
     }
 
     /// Takes note of calls that were taken from the backlog.
-    pub(crate) fn fed(&self, order: &Order, jobs: u64, until: Option<Time>) {
-        let mut known = self.lock();
-        let part = &order.part;
-        known.windows.publish(&order.consumer, &part.tool, &part.tenant, jobs);
-        if let Some(until) = until {
-            known.positions.fed(part, until);
-        }
-    }
-
-    /// Calls may wait a little before the known positions: those whose transactions ended late.
-    pub(crate) fn step_back(&self) {
-        self.lock().positions.step_back();
-    }
-
-    /// Calls may wait before the known positions, and of other tenants: those that another dispatcher put back.
-    pub(crate) fn go_back(&self) {
-        let Known { positions, windows, .. } = &mut *self.lock();
-        positions.go_back(|tool| windows.is_served(tool));
+    pub(crate) fn fed(&self, order: &Order, jobs: u64) {
+        self.lock().windows.publish(&order.consumer, &order.part.tool, &order.part.tenant, jobs);
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

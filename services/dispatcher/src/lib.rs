@@ -37,6 +37,7 @@ mod registry;
 mod retention;
 mod roll_up;
 mod running;
+mod search;
 mod serve;
 mod tasks;
 mod tokens;
@@ -175,6 +176,7 @@ fn start_loops(running: &Running) {
     running.spawn("ingest reports", |context, shutdown| calls::ingest::run(context, shutdown, loops));
     running.spawn("sweep calls", calls::sweep::run);
     running.spawn("feed the queue", feed::run);
+    running.spawn("search the backlog", search::run);
     running.spawn("watch the streams", watch::run);
     running.spawn("set unreadable messages aside", unreadable::run);
     for _ in 0..bodies::AT_ONCE {

@@ -8,7 +8,8 @@ pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     match &transition.change {
         Change::Wait { backlog, .. } => {
             let part = BacklogPart { tool: facts.tool.clone(), tenant: facts.tenant.clone(), backlog: *backlog };
-            vec![Effect::WakeFeeder { part, came_back: *backlog == Backlog::Job }]
+            let since = (*backlog == Backlog::Job).then_some(facts.submitted_at);
+            vec![Effect::WakeFeeder { part, since }]
         }
         Change::Postpone { .. } | Change::Extend { .. } => Vec::new(),
         Change::RequestCancel => stop_worker(facts).into_iter().collect(),
@@ -47,7 +48,7 @@ pub fn submitted(call: &NewCall) -> Vec<Effect> {
     let Some(consumer) = call.consumer.clone() else {
         let tenant = call.tenant.clone();
         let part = BacklogPart { tool: call.tool.clone(), tenant, backlog: Backlog::Job };
-        return vec![Effect::WakeFeeder { part, came_back: false }];
+        return vec![Effect::WakeFeeder { part, since: None }];
     };
     let bytes = call.bytes();
     vec![Effect::PublishJob(OutgoingJob {

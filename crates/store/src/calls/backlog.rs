@@ -23,8 +23,9 @@ const MOST_FOUND: i32 = 100;
 pub struct Position {
     /// The part.
     pub part: BacklogPart,
-    /// Nothing before this waits: the time of a submission, or when a retry began to wait.
-    pub since: Time,
+    /// Nothing before this waits, as far as is known: the time of a submission, or when a retry began to wait. `None`: nothing is
+    /// known.
+    pub since: Option<Time>,
 }
 
 /// Where tenants may wait that are not known of: for a tool, between two tenants in the order of their bytes.
@@ -38,6 +39,8 @@ pub struct Gap {
     pub after: String,
     /// The tenant behind it; `None` at the end.
     pub before: Option<String>,
+    /// From where on; `None`: from the beginning.
+    pub since: Option<Time>,
 }
 
 /// Which jobs to publish, and where.
@@ -74,27 +77,31 @@ pub struct Fed {
 }
 
 impl Store {
-    /// Which of these parts of backlogs hold something.
+    /// Which of these parts of backlogs hold something, and where the first of it waits.
     pub async fn waiting(&self, parts: &[Position]) -> Result<Vec<Position>, StoreError> {
         if parts.is_empty() {
             return Ok(Vec::new());
         }
         let found = on_connection!(self, |db| {
-            sqlx::query_file_scalar!(
+            sqlx::query_file!(
                 "sql/waiting.sql",
                 &column(parts, |one| one.part.tool.as_str()) as &[&str],
                 &column(parts, |one| one.part.backlog.is_retry()),
                 &column(parts, |one| one.part.tenant.as_str()) as &[&str],
-                &column(parts, |one| one.since),
+                &column(parts, |one| one.since) as &[Option<Time>],
             )
             .fetch_all(db)
             .await
         })?;
-        Ok(found.into_iter().filter_map(|n| parts.get(usize::try_from(n - 1).ok()?).cloned()).collect())
+        let position = |row: (i64, Time)| {
+            let part = parts.get(usize::try_from(row.0 - 1).ok()?)?.part.clone();
+            Some(Position { part, since: Some(row.1) })
+        };
+        Ok(found.into_iter().filter_map(|row| position((row.n, row.since))).collect())
     }
 
-    /// Whose calls wait, of tenants in these gaps.
-    pub async fn waiting_tenants(&self, gaps: &[Gap]) -> Result<Vec<BacklogPart>, StoreError> {
+    /// Whose calls wait, of tenants in these gaps, and where the first of each does.
+    pub async fn waiting_tenants(&self, gaps: &[Gap]) -> Result<Vec<Position>, StoreError> {
         if gaps.is_empty() {
             return Ok(Vec::new());
         }
@@ -106,13 +113,14 @@ impl Store {
                 &column(gaps, |gap| gap.after.as_str()) as &[&str],
                 &column(gaps, |gap| gap.before.as_deref().unwrap_or(LAST)) as &[&str],
                 MOST_FOUND,
+                &column(gaps, |gap| gap.since) as &[Option<Time>],
             )
             .fetch_all(db)
             .await
         });
         let found = found?.into_iter().map(|row| {
             let backlog = if row.retry { Backlog::Retry } else { Backlog::Job };
-            BacklogPart { tool: row.tool, tenant: row.tenant, backlog }
+            Position { part: BacklogPart { tool: row.tool, tenant: row.tenant, backlog }, since: Some(row.since) }
         });
         Ok(found.collect())
     }

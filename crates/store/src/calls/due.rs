@@ -60,9 +60,9 @@ impl Store {
     /// How long until the next call is due; negative if one is due already, `None` if none is within this time.
     pub async fn next_wake(&self, within: Duration) -> Result<Option<TimeDelta>, StoreError> {
         let began = Instant::now();
-        let marks = self.low_water.calls().begin(began);
+        let [others, backlog] = self.low_water.calls().begin(began);
         let row = on_connection!(self, |db| {
-            let row = sqlx::query_file!("sql/next_wake.sql", marks.others, marks.backlog, within.as_secs_f64());
+            let row = sqlx::query_file!("sql/next_wake.sql", others, backlog, within.as_secs_f64());
             row.fetch_one(db).await
         })?;
         self.low_water.calls().found(row.others, row.backlog, row.now, began);
@@ -90,8 +90,12 @@ impl LockedCalls {
     }
 }
 
-async fn lock_calls(db: &mut PgConnection, limit: u32, marks: CallMarks) -> Result<Vec<CallRecord>, sqlx::Error> {
-    let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit), marks.others, marks.backlog);
+async fn lock_calls(
+    db: &mut PgConnection,
+    limit: u32,
+    [others, backlog]: [Option<Time>; 2],
+) -> Result<Vec<CallRecord>, sqlx::Error> {
+    let rows = sqlx::query_file_as!(RawCall, "sql/lock_due_calls.sql", i64::from(limit), others, backlog);
     Ok(rows.fetch_all(db).await?.into_iter().map(CallRecord::from).collect())
 }
 

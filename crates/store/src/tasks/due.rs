@@ -13,13 +13,12 @@ impl Store {
     pub async fn due_tasks(&self, limit: u32, except: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
         let except: Vec<Uuid> = except.iter().map(|task| task.0).collect();
         let began = Instant::now();
-        let (marks, is_turn) = self.low_water.tasks().begin(began);
+        let look = self.low_water.tasks().begin(began);
         let due = on_connection!(self, |db| {
-            let due =
-                sqlx::query_file_scalar!("sql/due_tasks.sql", i64::from(limit), &except, marks.item, marks.wake_at);
+            let due = sqlx::query_file_scalar!("sql/due_tasks.sql", i64::from(limit), &except, look.item, look.wake_at);
             let due = due.fetch_all(&mut *db).await?;
-            if is_turn {
-                let lowest = sqlx::query_file!("sql/lowest_due_tasks.sql", marks.item, marks.wake_at);
+            if look.is_turn {
+                let lowest = sqlx::query_file!("sql/lowest_due_tasks.sql", look.item, look.wake_at);
                 let lowest = lowest.fetch_one(&mut *db).await?;
                 self.low_water.tasks().found(lowest.item, lowest.wake_at, lowest.now, began);
             }

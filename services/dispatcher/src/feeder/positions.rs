@@ -1,119 +1,141 @@
 //! How far the parts of the backlog are read.
+//!
+//! Each look at a part begins at its mark: while somebody holds an old snapshot, what was taken from the backlog stays in its
+//! index, and a look from the beginning walks over all of it. What others put before a mark, and whom this dispatcher does not know
+//! of, is searched for beside the rounds.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     iter,
+    time::Instant,
 };
 
-use chrono::TimeDelta;
 use redial_records::{Backlog, BacklogPart, Time};
-use redial_store::{Gap, Position};
-
-/// A call may become visible so long after the time that is its position: its transaction was still open.
-const LATE_COMMIT: TimeDelta = TimeDelta::seconds(2);
-/// Nothing is before this.
-const BEGINNING: Time = Time::UNIX_EPOCH;
+use redial_store::{Gap, Mark, Position};
 
 /// How far the parts of the backlog are read.
 #[derive(Default)]
 pub(super) struct Positions {
-    /// The parts that may hold something, and from where on: nothing before that waits, as far as is known.
-    since: HashMap<BacklogPart, Time>,
-    /// Calls may be before all others in these parts since the positions were read: they came back, or were not known of.
-    came_back: HashSet<BacklogPart>,
-    /// Tenants may wait that are not known of.
-    unsearched: bool,
+    /// The parts that may hold something.
+    marks: HashMap<BacklogPart, Mark>,
+    /// Something came into these parts since the marks were read.
+    touched: HashSet<BacklogPart>,
+    /// Up to where other tenants of a tool were searched for. What this dispatcher puts into the backlog itself, it knows of.
+    searched: HashMap<String, Mark>,
+    /// The next search begins nowhere later than at the beginning.
+    whole: bool,
+}
+
+/// Where calls may wait that are not known of.
+pub(crate) struct Search {
+    /// Of other tenants.
+    pub(crate) gaps: Vec<Gap>,
+    /// Before the marks.
+    pub(crate) parts: Vec<Position>,
+    /// When it began.
+    pub(super) began: Instant,
+    is_whole: bool,
 }
 
 impl Positions {
-    /// A call waits. `came_back`: it is perhaps before all others.
-    pub(super) fn wake(&mut self, part: BacklogPart, came_back: bool) {
-        if came_back {
-            self.since.insert(part.clone(), BEGINNING);
-            self.came_back.insert(part);
-        } else {
-            self.since.entry(part).or_insert(BEGINNING);
+    /// A call waits. `since`: its position, if it may be before the mark.
+    pub(super) fn wake(&mut self, part: BacklogPart, since: Option<Time>) {
+        let searched = self.searched.get(&part.tool).copied().unwrap_or_default();
+        let mark = self.marks.entry(part.clone()).or_insert(searched);
+        if let Some(since) = since {
+            mark.lower(since);
+        }
+        self.touched.insert(part);
+    }
+
+    /// The parts of these tools, and where a look at them begins.
+    pub(super) fn read(&mut self, is_served: impl Fn(&str) -> bool, at: Instant) -> Vec<Position> {
+        self.touched.clear();
+        let served = self.marks.iter().filter(|(part, _)| is_served(&part.tool));
+        served.map(|(part, mark)| Position { part: part.clone(), since: mark.begin(at) }).collect()
+    }
+
+    /// Takes note of what waits in the parts that were asked for, by a look that began at that moment. Those in which nothing
+    /// does are forgotten.
+    pub(super) fn looked(&mut self, asked: &[Position], waiting: &[Position], at: Instant) {
+        let lowest: HashMap<&BacklogPart, Option<Time>> = waiting.iter().map(|one| (&one.part, one.since)).collect();
+        for part in asked.iter().map(|one| &one.part).filter(|part| !self.touched.contains(part)) {
+            match lowest.get(part).copied().flatten() {
+                None => drop(self.marks.remove(part)),
+                Some(lowest) => self.marks.entry(part.clone()).or_default().found(Some(lowest), lowest, at),
+            }
         }
     }
 
-    /// The parts of these tools, in their order, to look at from there on.
-    pub(super) fn read(&mut self, is_served: impl Fn(&str) -> bool) -> Vec<Position> {
-        self.came_back.clear();
-        let served = self.since.iter().filter(|(part, _)| is_served(&part.tool));
-        let mut positions: Vec<_> =
-            served.map(|(part, since)| Position { part: part.clone(), since: *since }).collect();
-        positions.sort_unstable_by(|one, other| one.part.cmp(&other.part));
-        positions
+    /// The next search goes over everything.
+    pub(super) fn search_all(&mut self) {
+        self.whole = true;
     }
 
-    pub(super) fn is_unsearched(&self) -> bool {
-        self.unsearched
+    /// What to search for now.
+    pub(super) fn search(&mut self, served: &BTreeSet<&str>, at: Instant) -> Search {
+        let is_whole = std::mem::take(&mut self.whole);
+        if is_whole {
+            // When workers have the others, they are searched for.
+            self.marks.retain(|part, _| served.contains(part.tool.as_str()));
+            self.searched.clear();
+        }
+        self.searched.retain(|tool, _| served.contains(tool.as_str()));
+        let known = self.marks.keys().filter(|_| is_whole);
+        let parts = known.map(|part| Position { part: part.clone(), since: None }).collect();
+        Search { gaps: self.gaps(served, at), parts, began: at, is_whole }
     }
 
-    /// Where tenants may wait for these tools that are not known of.
-    pub(super) fn gaps<'a>(&mut self, served: impl Iterator<Item = &'a str>) -> Vec<Gap> {
-        self.unsearched = false;
+    /// Between the tenants that are known.
+    fn gaps(&self, served: &BTreeSet<&str>, at: Instant) -> Vec<Gap> {
         let mut tenants = BTreeMap::<(&str, Backlog), BTreeSet<&str>>::new();
         for tool in served {
-            tenants.extend(Backlog::ALL.map(|backlog| ((tool, backlog), BTreeSet::new())));
+            tenants.extend(Backlog::ALL.map(|backlog| ((*tool, backlog), BTreeSet::new())));
         }
-        for part in self.since.keys() {
+        for part in self.marks.keys() {
             if let Some(tenants) = tenants.get_mut(&(part.tool.as_str(), part.backlog)) {
                 tenants.insert(&part.tenant);
             }
         }
         let gaps = tenants.into_iter().flat_map(|((tool, backlog), tenants)| {
+            let since = self.searched.get(tool).and_then(|mark| mark.begin(at));
             let after: Vec<&str> = iter::once("").chain(tenants.iter().copied()).collect();
             let before = tenants.into_iter().map(|tenant| Some(tenant.to_owned())).chain([None]);
-            let gap =
-                |(after, before): (&str, _)| Gap { tool: tool.to_owned(), backlog, after: after.to_owned(), before };
+            let gap = |(after, before): (&str, _)| {
+                let (tool, after) = (tool.to_owned(), after.to_owned());
+                Gap { tool, backlog, after, before, since }
+            };
             after.into_iter().zip(before).map(gap).collect::<Vec<_>>()
         });
         gaps.collect()
     }
 
-    /// These parts hold something.
-    pub(super) fn found(&mut self, parts: Vec<BacklogPart>) {
-        for part in parts {
-            self.since.entry(part).or_insert(BEGINNING);
+    /// What a search found. True if it was not known of.
+    pub(super) fn found(&mut self, found: Vec<Position>) -> bool {
+        let mut is_new = false;
+        for Position { part, since } in found {
+            let Some(since) = since else { continue };
+            let news = match self.marks.get_mut(&part) {
+                Some(mark) => mark.lower(since),
+                None => self.marks.insert(part.clone(), Mark::new(since)).is_none(),
+            };
+            if news {
+                self.touched.insert(part);
+            }
+            is_new |= news;
         }
+        is_new
     }
 
-    /// Takes note of what waits, of what was asked for: where nothing does from the beginning on, nobody need look again.
-    pub(super) fn looked(&mut self, asked: Vec<Position>, waiting: &[Position]) {
-        for Position { part, since } in asked {
-            let is_empty = since == BEGINNING && find(waiting, &part).is_none();
-            if is_empty && !self.came_back.contains(&part) {
-                self.since.remove(&part);
+    /// A search has ended that began at this time of the database; or it failed.
+    pub(super) fn searched(&mut self, search: &Search, began: Option<Time>) {
+        match began {
+            None => self.whole |= search.is_whole,
+            Some(now) => {
+                for gap in &search.gaps {
+                    self.searched.entry(gap.tool.clone()).or_default().found(None, now, search.began);
+                }
             }
         }
     }
-
-    /// Nothing waits before this position any more.
-    pub(super) fn fed(&mut self, part: &BacklogPart, until: Time) {
-        if let Some(since) = self.since.get_mut(part).filter(|_| !self.came_back.contains(part)) {
-            *since = until;
-        }
-    }
-
-    /// Calls may wait a little before the known positions: those whose transactions ended late.
-    pub(super) fn step_back(&mut self) {
-        for since in self.since.values_mut().filter(|since| **since != BEGINNING) {
-            *since -= LATE_COMMIT;
-        }
-    }
-
-    /// Calls may wait before the known positions, and of tenants that are not known of.
-    pub(super) fn go_back(&mut self, is_served: impl Fn(&str) -> bool) {
-        // When workers have the others, they are searched for.
-        self.since.retain(|part, _| is_served(&part.tool));
-        self.since.values_mut().for_each(|since| *since = BEGINNING);
-        self.came_back.extend(self.since.keys().cloned());
-        self.unsearched = true;
-    }
-}
-
-/// What waits in a part; the positions are in the order of their parts.
-pub(crate) fn find<'a>(waiting: &'a [Position], part: &BacklogPart) -> Option<&'a Position> {
-    waiting.binary_search_by(|one| one.part.cmp(part)).ok().and_then(|found| waiting.get(found))
 }

@@ -29,69 +29,98 @@ fn a_consumer_is_gone_until_its_calls_are_in_the_backlog_or_it_lives_again() {
     assert!(feeder.set_consumers(with_consumer("two"), false).is_empty(), "it lives again");
 }
 
-#[test]
-fn a_call_that_comes_back_while_others_are_published_is_not_passed_over() {
+fn time(seconds: i64) -> Time {
+    Time::UNIX_EPOCH + TimeDelta::seconds(seconds)
+}
+
+fn waits(tenant: &str, seconds: i64) -> Position {
+    Position { part: part(tenant), since: Some(time(seconds)) }
+}
+
+/// A dispatcher with workers, and where it begins to look for the calls of acme.
+fn with_acme() -> (Feeder, impl Fn(&Feeder) -> Option<Time>) {
     let feeder = Feeder::default();
     feeder.set_consumers(with_consumer("one"), false);
-    let part = part("acme");
-    let since = || feeder.positions().into_iter().find(|one| one.part == part).map(|one| one.since);
-    let order = Order { consumer: "one".into(), pool: "default".into(), part: part.clone(), most: 1 };
-    feeder.found(vec![part.clone()]);
-    let later = Time::UNIX_EPOCH + TimeDelta::hours(1);
-    assert_eq!(since(), Some(Time::UNIX_EPOCH));
-    feeder.fed(&order, 1, Some(later));
-    assert_eq!(since(), Some(later));
-    feeder.wake(part.clone(), true);
-    feeder.fed(&order, 1, Some(later));
-    assert_eq!(since(), Some(Time::UNIX_EPOCH), "it may be before all others");
-    assert!(!feeder.is_unsearched());
-    feeder.recheck();
-    feeder.wake(part.clone(), false);
-    feeder.fed(&order, 1, Some(later));
-    assert_eq!((since(), feeder.is_unsearched()), (Some(Time::UNIX_EPOCH), true));
+    let at = Instant::now();
+    (feeder, move |feeder| feeder.positions(at).into_iter().find(|one| one.part == part("acme"))?.since)
+}
+
+#[test]
+fn a_call_that_comes_back_during_a_look_is_not_passed_over() {
+    let (feeder, since) = with_acme();
+    let at = Instant::now();
+    feeder.found(vec![waits("acme", 100)]);
+    let look = |meanwhile: &dyn Fn()| {
+        let asked = feeder.positions(at);
+        meanwhile();
+        feeder.looked(&asked, &[waits("acme", 3_600)], at);
+        since(&feeder)
+    };
+    assert_eq!(look(&|| ()), Some(time(3_599)), "nothing waits before that");
+    assert_eq!(look(&|| feeder.wake(part("acme"), None)), Some(time(3_599)), "a new call is behind the others");
+    assert_eq!(look(&|| feeder.wake(part("acme"), Some(time(50)))), Some(time(49)));
+    assert_eq!(look(&|| ()), Some(time(3_599)));
+    assert_eq!(look(&|| feeder.found(vec![waits("acme", 40)])), Some(time(39)), "another dispatcher put it there");
 }
 
 #[test]
 fn a_part_in_which_nothing_waits_is_forgotten() {
-    let feeder = Feeder::default();
-    feeder.set_consumers(with_consumer("one"), false);
-    feeder.found(vec![part("acme"), part("umbrella")]);
-    let order = Order { consumer: "one".into(), pool: "default".into(), part: part("acme"), most: 1 };
-    feeder.positions();
-    feeder.fed(&order, 1, Some(Time::UNIX_EPOCH + TimeDelta::hours(1)));
+    let (feeder, _) = with_acme();
+    let at = Instant::now();
+    feeder.found(vec![waits("acme", 100), waits("umbrella", 200)]);
     let look = |meanwhile: &dyn Fn()| {
-        let asked = feeder.positions();
-        let waiting: Vec<_> = asked.iter().filter(|one| one.part == part("umbrella")).cloned().collect();
+        let asked = feeder.positions(at);
         meanwhile();
-        feeder.looked(asked, &waiting);
-        feeder.positions().len()
+        feeder.looked(&asked, &[waits("umbrella", 200)], at);
+        feeder.positions(at).len()
     };
-    assert_eq!(look(&|| ()), 2, "calls may be before its position");
-    assert_eq!(look(&|| feeder.go_back()), 2);
-    feeder.go_back();
-    assert_eq!(look(&|| feeder.wake(part("acme"), true)), 2);
+    assert_eq!(look(&|| feeder.wake(part("acme"), None)), 2);
+    assert_eq!(look(&|| feeder.found(vec![waits("acme", 50)])), 2);
     assert_eq!(look(&|| ()), 1);
     feeder.set_consumers(Vec::new(), false);
-    feeder.go_back();
+    feeder.recheck();
+    feeder.search(at);
     feeder.set_consumers(with_consumer("one"), false);
-    assert_eq!(feeder.positions(), [], "nobody served it");
+    assert_eq!(feeder.positions(at), [], "nobody served it");
 }
 
 #[test]
-fn tenants_are_looked_for_between_those_that_are_known() {
-    let feeder = Feeder::default();
-    feeder.set_consumers(with_consumer("one"), false);
+fn tenants_are_searched_for_between_those_that_are_known() {
+    let (feeder, since) = with_acme();
+    let at = Instant::now();
     let gaps = || {
-        let of_jobs = feeder.gaps().into_iter().filter(|gap| gap.backlog == Backlog::Job);
+        let of_jobs = feeder.search(at).gaps.into_iter().filter(|gap| gap.backlog == Backlog::Job);
         of_jobs.map(|gap| (gap.after, gap.before.unwrap_or("the end".to_owned()))).collect::<Vec<_>>()
     };
     let gap = |after: &str, before: &str| (after.to_owned(), before.to_owned());
     assert_eq!(gaps(), [gap("", "the end")]);
-    feeder.found(vec![part("umbrella")]);
-    feeder.wake(part("acme"), false);
+    feeder.found(vec![waits("umbrella", 1)]);
+    feeder.wake(part("acme"), None);
     assert_eq!(gaps(), [gap("", "acme"), gap("acme", "umbrella"), gap("umbrella", "the end")]);
-    feeder.set_consumers(Vec::new(), false);
-    feeder.go_back();
-    feeder.set_consumers(with_consumer("one"), false);
-    assert_eq!(gaps(), [gap("", "the end")]);
+    assert_eq!(since(&feeder), None, "nothing was searched yet");
+}
+
+#[test]
+fn a_search_begins_where_the_one_before_ended_and_now_and_then_at_the_beginning() {
+    let (feeder, since) = with_acme();
+    let at = Instant::now();
+    let begins = |search: &Search| search.gaps[0].since;
+    let first = feeder.search(at);
+    assert_eq!((begins(&first), first.parts.len()), (None, 0));
+    feeder.searched(&first, Some(time(1_000)));
+    assert_eq!(begins(&feeder.search(at)), Some(time(999)));
+    // Whoever submits then is behind what was searched.
+    feeder.wake(part("acme"), None);
+    assert_eq!(since(&feeder), Some(time(999)));
+    feeder.recheck();
+    let whole = feeder.search(at);
+    assert_eq!((begins(&whole), whole.parts), (None, vec![Position { part: part("acme"), since: None }]));
+    feeder.recheck();
+    let failed = feeder.search(at);
+    feeder.searched(&failed, None);
+    let again = feeder.search(at);
+    assert_eq!((begins(&again), again.parts.len()), (None, 1));
+    feeder.searched(&again, Some(time(2_000)));
+    let next = feeder.search(at);
+    assert_eq!((begins(&next), next.parts.len()), (Some(time(1_999)), 0));
 }

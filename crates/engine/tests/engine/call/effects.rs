@@ -14,7 +14,7 @@ fn a_new_call_is_published_at_once_or_wakes_the_feeder() {
     let new = |consumer: Option<&str>| NewCall { consumer: consumer.map(str::to_owned), ..one.clone() };
     assert_eq!(
         shown(&submitted(&new(None))),
-        "WakeFeeder { part: BacklogPart { tool: \"look\", tenant: \"\", backlog: Job }, came_back: false }"
+        "WakeFeeder { part: BacklogPart { tool: \"look\", tenant: \"\", backlog: Job }, since: None }"
     );
     let [Effect::PublishJob(job)] = &submitted(&new(Some("default+2")))[..] else { panic!("it is published") };
     assert_eq!((job.consumer.as_str(), job.job.attempt, job.publish_no), ("default+2", 1, 1));
@@ -28,8 +28,9 @@ fn whatever_waits_wakes_the_feeder_and_a_postponed_check_nothing() {
         shown(&effects(&plan(call, &POLICY, event, now(), 0.5).unwrap(), &facts(call)))
     };
     let wakes = |part: &str, came_back: bool| {
+        let since = came_back.then(|| facts(&running()).submitted_at);
         format!(
-            "WakeFeeder {{ part: BacklogPart {{ tool: \"look\", tenant: \"acme\", backlog: {part} }}, came_back: {came_back} }}"
+            "WakeFeeder {{ part: BacklogPart {{ tool: \"look\", tenant: \"acme\", backlog: {part} }}, since: {since:?} }}"
         )
     };
     assert_eq!(planned(&running(), &CallEvent::Released), wakes("Job", true));
