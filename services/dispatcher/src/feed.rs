@@ -98,6 +98,8 @@ impl Rounds {
         let observed = context.feeder.take_observed(due, slow);
         take_tokens(context, &waiting, &mut round, observed).await;
         let more = feed(context, &mut waiting, &mut round, shutdown).await;
+        // Other dispatchers may have retries. If this one dies before, the tool earns the tokens again.
+        take_tokens(context, &waiting, &mut Round::default(), unused_tokens(&round)).await;
         context.feeder.ended(&round, context.uptime().saturating_sub(began));
         failed.map_or(Ok(more), Err)
     }
@@ -210,6 +212,11 @@ async fn take_tokens(context: &Context, waiting: &[Position], round: &mut Round,
             context.feeder.put_back(observed);
         }
     }
+}
+
+fn unused_tokens(round: &Round) -> HashMap<String, Observed> {
+    let unused = |unused_tokens| Observed { unused_tokens, ..Observed::default() };
+    round.unused_tokens().map(|(tool, tokens)| (tool.to_owned(), unused(tokens))).collect()
 }
 
 /// Returns the health of the observed tools, and how many retries of each may run: on record, they run already.

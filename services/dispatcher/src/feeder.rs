@@ -17,7 +17,6 @@ use parking_lot::{Mutex, MutexGuard};
 use redial_backoff::{Backoff, Waits};
 use redial_engine::{
     call::{EXTENSION_MS, JobState, Waiting},
-    health::Observed,
     window::{self, Order, Round, Windows},
 };
 use redial_proto::{WaitReason, turn};
@@ -281,13 +280,9 @@ impl Feeder {
         self.lock().windows.expect_several_tenants(several);
     }
 
-    /// Takes note of the end of a round, and of how long it took. The tokens that no retry used are given back with what is
-    /// observed next; if this process dies before that, the tool earns them anew.
+    /// Takes note of the end of a round, and of how long it took.
     pub(crate) fn ended(&self, round: &Round, feeding: Duration) {
         self.lock().windows.fed(round, feeding);
-        let unused =
-            |(tool, unused_tokens): (&str, u32)| (tool.to_owned(), Observed { unused_tokens, ..Observed::default() });
-        self.put_back(round.unused_tokens().map(unused).collect());
     }
 
     /// For retries of a tool whose outage has ended.
