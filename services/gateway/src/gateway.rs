@@ -160,7 +160,7 @@ impl Gateway {
 
     /// The right may have been lost while the request waited.
     fn still_allowed(&self, who: &Identity, share: Share) -> Result<Share, Problem> {
-        self.rights.check(who).map(|_| share)
+        self.rights.check(who).map(|()| share)
     }
 
     /// Returns when nothing more may be waited for on behalf of a request: the gateway stops, or the access file has taken away

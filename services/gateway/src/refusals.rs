@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    fn peer(n: u32) -> Option<IpAddr> {
-        Some(IpAddr::V4(n.into()))
+    fn peer(n: u32) -> IpAddr {
+        IpAddr::from(n.to_be_bytes())
     }
 
     #[test]
@@ -117,17 +117,17 @@ mod tests {
         let token = ApiToken::of_random(&[1; 40]).id;
         for reason in [Reason::Unknown, Reason::Unknown, Reason::Revoked, Reason::Missing] {
             let token = (reason == Reason::Revoked).then(|| token.clone());
-            refusals.add(peer(0), Refusal { reason, token });
+            refusals.add(Some(peer(0)), Refusal { reason, token });
         }
-        refusals.add(peer(0), Refusal { reason: Reason::Malformed, token: None });
+        refusals.add(Some(peer(0)), Refusal { reason: Reason::Malformed, token: None });
         for n in 1..=1_000 {
-            refusals.add(peer(n), Refusal { reason: Reason::Unknown, token: None });
+            refusals.add(Some(peer(n)), Refusal { reason: Reason::Unknown, token: None });
         }
         {
             let peers = refusals.peers.lock();
             assert_eq!(peers.len(), PEERS + 1);
-            assert_eq!(in_words(&peers[&peer(0)].counts), "malformed 1, unknown 2, revoked 1");
-            assert_eq!(peers[&peer(0)].token, Some(token));
+            assert_eq!(in_words(&peers[&Some(peer(0))].counts), "malformed 1, unknown 2, revoked 1");
+            assert_eq!(peers[&Some(peer(0))].token, Some(token));
             assert_eq!(peers[&None].counts.iter().sum::<u64>(), 1_000 - (PEERS as u64 - 1));
         }
         refusals.warn();

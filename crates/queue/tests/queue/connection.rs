@@ -89,14 +89,14 @@ async fn a_malformed_header_costs_one_message() {
         assert_eq!(within(20, event).await, "1");
         let answer =
             async { while other.request::<_, u32>("redial.ctl.x", &1, Duration::from_millis(500)).await.is_err() {} };
-        let served = async {
+        let serving = async {
             loop {
                 requests.next().await.unwrap().reply(&2).await;
             }
         };
         tokio::select! {
             () = within(20, answer) => {}
-            () = served => unreachable!(),
+            () = serving => unreachable!(),
         }
         publish_jobs(&other, &super::jobs("default", 1)).await;
         let job = async {

@@ -396,8 +396,10 @@ mod tests {
         let mut seen = Seen { now, looked, certain: now - LATE, last: now, told, looks: 0 };
         let more = REMEMBERED + REMEMBERED / 10;
         // Four at a time, as the calls of a batch.
-        let ends = (0..more as u128)
-            .map(|n| EndedPosition { at: now + TimeDelta::microseconds((n / 4) as i64), id: uuid::Uuid::from_u128(n) });
+        let ends = (0..i64::try_from(more).unwrap()).map(|n| EndedPosition {
+            at: now + TimeDelta::microseconds(n / 4),
+            id: uuid::Uuid::from_u128(n.unsigned_abs().into()),
+        });
         assert_eq!(ends.clone().filter(|end| seen.is_new(*end)).count(), more);
         assert!(seen.told.len() <= REMEMBERED && seen.certain > now, "it has forgotten some");
         assert_eq!(ends.filter(|end| seen.is_new(*end)).count(), 0);
