@@ -35,7 +35,8 @@ const MESSAGES: [(Decoder, &str); 18] = [
     ),
     (
         read::<Heartbeat>,
-        r#"{"worker":"box-1a2b3c","running":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1}],"slots":8,"draining":true}"#,
+        r#"{"worker":"box-1a2b3c","running":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,
+        "claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11"}],"slots":8,"draining":true}"#,
     ),
     (
         read::<ReleaseRequest>,

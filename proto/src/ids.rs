@@ -33,7 +33,7 @@ impl TaskId {
 }
 
 /// Makes a claim idempotent: the same claim sent twice is granted once and answered twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ClaimId(pub Uuid);
 

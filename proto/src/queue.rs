@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 pub use self::pack::{Job, Pack, PackedJob, ReturnedPack};
 use crate::{CallId, ClaimId, Failure, Outcome, TaskId, ToolEffect, ToolSpec, WorkerId, contract};
 
-/// One attempt of one call: with the worker the fencing token of a report.
+/// One attempt of one call, as a job names it, before it is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct JobRef {
     /// The call.
@@ -26,10 +26,13 @@ pub struct JobRef {
 /// Asks for the right to run jobs. Sent as `claim`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimRequest {
-    /// Sending the same claim again gets the same answer.
+    /// The same claim sent again, at any time, gets what it was granted before.
     pub claim: ClaimId,
     /// The worker that will run them.
     pub worker: WorkerId,
+    /// Nothing is granted for the first time after this, by the database's clock. The worker takes the `at` of the last answer that it
+    /// had, adds the time that has passed since, and a third of a lease; and at most two thirds of a lease after that `at`.
+    pub not_after: DateTime<Utc>,
     /// At most 256 jobs.
     pub jobs: Vec<ClaimJob>,
     /// Jobs that it pulled in packs and has no free slots for: they are published again at once, for others. At most 256 packs.
@@ -112,14 +115,9 @@ impl Grant {
 pub struct Heartbeat {
     /// The worker.
     pub worker: WorkerId,
-    /// All attempts that it runs, and those that have ended and are not on record yet. More than 10,000 are sent in several
+    /// All attempts that it runs, and those that have ended and are not on record yet. More than 8,000 are sent in several
     /// messages.
-    pub running: Vec<JobRef>,
-    /// `at` of the last answer that the worker had before it wrote this heartbeat. It says: what is named here, or in the messages
-    /// before this one, is all that the worker held when it wrote this, and it will begin no other attempt whose lease ended before
-    /// that answer. Absent if that is not so, before the first answer, and in all messages but the last of several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<DateTime<Utc>>,
+    pub running: Vec<GrantRef>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
     /// True once it takes no more jobs.
@@ -130,23 +128,25 @@ pub struct Heartbeat {
 /// The answer to a heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HeartbeatReply {
-    /// Attempts that are no longer this worker's: stop them, report nothing.
+    /// Grants that are no longer this worker's: stop them, report nothing.
     #[serde(default)]
-    pub lost: Vec<JobRef>,
-    /// Attempts whose call was cancelled: stop them, report class `cancelled`.
+    pub lost: Vec<GrantRef>,
+    /// Grants whose call was cancelled: stop them, report class `cancelled`.
     #[serde(default)]
-    pub cancelled: Vec<JobRef>,
+    pub cancelled: Vec<GrantRef>,
     /// True if the dispatcher does not know this worker: register again.
     #[serde(default)]
     pub register: bool,
-    /// When this was answered, by the database's clock: `after` of the next heartbeat.
+    /// When this was answered, by the database's clock; absent with `register`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<DateTime<Utc>>,
+    /// The lease of what was renewed, in ms, counted by the worker from when it sent the heartbeat.
+    pub lease_ms: u64,
 }
 
-/// One grant of one attempt. A released attempt is granted again under the same number, perhaps to the same worker: only
-/// the claim tells the two grants apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// One grant of one attempt: with the worker the fencing token of everything that is said about it. A released attempt is granted again
+/// under the same number, perhaps to the same worker: only the claim tells the two grants apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct GrantRef {
     /// The call.
     pub call: CallId,
@@ -154,6 +154,13 @@ pub struct GrantRef {
     pub attempt: u32,
     /// The claim that it was granted to.
     pub claim: ClaimId,
+}
+
+impl JobRef {
+    /// The attempt, granted to this claim.
+    pub const fn granted_to(self, claim: ClaimId) -> GrantRef {
+        GrantRef { call: self.call, attempt: self.attempt, claim }
+    }
 }
 
 impl GrantRef {
@@ -267,17 +274,21 @@ pub struct Registered {
     /// Tools of this registration that wait for `redial tools accept`, with the reasons: the worker gets no job of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waiting: BTreeMap<String, Vec<String>>,
+    /// When this was answered, by the database's clock.
+    pub at: DateTime<Utc>,
+    /// How long a lease is, in ms.
+    pub lease_ms: u64,
 }
 
 /// What a dispatcher sends to a worker unasked, on `redial.worker.<identity>.<id>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlMessage {
-    /// These reports are on record: forget them.
+    /// The reports of these grants are on record: forget them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ingested: Vec<JobRef>,
-    /// The calls of these attempts were cancelled: stop them, report class `cancelled`.
+    pub ingested: Vec<GrantRef>,
+    /// The calls of these grants were cancelled: stop them, report class `cancelled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cancelled: Vec<JobRef>,
+    pub cancelled: Vec<GrantRef>,
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ from typing import Any
 
 from redial import Context, Worker
 from redial._attempts import Attempts
-from redial._core import Core, Ref, Settings
+from redial._core import Core, Grant, Settings
 from redial._link import Address
 from redial._pieces import FETCH
 from redial._redact import Redactor
 from redial._report import Reporter
 from redial._run import Runner
 
-REF: Ref = {"call": "call-17", "attempt": 1}
+HELD: Grant = {"call": "call-17", "attempt": 1, "claim": "claim-1"}
 GRANT = {
-    **REF, "tool": "book_flight", "arguments": None, "apart": True, "timeout_ms": 30_000, "effect": "unsafe",
-    "idempotency_key": "key", "tenant": "acme",
+    "call": "call-17", "attempt": 1, "tool": "book_flight", "arguments": None, "apart": True, "timeout_ms": 30_000,
+    "effect": "unsafe", "idempotency_key": "key", "tenant": "acme",
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ class Reports(Reporter):
         super().__init__(core)
         self.sent: list[dict[str, Any]] = []
 
-    def send(self, key: tuple[str, int], report: bytes) -> None:
+    def send(self, key: tuple[str, int, str], report: bytes) -> None:
         self.sent.append(json.loads(report))
 
 
@@ -83,21 +83,21 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
 
     async def assert_released(self) -> None:
         await asyncio.wait_for(self.attempts.idle(), 20)
-        self.assertEqual(self.core.released, [{**REF, "claim": "claim-1"}])
-        self.assertEqual((self.attempts.refs(), self.reports.sent, self.remaining, self.done), ([], [], [], [None]))
+        self.assertEqual(self.core.released, [HELD])
+        self.assertEqual((self.attempts.grants(), self.reports.sent, self.remaining, self.done), ([], [], [], [None]))
 
     async def test_the_lease_is_renewed_during_the_fetch_and_the_time_of_the_function_begins_after_it(self) -> None:
         began, ago = time.monotonic(), FETCH / 2
         await self.start(ago)
-        self.assertEqual(self.attempts.refs(), [REF])
+        self.assertEqual(self.attempts.grants(), [HELD])
         self.assertFalse(self.attempts.start(self.tool, dict(GRANT), "claim-2", time.monotonic(), lambda: None))
         self.core.opened.set()
         await self.attempts.idle()
         self.assertEqual([report["output"] for report in self.reports.sent], ["Oslo"])
         self.assertEqual((self.core.released, self.done), ([], [None]))
         self.assertGreater(self.remaining[0], 30.0 - ago)
-        self.assertGreaterEqual(self.attempts.find([REF])[0].deadline, began + 30.0)
-        self.assertEqual(self.attempts.refs(), [REF], "until it is on record")
+        self.assertGreaterEqual(self.attempts.find([HELD])[0].deadline, began + 30.0)
+        self.assertEqual(self.attempts.grants(), [HELD], "until it is on record")
 
     async def test_arguments_that_come_too_late_end_no_attempt_of_an_unsafe_tool(self) -> None:
         self.begin(ago=FETCH - 0.05)
@@ -114,15 +114,26 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
         for piece in ("no JSON", "[]", None, 17):
             self.core.piece, self.core.released, self.done = piece, [], []
             await self.start()
-            self.attempts.renew([REF], time.monotonic() + 1000)
+            self.attempts.renew([HELD], time.monotonic() + 1000)
             await self.assert_released()
 
     async def test_a_lost_lease_ends_the_fetch(self) -> None:
         await self.start()
-        self.attempts.lose([REF])
+        self.attempts.lose([HELD])
         await self.attempts.idle()
         self.assertEqual((self.core.released, self.reports.sent, self.remaining, self.done), ([], [], [], [None]))
-        self.assertEqual(self.attempts.refs(), [])
+        self.assertEqual(self.attempts.grants(), [])
+
+    async def test_what_is_said_about_another_grant_of_the_attempt_does_not_reach_this_one(self) -> None:
+        await self.start()
+        older: Grant = {**HELD, "claim": "claim-0"}
+        self.attempts.lose([older])
+        self.attempts.cancel([older])
+        self.attempts.forget([older])
+        self.assertEqual(self.attempts.grants(), [HELD])
+        self.core.opened.set()
+        await self.attempts.idle()
+        self.assertEqual([report["output"] for report in self.reports.sent], ["Oslo"])
 
     async def test_a_cancel_ends_the_fetch_and_is_reported_without_an_effect(self) -> None:
         # The second time it comes with the arguments.
@@ -133,12 +144,12 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
             if opened:
                 self.core.opened.set()
                 await asyncio.sleep(0)
-            self.attempts.cancel([REF])
+            self.attempts.cancel([HELD])
             await self.attempts.idle()
             errors = [report["error"] for report in self.reports.sent]
             self.assertEqual([(error["class"], error["effect_possible"]) for error in errors], [("cancelled", False)])
             self.assertEqual((self.core.released, self.remaining, self.done), ([], [], [None]))
-            self.attempts.forget([REF])
+            self.attempts.forget([HELD])
 
     async def test_a_worker_that_drains_gives_back_what_it_fetched(self) -> None:
         await self.start()

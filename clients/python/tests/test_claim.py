@@ -32,7 +32,7 @@ class Messages(unittest.IsolatedAsyncioTestCase):
                 unpack(wrong)
 
     async def test_a_message_is_answered_once_all_its_jobs_are_done_with(self) -> None:
-        for back, answer in ((False, b"+ACK"), (True, b"-NAK")):
+        for back, answer in ((False, b"+ACK"), (True, b'-NAK {"delay": 1000000000}')):
             link = FakeLink()
             delivery = Delivery(Msg(_client=Client(), subject="redial.jobs.p.t.3", reply="r", data=b"{}"), 3)
             await delivery.done(link, back=back)

@@ -200,11 +200,12 @@ class Errors(unittest.TestCase):
         huge = InvalidArguments(*[Violation("/text", "maxLength", "x" * 100_000, "less")] * 20)
         odd = InvalidArgument("/a", "r", float("nan"), "a number")
         for error in (huge, odd):
-            report = json.loads(report_of({"call": "c", "attempt": 1}, "claim", 0.25, of_exception(error, NOTHING, CONTEXT)))
+            grant = {"call": "c", "attempt": 1, "claim": "claim"}
+            report = json.loads(report_of(grant, 0.25, of_exception(error, NOTHING, CONTEXT)))
             self.assertEqual((report["claim"], report["duration_ms"]), ("claim", 250))
             self.assertEqual(report["error"]["class"], "invalid_arguments")
             self.assertNotIn("details", report["error"])
-        reports = [report_of({"call": "c", "attempt": 1}, "x", 0, Outcome(output=text)) for text in (b'"\\u0000"', b"1")]
+        reports = [report_of({"call": "c", "attempt": 1, "claim": "x"}, 0, Outcome(output=text)) for text in (b'"\\u0000"', b"1")]
         sent = json.loads(message_of("w", reports))
         self.assertEqual([report["output"] for report in sent["reports"]], ["\0", 1])
 

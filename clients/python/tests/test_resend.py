@@ -2,11 +2,12 @@
 
 import unittest
 
-from redial._resend import Key, ResendQueue
+from redial._core import Key
+from redial._resend import ResendQueue
 
 
 def filled(*sizes: int) -> tuple[ResendQueue, list[Key]]:
-    queue, keys = ResendQueue(), [(f"call-{n}", 1) for n in range(len(sizes))]
+    queue, keys = ResendQueue(), [(f"call-{n}", 1, "claim") for n in range(len(sizes))]
     for key, size in zip(keys, sizes, strict=True):
         queue.add(key, b"x" * size)
     return queue, keys

@@ -10,5 +10,5 @@ mod redrive;
 
 pub use claim::{grants, renews};
 pub use effects::{effects, submitted};
-pub use plan::{CallEvent, EXTENSION_MS, Holding, JobState, TIMEOUT_MARGIN_MS, Waiting, plan, succeeded};
+pub use plan::{CallEvent, EXTENSION_MS, JobState, TIMEOUT_MARGIN_MS, Waiting, plan, succeeded};
 pub use redrive::{check_create_redrive, may_redrive, may_redrive_edited, redriven};

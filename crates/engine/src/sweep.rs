@@ -5,7 +5,7 @@ use std::time::Duration;
 use redial_records::{CallRecord, Transition};
 
 use crate::{
-    call::{CallEvent, Holding, JobState, Waiting, plan},
+    call::{CallEvent, JobState, Waiting, plan},
     tools::{Tools, retry_policy},
 };
 
@@ -15,8 +15,6 @@ pub struct Conditions<'a> {
     pub tools: &'a Tools,
     /// No lease counts as expired for so long: [`crate::outage::OutageDetector::grace`].
     pub grace: Duration,
-    /// How long a lease is: workers send a heartbeat every third of it.
-    pub lease: Duration,
     /// What is known of the job of a ready call.
     pub job: &'a dyn Fn(&CallRecord) -> JobState,
     /// Why a call waits in the backlog.
@@ -30,23 +28,8 @@ pub fn plan_due(calls: &[CallRecord], conditions: &Conditions<'_>, mut random: i
             grace_until: call.read_at + conditions.grace,
             job: (conditions.job)(call),
             waiting: (conditions.waiting)(call),
-            holding: holding(call, conditions.lease),
         };
         plan(call, &retry_policy(conditions.tools, &call.tool), &event, call.read_at, random())
     });
     planned.collect()
-}
-
-/// What the heartbeats of a call's worker say of its attempt, if its lease has ended. One that names an attempt renews its lease.
-fn holding(call: &CallRecord, lease: Duration) -> Holding {
-    let Some((heard_after, until)) = call.worker_heard_after.zip(call.lease_until) else { return Holding::Unknown };
-    // The database's clock was set back.
-    if heard_after > call.read_at {
-        return Holding::Unknown;
-    }
-    if heard_after >= until {
-        return Holding::Nobody;
-    }
-    let may_be_proven = heard_after >= until - lease && call.read_at < until + lease;
-    if may_be_proven { Holding::Unnamed { look_at: call.read_at + lease / 3 } } else { Holding::Unknown }
 }

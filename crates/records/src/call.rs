@@ -37,8 +37,6 @@ pub struct CallRecord {
     pub claim: Option<ClaimId>,
     /// The end of the current lease, while `running`.
     pub lease_until: Option<Time>,
-    /// Its worker wrote a heartbeat after this that named all that it held; `None` if that is not known, or was not read.
-    pub worker_heard_after: Option<Time>,
     /// The user asked to stop it while it was running.
     pub cancel_requested: bool,
     /// How often a job of this call was published.
@@ -184,6 +182,8 @@ pub struct Claim {
     pub worker: WorkerId,
     /// The tool that the worker believes the call to be of, and may serve.
     pub tool: String,
+    /// After this it is granted only what it was granted before.
+    pub not_after: Time,
 }
 
 /// The ended call that a new one runs again.

@@ -1,6 +1,6 @@
 //! Effects: what has to be done once a transition is on record.
 
-use redial_proto::{CallId, Job, JobRef, TaskId, TaskNotice, WorkerId};
+use redial_proto::{CallId, GrantRef, Job, TaskId, TaskNotice, WorkerId};
 
 use crate::{BacklogPart, Time};
 
@@ -16,8 +16,8 @@ pub enum Effect {
     StopWorker {
         /// The worker.
         worker: WorkerId,
-        /// Its attempt.
-        attempt: JobRef,
+        /// Its grant.
+        grant: GrantRef,
     },
     /// Notify the submitter of a call that it ended.
     NotifySubmitter(CallId),

@@ -1,9 +1,10 @@
 -- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
--- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but a claim
--- that was released or given up is never granted again, should a late copy of it arrive: no worker would run that
--- attempt. Nor is a call whose effect this version does not know, or of another tool than the claim names: only the tools that its
--- worker may serve get here. IS TRUE keeps the planner from looking calls up by their tool. `grants` of the engine is the same rule
--- in Rust; a test compares the two.
+-- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but after `not_after`
+-- nothing is granted for the first time, because its worker no longer waits for that (the clock is read again after a wait for a
+-- lock). And a claim that was released is never granted again, should a late copy of it arrive: no worker would run that attempt, and
+-- a grant would not be the only one of its name. Nor is a call granted whose effect this version does not know, or of another tool
+-- than the claim names: only the tools that its worker may serve get here. IS TRUE keeps the planner from looking calls up by their
+-- tool. `grants` of the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
 SET state = 'running',
     attempt = i.attempt,
@@ -14,13 +15,13 @@ SET state = 'running',
     wake_at = LEAST(c.wake_at, t.now + $5::bigint * interval '1 ms'),
     -- An old job of a call that waits in the backlog is as good as any.
     backlog_at = NULL
-FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::uuid[], $4::text[], $6::text[])
-        AS i (id, attempt, claim_id, worker, tool),
+FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::uuid[], $4::text[], $6::text[], $8::timestamptz[])
+        AS i (id, attempt, claim_id, worker, tool, not_after),
     (SELECT clock_timestamp() AS now) t
 WHERE c.id = ANY (ARRAY[i.id])
     AND (c.tool = i.tool) IS TRUE
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
-    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now
+    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now AND i.not_after >= clock_timestamp()
             AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING

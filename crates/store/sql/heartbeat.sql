@@ -1,14 +1,10 @@
 -- The state of a worker, as its heartbeat reports it. One that waits for a tool of which no change is pending any more registers again.
 -- One that has drained says so with no slots, and is not live any more, also if a heartbeat of before arrives later.
--- $7, if the worker holds nothing: see renew.sql. Without it what was proven before stays proven, also after the worker's end.
 UPDATE workers
 SET slots = CASE WHEN draining AND slots = 0 THEN 0 ELSE $2 END,
     running = CASE WHEN draining AND slots = 0 THEN 0 ELSE $3 END,
     draining = draining OR $4,
     last_seen_at = clock_timestamp(),
-    heard_after = CASE
-        WHEN $7::timestamptz IS NULL THEN heard_after
-        WHEN $7 <= clock_timestamp() THEN $7 END,
     live_until = CASE
         WHEN draining AND slots = 0 THEN live_until
         WHEN $4 AND $2 = 0 THEN clock_timestamp()

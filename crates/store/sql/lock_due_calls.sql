@@ -18,7 +18,6 @@ WITH due AS (
 SELECT
     id AS "id!", state AS "state!", attempt AS "attempt!", tool AS "tool!", pool AS "pool!", effect AS "effect!",
     retry::text, timeout_ms AS "timeout_ms!", traceparent, deadline_at AS "deadline_at!", worker, claim_id, lease_until,
-    (SELECT w.heard_after FROM workers w WHERE w.id = locked.worker) AS worker_heard_after,
     cancel_requested AS "cancel_requested!", publish_no AS "publish_no!", published_at, consumer,
     backlog_at IS NOT NULL AS "waits!", backlog_retry AS "backlog_retry!", started_at, origin_id,
     clock_timestamp() AS "read_at!"

@@ -5,7 +5,6 @@ mod backlog;
 mod claim;
 mod due;
 mod facts;
-mod give_up;
 mod late_reports;
 mod load;
 mod renew;

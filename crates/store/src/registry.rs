@@ -31,8 +31,6 @@ pub struct WorkerHeartbeat<'a> {
     pub running: u32,
     /// It takes no more jobs.
     pub draining: bool,
-    /// It holds nothing, and wrote this heartbeat after this time by the database's clock; `None` if that is not known.
-    pub after: Option<Time>,
     /// How long it counts as live from now on, in ms.
     pub lease_ms: u64,
 }
@@ -226,7 +224,6 @@ impl Store {
                 heartbeat.draining,
                 lease_ms,
                 identity.as_str(),
-                heartbeat.after,
             );
             let recorded = recorded.fetch_optional(&mut *db).await?;
             Ok(recorded.filter(|row| row.is_current).map(|row| row.at))

@@ -73,8 +73,8 @@ impl DispatcherConfig {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// How long a worker counts as live after a heartbeat, in ms: a lease, and at least three times the 5 s after which a worker
-    /// sends one that runs nothing, and so does not know how short the lease is.
+    /// How long a worker counts as live after a heartbeat, in ms: a lease, and at least 15 s, so that a pool whose workers stand still
+    /// for a moment, and lose short leases by that, still has its tools.
     pub(crate) fn live_ms(&self) -> u64 {
         self.lease_ms().max(15_000)
     }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use redial_proto::{CallId, CallView, ControlMessage, JobRef, Language, TaskNotice, WorkerId, subjects};
+use redial_proto::{CallId, CallView, ControlMessage, GrantRef, Language, TaskNotice, WorkerId, subjects};
 use redial_queue::QueueError;
 use redial_records::Effect;
 use redial_store::StoreError;
@@ -25,7 +25,7 @@ pub(crate) async fn carry_out(context: &Context, effects: Vec<Effect>) {
             Effect::CancelCall(call) => {
                 cancel(context, call).await.into_iter().rev().for_each(|effect| pending.push_front(effect));
             }
-            Effect::StopWorker { worker, attempt } => stop_worker(context, &worker, attempt).await,
+            Effect::StopWorker { worker, grant } => stop_worker(context, &worker, grant).await,
             Effect::NotifySubmitter(call) => ended.push(call),
             Effect::NotifyWatchers { tenant, notice } => notify_watchers(context, &tenant, &notice).await,
             Effect::WakeTask(task) => context.wake_set.wake(task),
@@ -49,8 +49,8 @@ async fn cancel(context: &Context, call: CallId) -> Vec<Effect> {
     }
 }
 
-async fn stop_worker(context: &Context, worker: &WorkerId, attempt: JobRef) {
-    let message = ControlMessage { ingested: Vec::new(), cancelled: vec![attempt] };
+async fn stop_worker(context: &Context, worker: &WorkerId, grant: GrantRef) {
+    let message = ControlMessage { ingested: Vec::new(), cancelled: vec![grant] };
     if let Err(error) = context.queue.publish(&subjects::worker(worker), &message).await {
         tracing::warn!(%error, %worker, "Failed to notify a worker of a cancelled call; the reply to its next heartbeat names it");
     }

@@ -4,16 +4,16 @@
 //! past its timeout, the grace period ends. The first one takes the abort handle under the lock and decides how the attempt
 //! ended; the others then do nothing.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-use redial_proto::{GrantRef, JobRef, ToolEffect};
+use redial_proto::{GrantRef, ToolEffect};
 use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 /// Running attempts, and those whose report is not on record yet.
 #[derive(Default)]
 pub(crate) struct ActiveAttempts {
-    attempts: Mutex<HashMap<JobRef, Attempt>>,
+    attempts: Mutex<BTreeMap<GrantRef, Attempt>>,
     ended: Notify,
 }
 
@@ -59,45 +59,47 @@ pub(crate) struct StoppedAttempt {
 }
 
 impl ActiveAttempts {
-    /// Starts an attempt; returns false if it is active already, or its lease has ended: a heartbeat that was written since may
-    /// have proven that the worker does not hold it. `spawn` runs under the lock, so it must not use `self`.
+    /// Starts an attempt; returns false if its lease has ended, or if the worker holds another grant of the call that runs, or is of the
+    /// same attempt or a later one: a database that was restored does not know of that one. `spawn` runs under the lock, so it must not
+    /// use `self`.
     pub(crate) fn start(&self, lease: Lease, spawn: impl FnOnce() -> AbortHandle) -> bool {
-        let job = lease.grant.job_ref();
+        let GrantRef { call, attempt, .. } = lease.grant;
         let mut attempts = self.lock();
-        if attempts.contains_key(&job) || lease.expires_at <= Instant::now() {
+        let of_call =
+            attempts.range(GrantRef { attempt: 0, ..lease.grant }..).take_while(|(other, _)| other.call == call);
+        let mut in_the_way = of_call.filter(|(other, held)| held.tool.is_some() || other.attempt >= attempt);
+        if lease.expires_at <= Instant::now() || in_the_way.next().is_some() {
             return false;
         }
         let started = lease.fetch_until.is_none().then(Instant::now);
-        attempts.insert(job, Attempt { lease, started, tool: Some(spawn()), renewed: true });
+        attempts.insert(lease.grant, Attempt { lease, started, tool: Some(spawn()), renewed: true });
         true
     }
 
-    /// The arguments of an attempt are there: its tool starts, and its timeout begins. Returns false if the attempt has ended, or is
-    /// not this grant's any more; the tool must not start then.
-    pub(crate) fn begin(&self, granted: GrantRef) -> bool {
+    /// Whether the worker holds this grant.
+    pub(crate) fn holds(&self, grant: GrantRef) -> bool {
+        self.lock().contains_key(&grant)
+    }
+
+    /// The arguments of an attempt are there: its tool starts, and its timeout begins. Returns false if the attempt has ended; the tool
+    /// must not start then.
+    pub(crate) fn begin(&self, grant: GrantRef) -> bool {
         let mut attempts = self.lock();
-        let attempt = attempts.get_mut(&granted.job_ref());
-        let Some(attempt) = attempt.filter(|attempt| attempt.tool.is_some() && attempt.lease.grant == granted) else {
-            return false;
-        };
+        let Some(attempt) = attempts.get_mut(&grant).filter(|attempt| attempt.tool.is_some()) else { return false };
         attempt.started = Some(Instant::now());
         true
     }
 
-    /// Ends an attempt whose tool has finished; returns true if the caller must report the result. A tool that blocked its thread until
-    /// its grant was given back does not end the attempt of a later one.
-    pub(crate) fn finish(&self, granted: GrantRef) -> bool {
-        let mut attempts = self.lock();
-        let attempt = attempts.get_mut(&granted.job_ref()).filter(|attempt| attempt.lease.grant == granted);
-        let first = attempt.is_some_and(|attempt| attempt.tool.take().is_some());
-        drop(attempts);
+    /// Ends an attempt whose tool has finished; returns true if the caller must report the result.
+    pub(crate) fn finish(&self, grant: GrantRef) -> bool {
+        let first = self.lock().get_mut(&grant).is_some_and(|attempt| attempt.tool.take().is_some());
         self.ended.notify_waiters();
         first
     }
 
     /// Stops the tool if it still runs; the attempt stays active until its report is on record.
-    pub(crate) fn stop(&self, job: JobRef) -> Option<StoppedAttempt> {
-        let stopped = stop(self.lock().get_mut(&job)?);
+    pub(crate) fn stop(&self, grant: GrantRef) -> Option<StoppedAttempt> {
+        let stopped = stop(self.lock().get_mut(&grant)?);
         self.ended.notify_waiters();
         stopped
     }
@@ -110,8 +112,8 @@ impl ActiveAttempts {
     }
 
     /// Removes an attempt, and stops its tool if it still runs; returns false if there was no such attempt.
-    pub(crate) fn remove(&self, job: JobRef) -> bool {
-        let attempt = self.lock().remove(&job);
+    pub(crate) fn remove(&self, grant: GrantRef) -> bool {
+        let attempt = self.lock().remove(&grant);
         if let Some(tool) = attempt.as_ref().and_then(|attempt| attempt.tool.as_ref()) {
             tool.abort();
         }
@@ -120,10 +122,10 @@ impl ActiveAttempts {
     }
 
     /// Extends leases; never shortens one.
-    pub(crate) fn renew(&self, jobs: &[JobRef], expires_at: Instant) {
+    pub(crate) fn renew(&self, grants: &[GrantRef], expires_at: Instant) {
         let mut attempts = self.lock();
-        for job in jobs {
-            if let Some(Attempt { lease, .. }) = attempts.get_mut(job) {
+        for grant in grants {
+            if let Some(Attempt { lease, .. }) = attempts.get_mut(grant) {
                 lease.expires_at = lease.expires_at.max(expires_at);
             }
         }
@@ -154,12 +156,9 @@ impl ActiveAttempts {
         stopped
     }
 
-    /// The active attempts whose leases are to be renewed, finished ones included; and whether these are all.
-    pub(crate) fn jobs(&self) -> (Vec<JobRef>, bool) {
-        let attempts = self.lock();
-        let jobs: Vec<JobRef> = attempts.iter().filter(|(_, attempt)| attempt.renewed).map(|(job, _)| *job).collect();
-        let all = jobs.len() == attempts.len();
-        (jobs, all)
+    /// The grants whose leases are to be renewed, those of finished attempts included.
+    pub(crate) fn renewed(&self) -> Vec<GrantRef> {
+        self.lock().iter().filter(|(_, attempt)| attempt.renewed).map(|(grant, _)| *grant).collect()
     }
 
     /// Waits until no tool runs.
@@ -173,7 +172,7 @@ impl ActiveAttempts {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobRef, Attempt>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<GrantRef, Attempt>> {
         self.attempts.lock()
     }
 }
@@ -214,15 +213,17 @@ mod tests {
     async fn an_attempt_is_started_once_and_ends_once() {
         let attempts = ActiveAttempts::default();
         let (grant, tool) = start(&attempts);
-        let job = grant.job_ref();
         let again = Lease { grant: GrantRef { claim: ClaimId::generate(), ..grant }, ..lease() };
         assert!(!attempts.start(again, || unreachable!("started twice")));
         assert!(!attempts.finish(again.grant), "it is another grant's");
         assert!(attempts.finish(grant));
         assert!(!attempts.finish(grant));
-        assert_eq!(attempts.stop(job), None);
-        assert_eq!(attempts.jobs().0, [job], "active until the report is on record");
-        assert!(attempts.remove(job) && !attempts.remove(job));
+        assert_eq!(attempts.stop(grant), None);
+        assert_eq!(attempts.renewed(), [grant], "active until the report is on record");
+        assert!(!attempts.start(again, || unreachable!("started again before its report is on record")));
+        let (retry, next) = (GrantRef { attempt: 2, ..again.grant }, tokio::spawn(std::future::pending::<()>()));
+        assert!(attempts.start(Lease { grant: retry, ..again }, || next.abort_handle()));
+        assert!(attempts.remove(grant) && !attempts.remove(grant));
         assert!(!tool.is_finished());
     }
 
@@ -232,14 +233,14 @@ mod tests {
         let late = lease();
         tokio::time::advance(LEASE).await;
         assert!(!attempts.start(late, || unreachable!("started late")));
-        assert_eq!(attempts.jobs(), (Vec::new(), true));
+        assert!(attempts.renewed().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stopped_attempt_does_not_finish() {
         let attempts = ActiveAttempts::default();
         let (grant, tool) = start(&attempts);
-        let stopped = attempts.stop(grant.job_ref()).unwrap();
+        let stopped = attempts.stop(grant).unwrap();
         assert_eq!((stopped.grant, stopped.effect), (grant, ToolEffect::Read));
         assert!(!attempts.finish(grant));
         assert!(tool.await.unwrap_err().is_cancelled());
@@ -252,8 +253,8 @@ mod tests {
         let (done, _tool) = start(&attempts);
         let (lost, tool) = start(&attempts);
         attempts.finish(done);
-        attempts.renew(&[kept.job_ref()], Instant::now() + 2 * LEASE);
-        attempts.renew(&[kept.job_ref()], Instant::now());
+        attempts.renew(&[kept], Instant::now() + 2 * LEASE);
+        attempts.renew(&[kept], Instant::now());
         let expired = attempts.expire(Instant::now() + LEASE);
         assert_eq!(expired.iter().map(|stopped| stopped.grant).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
@@ -272,18 +273,14 @@ mod tests {
         assert_eq!(overdue.iter().map(|stopped| stopped.grant).collect::<Vec<_>>(), [blocked]);
         assert!(attempts.overdue(late).is_empty(), "each ends once");
         assert!(!attempts.finish(blocked), "should the tool end after all, its result does not count");
-        assert_eq!(
-            attempts.jobs(),
-            (vec![done.job_ref()], false),
-            "the finished one is renewed until its report is on record"
-        );
+        assert_eq!(attempts.renewed(), [done], "the finished one is renewed until its report is on record");
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_time_of_an_attempt_begins_when_its_arguments_are_there() {
         let attempts = ActiveAttempts::default();
         let (grant, _tool) = start_with(&attempts, Some(Instant::now() + LEASE));
-        assert_eq!(attempts.jobs(), (vec![grant.job_ref()], true), "its lease is renewed meanwhile");
+        assert_eq!(attempts.renewed(), [grant], "its lease is renewed meanwhile");
         tokio::time::advance(LEASE + OVERDUE).await;
         assert!(attempts.overdue(Instant::now()).is_empty(), "nothing was started");
         assert!(!attempts.begin(GrantRef { claim: ClaimId::generate(), ..grant }), "it is another grant's");
@@ -313,7 +310,7 @@ mod tests {
         attempts.finish(one);
         let idle = tokio::time::timeout(Duration::from_secs(1), attempts.idle());
         assert!(idle.await.is_err());
-        let stop = async { assert!(attempts.stop(two.job_ref()).is_some()) };
+        let stop = async { assert!(attempts.stop(two).is_some()) };
         tokio::join!(attempts.idle(), stop);
     }
 }

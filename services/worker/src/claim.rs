@@ -3,26 +3,25 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use redial_proto::{
-    ClaimId, ClaimReply, ClaimRequest, GrantRef, JobRef,
+    ClaimId, ClaimReply, ClaimRequest, GrantRef,
     limits::{MAX_CLAIM, MAX_INLINE},
     subjects::ControlVerb,
 };
-use redial_queue::QueueError;
 use tokio::time::Instant;
 
 use crate::{
     attempts::Lease,
-    fetch, pause,
+    fetch,
+    heard::ClaimTime,
+    pause,
     pool::{Pulled, PulledJob},
     release::release,
     run,
-    state::{WorkerState, margin},
+    state::{WorkerState, is_permanent, margin},
 };
 
 /// Bytes of arguments that one claim may request: the reply must fit into one message.
 const MAX_BYTES: usize = 700 * 1024;
-/// The worker stops asking after this long. NATS delivers the jobs again 30 s after it delivered them first.
-const GIVE_UP: Duration = Duration::from_secs(20);
 
 /// Splits jobs into claims whose replies fit into one message each. What goes back goes with the first one.
 pub(crate) fn batches(pulled: Pulled) -> Vec<Pulled> {
@@ -52,88 +51,101 @@ fn fits(count: usize, bytes: usize, more: usize) -> bool {
     count < MAX_CLAIM && bytes.saturating_add(more) <= MAX_BYTES
 }
 
-/// What a dispatcher granted of a claim.
-struct ClaimAnswer {
-    claim: ClaimId,
-    reply: ClaimReply,
-    /// When the first request of the claim was sent.
+/// A claim under way.
+#[derive(Clone, Copy)]
+struct Claim {
+    id: ClaimId,
+    time: ClaimTime,
+    /// When its first request was sent.
     sent: Instant,
-    /// How often it failed before; copies of those requests may still wait for a dispatcher.
-    failures: u32,
 }
 
-/// Claims jobs, and starts the granted ones or gives the claim back.
+/// Claims jobs, and starts the granted ones or gives the others back to the stream.
 pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
-    let claim = ClaimId::generate();
-    let request = ClaimRequest {
-        claim,
-        worker: state.id.clone(),
-        jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
-        returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
-    };
-    match request_grants(&state, request).await {
-        Some(answer) => start_granted(&state, pulled, answer).await,
-        None => give_up(&state, pulled, claim).await,
+    let Some(time) = state.claim_time() else { return give_back(pulled).await };
+    let claim = Claim { id: ClaimId::generate(), time, sent: Instant::now() };
+    let mut grants: Vec<GrantRef> = pulled.jobs.iter().map(|job| job.job_ref().granted_to(claim.id)).collect();
+    let (reply, failures) = ask(&state, claim, &pulled).await;
+    match reply {
+        Some(reply) => start_granted(&state, pulled, claim, reply, failures).await,
+        None => give_back(pulled).await,
+    }
+    if failures > 0 {
+        // A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
+        tokio::time::sleep_until(time.over_at).await;
+        grants.retain(|grant| !state.attempts.holds(*grant));
+        release(&state, grants).await;
     }
 }
 
-/// Repeats the request until a dispatcher replies. The claim id stays the same, so a dispatcher that granted the claim
-/// before grants it again. Only the first request gives jobs back: each copy of it would publish them once more, and during an outage
-/// there are many.
-async fn request_grants(state: &WorkerState, mut request: ClaimRequest) -> Option<ClaimAnswer> {
-    let (sent, claim, mut failures) = (Instant::now(), request.claim, 0);
+/// Repeats the request until a dispatcher replies, or until nothing is granted any more; says how often it failed. The claim's id stays
+/// the same, so a dispatcher that granted the claim before grants it again. Only the first request gives jobs back: each copy of it
+/// would publish them once more, and during an outage there are many.
+async fn ask(state: &WorkerState, claim: Claim, pulled: &Pulled) -> (Option<ClaimReply>, u32) {
+    let mut request = ClaimRequest {
+        claim: claim.id,
+        worker: state.id.clone(),
+        not_after: claim.time.not_after,
+        jobs: pulled.jobs.iter().map(PulledJob::claim_job).collect(),
+        returned: pulled.returned.iter().map(|(pack, _)| pack.clone()).collect(),
+    };
+    let mut failures = 0;
     loop {
         let error = match state.request(ControlVerb::Claim, &request, failures).await {
-            Ok(reply) => return Some(ClaimAnswer { claim, reply, sent, failures }),
+            Ok(reply) => return (Some(reply), failures),
             Err(error) => error,
         };
         failures += 1;
         request.returned.clear();
         tracing::warn!(claim = %request.claim, jobs = request.jobs.len(), failures, %error, "Failed to claim jobs");
-        let permanent = matches!(&error, QueueError::Api(error) if !error.code.is_retryable());
-        if permanent || state.draining.is_cancelled() || sent.elapsed() >= GIVE_UP {
-            return None;
+        if is_permanent(&error) || Instant::now() >= claim.time.over_at {
+            return (None, failures);
         }
         tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
     }
 }
 
-/// Starts what was granted, releases late grants, and acknowledges all jobs: the leases guard them now.
-async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, answer: ClaimAnswer) {
-    let ClaimAnswer { claim, reply, sent, failures } = answer;
+/// Starts what was granted, and releases what comes too late. The leases guard the jobs now, whose messages are acknowledged; those that
+/// were perhaps refused only because their time was over go back to the stream.
+async fn start_granted(state: &Arc<WorkerState>, pulled: Pulled, claim: Claim, reply: ClaimReply, failures: u32) {
+    let in_time = Instant::now() < claim.time.lasts_until;
     state.set_lease(reply.lease_ms);
     let duration = Duration::from_millis(reply.lease_ms);
     // The lease may have begun with the first request, whose reply was lost.
-    let expires_at = sent + duration.saturating_sub(margin(duration));
+    let expires_at = claim.sent + duration.saturating_sub(margin(duration));
     let mut permits = HashMap::with_capacity(pulled.jobs.len());
-    let mut messages = Vec::with_capacity(pulled.jobs.len());
+    let (mut done, mut back) = (Vec::with_capacity(pulled.jobs.len()), Vec::new());
     for (_, message) in pulled.returned {
         // Without an answer to the first request it is not known whether they were published again. Twice is harmless.
-        if failures > 0 { message.hand_back().await } else { messages.push(message) }
+        if failures > 0 { &mut back } else { &mut done }.push(message);
     }
+    let mut messages = Vec::with_capacity(pulled.jobs.len());
     for job in pulled.jobs {
-        permits.insert(job.job_ref(), job.permit);
-        messages.push(job.message);
+        let named = job.job_ref();
+        permits.insert(named, job.permit);
+        messages.push((named, job.message));
     }
     let mut too_late = Vec::new();
     for grant in reply.grants {
-        let JobRef { call, attempt } = grant.job_ref();
+        let granted = grant.job_ref().granted_to(claim.id);
         let timeout = Duration::from_millis(grant.timeout_ms);
-        let fetch_until = grant.apart.then(|| sent + fetch::LONGEST);
-        let granted = GrantRef { call, attempt, claim };
+        let fetch_until = grant.apart.then(|| claim.sent + fetch::LONGEST);
         let lease = Lease { grant: granted, effect: grant.effect, expires_at, timeout, fetch_until };
         let permit = permits.remove(&grant.job_ref()).filter(|_| may_start(state, expires_at));
         if !permit.is_some_and(|permit| run::start(state, grant, lease, permit)) {
-            too_late.push(lease.grant);
+            too_late.push(granted);
         }
     }
-    if failures > 0 {
-        let refused = permits.keys().map(|&JobRef { call, attempt }| GrantRef { call, attempt, claim });
-        state.disowned.add(refused, state.lease());
+    for (job, message) in messages {
+        let is_settled = in_time || !permits.contains_key(&job);
+        if is_settled { &mut done } else { &mut back }.push(message);
     }
     drop(permits);
-    for message in messages {
+    for message in done {
         message.claimed().await;
+    }
+    for message in back {
+        message.hand_back().await;
     }
     release(state, too_late).await;
 }
@@ -142,18 +154,11 @@ fn may_start(state: &WorkerState, expires_at: Instant) -> bool {
     !state.draining.is_cancelled() && Instant::now() < expires_at
 }
 
-/// No dispatcher replied. One may have granted the claim nevertheless, so the worker releases it: nothing was started.
-async fn give_up(state: &Arc<WorkerState>, pulled: Pulled, claim: ClaimId) {
-    let (Pulled { jobs, returned }, hand_back) = (pulled, state.draining.is_cancelled());
-    tracing::warn!(%claim, jobs = jobs.len(), "Gave up a claim");
-    let grants = jobs.iter().map(|job| GrantRef { call: job.job.call, attempt: job.job.attempt, claim });
-    let grants: Vec<GrantRef> = grants.collect();
-    state.disowned.add(grants.iter().copied(), state.lease());
+/// Nothing of it was started, and no dispatcher answers. Returns the permits first.
+async fn give_back(Pulled { jobs, returned }: Pulled) {
     let of_returned = returned.into_iter().map(|(_, message)| message);
-    // Returns the permits before the release, which may take long.
     let messages: Vec<_> = jobs.into_iter().map(|job| job.message).chain(of_returned).collect();
     for message in messages {
-        if hand_back { message.hand_back().await } else { message.unclaimed().await }
+        message.hand_back().await;
     }
-    release(state, grants).await;
 }

@@ -6,10 +6,7 @@ use redial_loops::Loops;
 use redial_proto::{Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    release::{release_disowned, release_stopped},
-    state::WorkerState,
-};
+use crate::{release::release_stopped, state::WorkerState};
 
 /// How long the last reports may take to be on record.
 const FLUSH: Duration = Duration::from_secs(10);
@@ -29,7 +26,6 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
         pulls.wait().await;
         state.control_tasks.close();
         state.control_tasks.wait().await;
-        release_disowned(state).await;
         state.attempts.idle().await;
     };
     let in_time = tokio::time::timeout(grace, kill.run_until_cancelled(finished)).await;
@@ -53,7 +49,7 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
 /// Tells the dispatchers that this worker has ended, with a heartbeat without slots. If that fails, they notice it when its
 /// heartbeats stay away.
 async fn say_goodbye(state: &WorkerState) {
-    let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), after: None, slots: 0, draining: true };
+    let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), slots: 0, draining: true };
     let sent = state.request::<_, HeartbeatReply>(ControlVerb::Heartbeat, &last, 0);
     if !matches!(tokio::time::timeout(GOODBYE, sent).await, Ok(Ok(_))) {
         tracing::debug!("No dispatcher answered the last heartbeat");

@@ -28,7 +28,8 @@
 //! `run.rs` runs one, and `report.rs` sends the result until it is on record. In the background `heartbeat.rs` renews
 //! the leases, `control.rs` handles messages from the dispatchers, and `register.rs` tells them which tools this worker
 //! runs. `cancel.rs`, `release.rs` and `drain.rs` end attempts early. `models.rs` turns models into tools, and
-//! `deltas.rs` shows watchers what they write. All tasks share `state.rs`; `attempts.rs` lists the active attempts.
+//! `deltas.rs` shows watchers what they write. All tasks share `state.rs`; `attempts.rs` lists the active attempts, and `heard.rs` says
+//! until when a claim is granted.
 
 mod attempts;
 mod cancel;
@@ -36,10 +37,10 @@ mod claim;
 mod config;
 mod control;
 mod deltas;
-mod disown;
 mod drain;
 mod error;
 mod fetch;
+mod heard;
 mod heartbeat;
 mod message;
 mod models;

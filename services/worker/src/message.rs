@@ -3,63 +3,44 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use redial_queue::Delivery;
 
-/// A message, shared by its jobs. What becomes of it is decided by the job that fared worst, once all have said how they fared.
+/// A message that goes back is delivered again after this: a claim that is refused at once must not go round in circles.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// A message, shared by its jobs. It is answered once all of them have said how they fared.
 #[derive(Clone)]
 pub(crate) struct PulledMessage(Arc<Shared>);
 
 struct Shared {
     delivery: Delivery,
-    /// The worst [`Fate`] of its jobs so far.
-    worst: AtomicU8,
-}
-
-/// What became of one job of a message.
-#[repr(u8)]
-enum Fate {
-    /// A dispatcher has answered for it: acknowledged.
-    Claimed,
-    /// It can run elsewhere: delivered again at once.
-    HandedBack,
-    /// No dispatcher answers: delivered again when NATS misses the acknowledgement.
-    Unclaimed,
+    goes_back: AtomicBool,
 }
 
 impl PulledMessage {
     pub(crate) fn new(delivery: Delivery) -> Self {
-        Self(Arc::new(Shared { delivery, worst: AtomicU8::new(Fate::Claimed as u8) }))
+        Self(Arc::new(Shared { delivery, goes_back: AtomicBool::new(false) }))
     }
 
     /// A dispatcher has answered for this job, and its lease guards it from here on.
     pub(crate) async fn claimed(self) {
-        self.end(Fate::Claimed).await;
+        self.end().await;
     }
 
-    /// This job can run elsewhere.
+    /// No dispatcher has answered for this job: the message goes back to the stream.
     pub(crate) async fn hand_back(self) {
-        self.end(Fate::HandedBack).await;
+        self.0.goes_back.store(true, Ordering::Relaxed);
+        self.end().await;
     }
 
-    /// No dispatcher has answered for this job, and asking again at once would not help.
-    pub(crate) async fn unclaimed(self) {
-        self.end(Fate::Unclaimed).await;
-    }
-
-    async fn end(self, fate: Fate) {
-        self.0.worst.fetch_max(fate as u8, Ordering::Relaxed);
-        if let Some(Shared { delivery, worst }) = Arc::into_inner(self.0) {
-            let worst = worst.into_inner();
-            if worst == Fate::Claimed as u8 {
-                delivery.ack().await;
-            } else if worst == Fate::HandedBack as u8 {
-                delivery.nak(Duration::ZERO).await;
-            }
+    async fn end(self) {
+        if let Some(Shared { delivery, goes_back }) = Arc::into_inner(self.0) {
+            if goes_back.into_inner() { delivery.nak(AGAIN).await } else { delivery.ack().await }
         }
     }
 }

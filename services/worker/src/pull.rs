@@ -122,6 +122,7 @@ async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
     // command tools of several pools share may be gone by then; such a job goes back to the stream.
     let may_run = async {
+        state.may_claim().await;
         state.reports.wait_for_capacity().await;
         pool.wait_for_permit().await;
     };

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
+use tokio::time::Instant;
 
 use crate::{error::WorkerError, pause, state::WorkerState};
 
@@ -57,8 +58,12 @@ fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
 async fn send(state: &WorkerState, registration: &Registration) -> Result<Registered, WorkerError> {
     let mut failures = 0;
     loop {
+        let asked = Instant::now();
         match state.queue.request::<_, Registered>(&state.subject(ControlVerb::Register), registration, TIMEOUT).await {
-            Ok(registered) => return Ok(registered),
+            Ok(registered) => {
+                state.hear(Some(registered.at), asked, registered.lease_ms);
+                return Ok(registered);
+            }
             Err(QueueError::Api(error)) if !error.code.is_retryable() => return Err(WorkerError::Refused(error)),
             Err(error @ QueueError::TooLarge { .. }) => return Err(error.into()),
             Err(error) => {

@@ -7,10 +7,12 @@ use redial_proto::{
 };
 use tokio::time::Instant;
 
-use crate::{attempts::StoppedAttempt, pause, state::WorkerState};
+use crate::{
+    attempts::StoppedAttempt,
+    pause,
+    state::{WorkerState, is_permanent},
+};
 
-/// How often the worker looks whether it is time to release what it was not granted.
-const LOOK: Duration = Duration::from_millis(250);
 /// How long the processes of a stopped tool may take to end.
 const STOP: Duration = Duration::from_secs(2);
 /// The worker stops trying after this long; the attempt then counts as lost. After an outage the dispatchers wait for a
@@ -37,30 +39,11 @@ pub(crate) async fn release_stopped(state: &WorkerState, stopped: Vec<StoppedAtt
         );
     }
     // Before the release, because the dispatcher may grant the same attempt to this worker again.
-    state.forget(&grants.iter().map(GrantRef::job_ref).collect::<Vec<_>>());
+    state.forget(&grants);
     release(state, grants).await;
 }
 
-/// Twice in a lease, releases what was claimed and not granted, so that no late grant of it ends before it is released.
-pub(crate) async fn keep_disowned(state: &WorkerState) {
-    let mut released_at = Instant::now();
-    loop {
-        let half = state.lease() / 2;
-        // The lease may become shorter meanwhile.
-        tokio::time::sleep(half.min(LOOK)).await;
-        if released_at.elapsed() >= half {
-            released_at = Instant::now();
-            release_disowned(state).await;
-        }
-    }
-}
-
-/// Releases what was claimed and not granted.
-pub(crate) async fn release_disowned(state: &WorkerState) {
-    release(state, state.disowned.current(Instant::now())).await;
-}
-
-/// Releases attempts; repeats the request until a dispatcher replies.
+/// Releases attempts; repeats the request until a dispatcher replies. What was not granted stays as it is.
 pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
     for batch in grants.chunks(MAX_CLAIM) {
         let request = ReleaseRequest { worker: state.id.clone(), jobs: batch.to_vec() };
@@ -76,6 +59,9 @@ pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
                 Err(error) => {
                     failures += 1;
                     tracing::warn!(jobs = batch.len(), failures, %error, "Failed to release attempts");
+                    if is_permanent(&error) {
+                        return;
+                    }
                 }
             }
             let limit = if state.draining.is_cancelled() { GIVE_UP_DRAINING } else { GIVE_UP };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use redial_proto::{
-    Failure, GrantRef, JobRef, Report, WorkerId,
+    Failure, GrantRef, Report, WorkerId,
     limits::{MAX_ERROR_MESSAGE, shorten},
     subjects,
 };
@@ -51,8 +51,8 @@ struct PendingCounts {
 }
 
 enum Command {
-    Send(JobRef, Box<RawValue>, Option<Share>),
-    Forget(Vec<JobRef>),
+    Send(GrantRef, Box<RawValue>, Option<Share>),
+    Forget(Vec<GrantRef>),
 }
 
 /// A [`redial_proto::ReportBatch`] that borrows its reports.
@@ -95,13 +95,13 @@ impl ReportSender {
         self.pending.bytes.fetch_add(report.get().len(), Ordering::Relaxed);
         let reporter = if report.get().len() > MAX_BYTES { &self.large } else { &self.small };
         // The receiver lives as long as the worker.
-        let _ = reporter.send(Command::Send(grant.job_ref(), report, memory));
+        let _ = reporter.send(Command::Send(grant, report, memory));
     }
 
     /// Drops reports that are on record, or that no dispatcher would accept any more.
-    pub(crate) fn forget(&self, jobs: Vec<JobRef>) {
-        let _ = self.large.send(Command::Forget(jobs.clone()));
-        let _ = self.small.send(Command::Forget(jobs));
+    pub(crate) fn forget(&self, grants: Vec<GrantRef>) {
+        let _ = self.large.send(Command::Forget(grants.clone()));
+        let _ = self.small.send(Command::Forget(grants));
     }
 
     /// Waits until the pending reports are small enough for the worker to take more jobs.
@@ -192,9 +192,9 @@ impl Reporter {
 
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Send(job, report, memory) => self.resend.add(job, report, memory),
-            Command::Forget(jobs) => {
-                for bytes in jobs.into_iter().filter_map(|job| self.resend.remove(job)) {
+            Command::Send(grant, report, memory) => self.resend.add(grant, report, memory),
+            Command::Forget(grants) => {
+                for bytes in grants.into_iter().filter_map(|grant| self.resend.remove(grant)) {
                     self.pending.removed(bytes);
                 }
             }
@@ -217,8 +217,8 @@ impl Reporter {
         }
     }
 
-    async fn send(&self, batch: &[JobRef]) -> bool {
-        let reports: Vec<_> = batch.iter().filter_map(|job| self.resend.report(*job)).collect();
+    async fn send(&self, batch: &[GrantRef]) -> bool {
+        let reports: Vec<_> = batch.iter().filter_map(|grant| self.resend.report(*grant)).collect();
         metrics().batch_size("report", reports.len());
         let subject = subjects::results(&self.worker.identity());
         let batch_of = BorrowedBatch { worker: &self.worker, reports };

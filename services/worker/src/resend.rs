@@ -6,7 +6,7 @@ use std::{
 };
 
 use redial_backoff::Backoff;
-use redial_proto::{JobRef, limits::MAX_CLAIM};
+use redial_proto::{GrantRef, limits::MAX_CLAIM};
 use redial_shares::Share;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -24,12 +24,12 @@ const MOST_FOR_LARGE: Duration = Duration::from_secs(10);
 /// A report that could not be put on the stream is sent again after this long.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Reports by attempt, and the order in which they are sent.
+/// Reports by grant, and the order in which they are sent.
 #[derive(Default)]
 pub(crate) struct ResendQueue {
-    reports: HashMap<JobRef, PendingReport>,
+    reports: HashMap<GrantRef, PendingReport>,
     /// Due now, in this order; may name reports that were removed.
-    next: VecDeque<JobRef>,
+    next: VecDeque<GrantRef>,
 }
 
 struct PendingReport {
@@ -42,14 +42,14 @@ struct PendingReport {
 }
 
 impl ResendQueue {
-    pub(crate) fn add(&mut self, job: JobRef, report: Box<RawValue>, memory: Option<Share>) {
-        self.next.push_back(job);
-        self.reports.insert(job, PendingReport { report, _memory: memory, sent: 0, due: None });
+    pub(crate) fn add(&mut self, grant: GrantRef, report: Box<RawValue>, memory: Option<Share>) {
+        self.next.push_back(grant);
+        self.reports.insert(grant, PendingReport { report, _memory: memory, sent: 0, due: None });
     }
 
     /// Returns the size of the removed report.
-    pub(crate) fn remove(&mut self, job: JobRef) -> Option<usize> {
-        self.reports.remove(&job).map(|pending| pending.report.get().len())
+    pub(crate) fn remove(&mut self, grant: GrantRef) -> Option<usize> {
+        self.reports.remove(&grant).map(|pending| pending.report.get().len())
     }
 
     /// Makes all sent reports due, because a lost connection may have lost them.
@@ -63,38 +63,38 @@ impl ResendQueue {
     }
 
     fn resend(&mut self, which: impl Fn(Instant) -> bool) {
-        for (job, pending) in &mut self.reports {
+        for (grant, pending) in &mut self.reports {
             if pending.due.is_some_and(&which) {
                 pending.due = None;
-                self.next.push_back(*job);
+                self.next.push_back(*grant);
             }
         }
     }
 
     /// Takes the reports of the next message.
-    pub(crate) fn batch(&mut self) -> Vec<JobRef> {
+    pub(crate) fn batch(&mut self) -> Vec<GrantRef> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some(job) = self.next.front() {
-            if let Some(pending) = self.reports.get(job) {
+        while let Some(grant) = self.next.front() {
+            if let Some(pending) = self.reports.get(grant) {
                 bytes += pending.report.get().len() + 1;
                 if batch.len() == MAX_CLAIM || (bytes > MAX_BYTES && !batch.is_empty()) {
                     break;
                 }
-                batch.push(*job);
+                batch.push(*grant);
             }
             self.next.pop_front();
         }
         batch
     }
 
-    pub(crate) fn report(&self, job: JobRef) -> Option<&RawValue> {
-        self.reports.get(&job).map(|pending| &*pending.report)
+    pub(crate) fn report(&self, grant: GrantRef) -> Option<&RawValue> {
+        self.reports.get(&grant).map(|pending| &*pending.report)
     }
 
     /// Schedules the next repetition of reports that were sent; `stored` tells whether the stream took them.
-    pub(crate) fn sent(&mut self, batch: &[JobRef], stored: bool, now: Instant) {
-        for job in batch {
-            let Some(pending) = self.reports.get_mut(job) else { continue };
+    pub(crate) fn sent(&mut self, batch: &[GrantRef], stored: bool, now: Instant) {
+        for grant in batch {
+            let Some(pending) = self.reports.get_mut(grant) else { continue };
             pending.sent += u32::from(stored);
             let mib = u32::try_from(pending.report.get().len() >> 20).unwrap_or(u32::MAX);
             let large = PER_MIB.saturating_mul(mib).min(MOST_FOR_LARGE);
@@ -106,25 +106,25 @@ impl ResendQueue {
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::CallId;
+    use redial_proto::{CallId, ClaimId};
 
     use super::*;
 
-    fn job() -> JobRef {
-        JobRef { call: CallId::generate(), attempt: 1 }
+    fn grant() -> GrantRef {
+        GrantRef { call: CallId::generate(), attempt: 1, claim: ClaimId::generate() }
     }
 
     fn report(bytes: usize) -> Box<RawValue> {
         RawValue::from_string(format!("\"{}\"", "x".repeat(bytes - 2))).unwrap()
     }
 
-    fn filled(sizes: &[usize]) -> (ResendQueue, Vec<JobRef>) {
+    fn filled(sizes: &[usize]) -> (ResendQueue, Vec<GrantRef>) {
         let mut queue = ResendQueue::default();
-        let jobs: Vec<_> = sizes.iter().map(|_| job()).collect();
-        for (job, size) in jobs.iter().zip(sizes) {
-            queue.add(*job, report(*size), None);
+        let grants: Vec<_> = sizes.iter().map(|_| grant()).collect();
+        for (grant, size) in grants.iter().zip(sizes) {
+            queue.add(*grant, report(*size), None);
         }
-        (queue, jobs)
+        (queue, grants)
     }
 
     #[test]
@@ -140,11 +140,11 @@ mod tests {
     }
 
     /// Sends all of it, and again after each of these waits in s, and not before.
-    fn repeats(queue: &mut ResendQueue, jobs: &[JobRef], waits: &[u64]) {
+    fn repeats(queue: &mut ResendQueue, jobs: &[GrantRef], waits: &[u64]) {
         let mut now = Instant::now();
         for wait in waits {
             let mut batch = queue.batch();
-            batch.sort_by_key(|job| job.call);
+            batch.sort();
             assert_eq!(batch, jobs);
             queue.resend_due(now + RESEND.doubled(9));
             assert!(queue.batch().is_empty(), "it is still being sent");

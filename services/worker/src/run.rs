@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Grant, GrantRef, JobRef, traceparent, turn::model_name};
+use redial_proto::{ErrorClass, Failure, Grant, GrantRef, traceparent, turn::model_name};
 use redial_telemetry::{chat, current_traceparent, execute_tool, record_error, set_parent};
 use redial_tools::{Context, OutputMemory, ToolResult};
 use tokio::time::Instant;
@@ -17,8 +17,8 @@ use crate::{
     state::WorkerState,
 };
 
-/// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended. False if it is active
-/// already, or its lease has ended.
+/// Starts a granted attempt. Its task reports the result, and returns the permit when the tool has ended. False if the call is active
+/// already, or the lease has ended.
 pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit: Permit) -> bool {
     let spawn = || {
         let span = span(&grant);
@@ -30,8 +30,8 @@ pub(crate) fn start(state: &Arc<WorkerState>, grant: Grant, lease: Lease, permit
     };
     let started = state.attempts.start(lease, spawn);
     if !started {
-        let JobRef { call, attempt } = lease.grant.job_ref();
-        tracing::warn!(%call, attempt, "Gave back a grant: the attempt is active already, or its lease has ended");
+        let GrantRef { call, attempt, .. } = lease.grant;
+        tracing::warn!(%call, attempt, "Gave back a grant: the call is active already, or the lease has ended");
     }
     started
 }
@@ -94,7 +94,7 @@ fn give_back(state: &Arc<WorkerState>, granted: GrantRef, permit: Permit) {
     // Keeps a draining worker alive between the end of the attempt and its release.
     let pending = state.reports.pending_guard();
     if state.attempts.finish(granted) {
-        state.attempts.remove(granted.job_ref());
+        state.attempts.remove(granted);
         let giver = Arc::clone(state);
         state.control_tasks.spawn("give an attempt back", async move {
             let _pending = pending;

@@ -11,19 +11,26 @@ use futures_util::future::select_ok;
 use parking_lot::Mutex;
 use redial_loops::Loops;
 use redial_proto::{
-    JobRef, WorkerId,
+    GrantRef, WorkerId,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Queue, QueueError};
 use redial_shares::Shares;
 use redial_tools::Tool;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{attempts::ActiveAttempts, disown::Disowned, report::ReportSender};
+use crate::{
+    attempts::ActiveAttempts,
+    heard::{ClaimTime, Heard},
+    report::ReportSender,
+};
 
-/// The length of a lease until the first reply to a claim contains it: the dispatchers' default.
+/// The length of a lease until the registration is answered: the dispatchers' default.
 const FIRST_LEASE: Duration = Duration::from_secs(15);
 
 /// Outputs over 1 MiB that a worker holds at a time: 128 MiB at most.
@@ -52,7 +59,6 @@ pub(crate) struct WorkerState {
     pub(crate) outputs: Shares,
     /// Cancelled when the worker takes no more jobs.
     pub(crate) draining: CancellationToken,
-    pub(crate) disowned: Disowned,
     /// Tasks that claim jobs or release attempts.
     pub(crate) control_tasks: Loops,
     /// Tasks that run tools.
@@ -66,8 +72,8 @@ pub(crate) struct WorkerState {
     /// Tools that wait until an operator accepts them, with the reasons, as of the last registration.
     pub(crate) waiting: Mutex<BTreeMap<String, Vec<String>>>,
     lease_ms: AtomicU64,
-    /// When the last heartbeat was answered, by the database's clock.
-    pub(crate) heard_at: Mutex<Option<DateTime<Utc>>>,
+    /// The last answer of a dispatcher; `None` before the registration.
+    heard: watch::Sender<Option<Heard>>,
 }
 
 impl WorkerState {
@@ -84,14 +90,13 @@ impl WorkerState {
             reports,
             outputs: Shares::new(LARGE_OUTPUTS),
             draining: CancellationToken::new(),
-            disowned: Disowned::default(),
             control_tasks: Loops::default(),
             tool_tasks: TaskTracker::new(),
             heartbeat_now: Notify::new(),
             register_now: Notify::new(),
             consumers: watch::Sender::new(BTreeMap::new()),
             waiting: Mutex::default(),
-            heard_at: Mutex::default(),
+            heard: watch::Sender::new(None),
             lease_ms: AtomicU64::new(u64::try_from(FIRST_LEASE.as_millis()).unwrap_or(u64::MAX)),
         }
     }
@@ -105,7 +110,7 @@ impl WorkerState {
         });
     }
 
-    /// How long a lease is, according to the last reply to a claim.
+    /// How long a lease is, according to the last answer of a dispatcher.
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
     }
@@ -156,13 +161,41 @@ impl WorkerState {
         }
     }
 
-    /// Drops attempts that are no longer this worker's, or whose reports are on record.
-    pub(crate) fn forget(&self, jobs: &[JobRef]) {
-        for job in jobs {
-            self.attempts.remove(*job);
+    /// Takes in the answer to a request that was sent then: what the database's clock showed, unless the worker is not known, and how
+    /// long a lease is, which it returns.
+    pub(crate) fn hear(&self, at: Option<DateTime<Utc>>, asked: Instant, lease_ms: u64) -> Duration {
+        self.set_lease(lease_ms);
+        let lease = self.lease();
+        if let Some(at) = at {
+            self.heard.send_replace(Some(Heard::now(at, asked, lease)));
         }
-        self.reports.forget(jobs.to_vec());
+        lease
     }
+
+    /// Until when a claim that is sent now is granted; `None` if it must not be sent, because no dispatcher answers.
+    pub(crate) fn claim_time(&self) -> Option<ClaimTime> {
+        self.heard.borrow().as_ref()?.claim_time(Instant::now())
+    }
+
+    /// Waits until claims may be sent.
+    pub(crate) async fn may_claim(&self) {
+        let may_claim = |heard: &Option<Heard>| heard.is_some_and(|heard| heard.claim_time(Instant::now()).is_some());
+        // The sender lives as long as this.
+        let _ = self.heard.subscribe().wait_for(may_claim).await;
+    }
+
+    /// Drops grants that are no longer this worker's, or whose reports are on record.
+    pub(crate) fn forget(&self, grants: &[GrantRef]) {
+        for grant in grants {
+            self.attempts.remove(*grant);
+        }
+        self.reports.forget(grants.to_vec());
+    }
+}
+
+/// Whether a request that was refused would be refused again.
+pub(crate) fn is_permanent(error: &QueueError) -> bool {
+    matches!(error, QueueError::Api(error) if !error.code.is_retryable())
 }
 
 /// The worker treats a lease as expired this long before its end, so that the tool has stopped when another worker

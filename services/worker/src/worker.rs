@@ -22,7 +22,6 @@ use crate::{
     heartbeat, models,
     pool::{Limits, pools},
     pull, register,
-    release::keep_disowned,
     report::{ReportSender, Reporter},
     state::{Named, WorkerState},
 };
@@ -253,16 +252,12 @@ fn spawn_background(
     state: &Arc<WorkerState>,
     loops: &Loops,
     [of_small, of_large]: [Reporter; 2],
-) -> [AbortOnDropHandle<()>; 6] {
+) -> [AbortOnDropHandle<()>; 5] {
     [
         aborted(loops.spawn("send reports", of_small.run())),
         aborted(loops.spawn("send large reports", of_large.run())),
         aborted(loops.spawn("send heartbeats", heartbeat::run(Arc::clone(state)))),
         aborted(loops.spawn("stop expired attempts", heartbeat::stop_expired(Arc::clone(state)))),
-        aborted(loops.spawn("release what was not granted", {
-            let state = Arc::clone(state);
-            async move { keep_disowned(&state).await }
-        })),
         aborted(loops.spawn("keep the worker registered", register::keep_registered(Arc::clone(state)))),
     ]
 }

@@ -1,4 +1,4 @@
-//! Leases: renewed, lost, given back, and what the worker does not hold.
+//! Leases: renewed, lost and given back.
 
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use redial_proto::{
-    AgentSpec, CallId, ClaimId, Code, Forget, ForgetCounts, JobRef, Report, ReportBatch, Submission, SubmitResult,
-    TaskId, TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
+    AgentSpec, CallId, ClaimId, Code, Forget, ForgetCounts, Report, ReportBatch, Submission, SubmitResult, TaskId,
+    TaskResult, TaskState, TaskSubmission, UserRole, WorkerId, WorkerIdentity,
     subjects::{self, Intake, Verb},
 };
 use redial_queue::Queue;
@@ -117,7 +117,7 @@ async fn report(stack: &Stack, call: CallId, word: &str) {
     stack.queue().put(&results, &odd).await.unwrap();
     let notice = tokio::time::timeout(ANSWER, notices.next()).await.unwrap();
     let ingested = serde_json::from_slice::<redial_proto::ControlMessage>(&notice).unwrap().ingested;
-    assert_eq!(ingested, [JobRef { call, attempt: 7 }]);
+    assert_eq!(ingested, [late.grant_ref()]);
 }
 
 async fn letters(stack: &Stack, count: i64) {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     ANY_POOL, ApiError, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant,
     GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, ReleaseReply, ReleaseRequest, Report, ReportBatch,
@@ -36,8 +36,6 @@ pub(crate) struct Hand {
     db: sqlx::PgPool,
     /// The claims under which its attempts were granted.
     claims: Mutex<HashMap<JobRef, ClaimId>>,
-    /// When its last heartbeat was answered.
-    heard_at: Mutex<Option<DateTime<Utc>>>,
     /// From which it pulls. A worker without tools has none of its own.
     pub(crate) consumer: String,
 }
@@ -54,9 +52,9 @@ impl Hand {
     pub(crate) async fn of_identity(stack: &Stack, identity: &str) -> Self {
         let (id, queue) = (WorkerId::generate(&WorkerIdentity::of_name(identity)), stack.queue().clone());
         let notices = queue.subscribe(&subjects::worker(&id)).await.unwrap();
-        let (db, claims, heard_at) = (stack.db().clone(), Mutex::default(), Mutex::default());
+        let (db, claims) = (stack.db().clone(), Mutex::default());
         let consumer = "default".to_owned();
-        Self { id, queue, notices, db, claims, heard_at, consumer }
+        Self { id, queue, notices, db, claims, consumer }
     }
 
     /// Registers itself, perhaps again, with these tools of the default pool; returns what waits for an operator.
@@ -106,45 +104,59 @@ impl Hand {
         job
     }
 
-    /// Sends a heartbeat that renews nothing, written after the answer to the last one.
+    /// Sends a heartbeat that renews nothing.
     pub(crate) async fn beat(&self) -> HeartbeatReply {
-        let after = *self.heard_at.lock().unwrap();
-        let reply = self.beat_with(Vec::new(), after).await;
-        *self.heard_at.lock().unwrap() = reply.at;
-        reply
+        self.beat_with(Vec::new()).await
     }
 
-    /// Sends a heartbeat that renews these, written after this time.
-    pub(crate) async fn beat_with(&self, running: Vec<JobRef>, after: Option<DateTime<Utc>>) -> HeartbeatReply {
-        let beat = Heartbeat { worker: self.id.clone(), running, after, slots: SLOTS, draining: false };
+    /// Sends a heartbeat that renews these.
+    pub(crate) async fn beat_with(&self, running: Vec<GrantRef>) -> HeartbeatReply {
+        let beat = Heartbeat { worker: self.id.clone(), running, slots: SLOTS, draining: false };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
     /// Sends the last heartbeat of a worker that has drained.
     pub(crate) async fn say_goodbye(&self) {
-        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), after: None, slots: 0, draining: true };
+        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), slots: 0, draining: true };
         self.queue.request::<_, HeartbeatReply>(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap();
     }
 
     /// Claims one attempt under this claim id.
     pub(crate) async fn claim_as(&self, claim: ClaimId, call: CallId, attempt: u32) -> Vec<Grant> {
-        self.ask_for(claim, &[JobRef { call, attempt }], Vec::new()).await
+        self.claim_until(Utc::now() + TimeDelta::hours(1), claim, call, attempt).await
+    }
+
+    /// The same, granted for the first time until then.
+    pub(crate) async fn claim_until(
+        &self,
+        not_after: DateTime<Utc>,
+        claim: ClaimId,
+        call: CallId,
+        attempt: u32,
+    ) -> Vec<Grant> {
+        self.ask_for(claim, not_after, &[JobRef { call, attempt }], Vec::new()).await
     }
 
     /// Claims the first attempts of these calls, and gives jobs back.
     pub(crate) async fn claim_and_return(&self, calls: &[CallId], returned: Vec<ReturnedPack>) -> Vec<Grant> {
         let jobs: Vec<JobRef> = calls.iter().map(|&call| JobRef { call, attempt: 1 }).collect();
-        self.ask_for(ClaimId::generate(), &jobs, returned).await
+        self.ask_for(ClaimId::generate(), Utc::now() + TimeDelta::hours(1), &jobs, returned).await
     }
 
-    async fn ask_for(&self, claim: ClaimId, jobs: &[JobRef], returned: Vec<ReturnedPack>) -> Vec<Grant> {
+    async fn ask_for(
+        &self,
+        claim: ClaimId,
+        not_after: DateTime<Utc>,
+        jobs: &[JobRef],
+        returned: Vec<ReturnedPack>,
+    ) -> Vec<Grant> {
         let mut asked = Vec::with_capacity(jobs.len());
         for &JobRef { call, attempt } in jobs {
             // The tool that its job names; a claim that names another one is not granted.
             let tool = sqlx::query_scalar("SELECT tool FROM calls WHERE id = $1").bind(call.0).fetch_optional(&self.db);
             asked.push(ClaimJob { call, attempt, tool: tool.await.unwrap().unwrap_or_default() });
         }
-        let request = ClaimRequest { claim, worker: self.id.clone(), jobs: asked, returned };
+        let request = ClaimRequest { claim, worker: self.id.clone(), not_after, jobs: asked, returned };
         let subject = self.subject(ControlVerb::Claim);
         let grants = self.queue.request::<_, ClaimReply>(&subject, &request, ANSWER).await.unwrap().grants;
         let mut claims = self.claims.lock().unwrap();
@@ -155,6 +167,11 @@ impl Hand {
     /// The claim under which an attempt was granted to it.
     pub(crate) fn claim_of(&self, call: CallId, attempt: u32) -> ClaimId {
         self.claims.lock().unwrap()[&JobRef { call, attempt }]
+    }
+
+    /// The grant of an attempt.
+    pub(crate) fn grant_of(&self, call: CallId, attempt: u32) -> GrantRef {
+        GrantRef { call, attempt, claim: self.claim_of(call, attempt) }
     }
 
     /// The subject of its reports.
@@ -197,14 +214,14 @@ impl Hand {
         let reports = vec![serde_json::value::to_raw_value(&report).unwrap()];
         let batch = ReportBatch { worker: self.id.clone(), reports };
         self.queue.put_large(&self.results(), &self.subject(ControlVerb::Piece), &batch).await.unwrap();
-        self.ingested(JobRef { call, attempt }).await;
+        self.ingested(GrantRef { call, attempt, claim }).await;
     }
 
-    /// Waits for the notice that a report of this attempt was ingested.
-    pub(crate) async fn ingested(&mut self, job: JobRef) {
+    /// Waits for the notice that a report of this grant was ingested.
+    pub(crate) async fn ingested(&mut self, grant: GrantRef) {
         loop {
             let notice = tokio::time::timeout(ANSWER, self.notices.next()).await.expect("a notice");
-            if serde_json::from_slice::<ControlMessage>(&notice).unwrap().ingested.contains(&job) {
+            if serde_json::from_slice::<ControlMessage>(&notice).unwrap().ingested.contains(&grant) {
                 return;
             }
         }

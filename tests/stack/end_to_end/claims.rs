@@ -1,14 +1,19 @@
 //! An attempt runs only if Postgres grants its claim; any other message on the job stream is harmless.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, ClaimId, GrantRef, JobRef, ReleaseReply, ReleaseRequest, ToolEffect, ToolSpec, subjects::ControlVerb,
+    CallState, ClaimId, ClaimReply, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec, subjects::ControlVerb,
 };
-use redial_test_stack::{Stack, until};
+use redial_test_stack::Stack;
 use serde_json::json;
 
 use super::{by_hand::Hand, fixture::ANSWER};
+
+/// Nothing renews the leases here.
+const LEASE: Duration = Duration::from_secs(30);
 
 /// A worker without an answer sends its claim again, so the copies are answered together once the database is available.
 #[tokio::test]
@@ -33,70 +38,70 @@ async fn every_copy_of_a_claim_gets_the_grant() {
     stack.finish().await;
 }
 
-/// A worker that gets no answer sends copies of its claim. One that is late may be granted after another was refused, because
-/// the call was released in between: then nobody runs the attempt, and the worker's heartbeats prove it. Of an unsafe tool they do not
-/// prove that it never began.
+/// A copy of a claim may wait in a dispatcher, or for the end of an outage, until its worker is gone: then nobody would run the attempt,
+/// and an unsafe call would end `unknown` though it never began.
 #[tokio::test]
-async fn a_grant_that_its_worker_never_learned_of_burns_no_attempt() {
-    let mut stack = Stack::start().await;
-    // They are claimed without their jobs.
-    stack.leaves_jobs();
-    stack.workers_will_die();
-    let tools = ToolEffect::ALL.map(|effect| ToolSpec { effect, ..ToolSpec::named(effect.as_str()) });
-    let mut worker = Hand::new(&stack, tools.to_vec()).await;
-    for effect in ToolEffect::ALL {
-        let call = stack.call(effect.as_str(), json!({})).await;
-        let (first, late) = (ClaimId::generate(), ClaimId::generate());
-        assert_eq!(worker.claim_as(first, call, 1).await.len(), 1);
-        assert!(worker.claim_as(late, call, 1).await.is_empty(), "another claim holds it");
-        assert_eq!(worker.release(first, call, 1).await, 1);
-        assert_eq!(worker.claim_as(late, call, 1).await.len(), 1);
-        let state = until("the attempt is given back, or has ended", async || {
-            worker.beat().await;
-            Some(stack.get(call).await.state).filter(|state| *state != CallState::Running)
-        })
-        .await;
-        if effect == ToolEffect::Unsafe {
-            assert_eq!(state, CallState::Unknown);
-            continue;
-        }
-        assert_eq!(state, CallState::Ready, "{effect}");
-        assert_eq!(worker.claim(call, 1).await.len(), 1);
-        worker.report(call, 1, Ok("1")).await;
-        let view = stack.ended(call).await;
-        assert_eq!((view.state, view.attempts), (CallState::Succeeded, 1), "{effect}");
-    }
+async fn a_claim_is_granted_until_its_time_and_answered_again_afterwards() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
+    let call = stack.call("pay", json!({})).await;
+    worker.job().await;
+    let (late, claim) = (ClaimId::generate(), ClaimId::generate());
+    let now = async || stack.value::<DateTime<Utc>>("SELECT clock_timestamp()").await;
+    assert!(worker.claim_until(now().await, late, call, 1).await.is_empty(), "its time was over");
+    assert_eq!((stack.get(call).await.state, worker.beat().await.lost.len()), (CallState::Ready, 0));
+    let until = now().await + TimeDelta::seconds(60);
+    assert_eq!(worker.claim_until(until, claim, call, 1).await.len(), 1);
+    assert_eq!(worker.claim_until(now().await, claim, call, 1).await.len(), 1, "it was granted before");
+    let request = json!({
+        "claim": claim, "worker": worker.id, "not_after": "+262142-12-31T23:59:59Z",
+        "jobs": [{"call": call, "attempt": 1, "tool": "pay"}],
+    });
+    let refused = stack.queue().request::<_, ClaimReply>(&worker.subject(ControlVerb::Claim), &request, ANSWER).await;
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("a time in the years 1970..=9999 is needed"), "{error}");
+    worker.report(call, 1, Ok("1")).await;
     stack.finish().await;
 }
 
-/// With attempts and without, which are two statements.
+/// Postgres hangs, and answers when the worker is gone: nothing may be granted to it then.
 #[tokio::test]
-async fn a_heartbeat_is_written_after_a_time_that_can_be_true() {
-    let stack = Stack::start().await;
+async fn a_claim_that_waited_for_the_database_is_not_granted_after_its_time() {
+    let stack = Stack::start_leasing(LEASE).await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
     let call = stack.call("pay", json!({})).await;
-    worker.granted().await;
-    let heard = async || stack.value::<Option<DateTime<Utc>>>("SELECT heard_after FROM workers").await;
-    for running in [vec![JobRef { call, attempt: 1 }], Vec::new()] {
-        let at = worker.beat_with(running.clone(), None).await.at;
-        assert!(at.is_some());
-        for (after, proven, what) in [
-            (at, at, "an answer"),
-            (None, at, "nothing new"),
-            (at.map(|at| at + TimeDelta::days(1)), None, "tomorrow"),
-            (at, at, "an answer"),
-            (Some(DateTime::<Utc>::MIN_UTC), at, "what no database holds"),
-        ] {
-            assert!(worker.beat_with(running.clone(), after).await.at.is_some(), "{what}");
-            assert_eq!(heard().await, proven, "{what}");
-        }
-    }
+    worker.job().await;
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
+    let until = stack.value::<DateTime<Utc>>("SELECT clock_timestamp() + interval '500 ms'").await;
+    let unlock = async {
+        stack.waits_for_lock().await;
+        stack.holds("its time is over", &format!("SELECT clock_timestamp() > '{until}'")).await;
+        lock.rollback().await.unwrap();
+    };
+    let (granted, ()) = tokio::join!(worker.claim_until(until, ClaimId::generate(), call, 1), unlock);
+    assert!(granted.is_empty());
+    assert_eq!(worker.claim(call, 1).await.len(), 1, "it is still free");
     worker.report(call, 1, Ok("1")).await;
-    stack.ended(call).await;
-    // A lease that ended before is looked at after the worker's end, perhaps: an outage had kept the dispatchers from it.
-    let proven = heard().await;
-    worker.say_goodbye().await;
-    assert_eq!((proven.is_some(), heard().await), (true, proven));
+    stack.finish().await;
+}
+
+/// The answer to an older heartbeat must not stop a newer grant of the same attempt.
+#[tokio::test]
+async fn a_heartbeat_is_answered_for_grants_and_not_for_attempts() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({})).await;
+    worker.granted().await;
+    let older = worker.grant_of(call, 1);
+    assert_eq!(worker.release(older.claim, call, 1).await, 1);
+    worker.granted().await;
+    let newer = worker.grant_of(call, 1);
+    let reply = worker.beat_with(vec![older, newer]).await;
+    assert_eq!((reply.lost, reply.lease_ms), (vec![older], 30_000));
+    stack.cancel(call).await;
+    assert_eq!(worker.beat_with(vec![older, newer]).await.cancelled, [newer]);
+    worker.report(call, 1, Ok("1")).await;
     stack.finish().await;
 }
 
@@ -129,25 +134,23 @@ async fn a_released_attempt_is_not_used_up() {
 
 /// A worker knows ids of calls that it was never given, from events or from its own past.
 #[tokio::test]
-async fn a_release_changes_no_call_of_a_tool_that_its_worker_does_not_serve() {
+async fn a_release_of_what_was_not_granted_changes_nothing() {
     let stack = Stack::start().await;
     let mut worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
     let stranger = Hand::new(&stack, vec![ToolSpec::named("other")]).await;
     let call = stack.call("read", json!({})).await;
     let claim = ClaimId::generate();
-    let claimed = format!("calls WHERE claim_id = '{claim}'");
-    assert_eq!(stranger.release(claim, call, 1).await, 0);
-    assert_eq!(stack.count(&claimed).await, 0);
-    assert_eq!(worker.release(claim, call, 1).await, 0);
-    assert_eq!(stack.count(&claimed).await, 1, "its own claim may still be under way");
-    assert!(worker.claim_as(claim, call, 1).await.is_empty());
+    for hand in [&stranger, &worker] {
+        assert_eq!(hand.release(claim, call, 1).await, 0);
+    }
     let many = vec![GrantRef { call, attempt: 1, claim }; 257];
     let request = ReleaseRequest { worker: stranger.id.clone(), jobs: many };
     let subject = stranger.subject(ControlVerb::Release);
     let refused = stack.queue().request::<_, ReleaseReply>(&subject, &request, ANSWER);
     let error = refused.await.unwrap_err().to_string();
     assert!(error.contains("jobs holds 257 attempts; allowed: 256"), "{error}");
-    worker.granted().await;
+    worker.job().await;
+    assert_eq!(worker.claim_as(claim, call, 1).await.len(), 1);
     worker.report(call, 1, Ok("1")).await;
     stack.finish().await;
 }

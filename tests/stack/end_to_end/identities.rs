@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{
-    ApiError, CallState, ClaimId, Code, JobRef, ToolEffect, ToolSpec,
+    ApiError, CallState, ClaimId, Code, ToolEffect, ToolSpec,
     subjects::{self, ControlVerb},
 };
 use redial_test_stack::Stack;
@@ -48,7 +48,10 @@ async fn a_worker_cannot_act_under_the_id_of_another_identity() {
     let jobs = json!([{"call": next, "attempt": 1, "tool": "tool"}]);
     let granted = json!([{"call": call, "attempt": 1, "claim": claim}]);
     for (verb, asked) in [
-        (ControlVerb::Claim, json!({"claim": ClaimId::generate(), "worker": id, "jobs": jobs})),
+        (
+            ControlVerb::Claim,
+            json!({"claim": ClaimId::generate(), "worker": id, "not_after": chrono::Utc::now(), "jobs": jobs}),
+        ),
         (ControlVerb::Heartbeat, json!({"worker": id, "running": [], "slots": 0, "draining": true})),
         (ControlVerb::Release, json!({"worker": id, "jobs": granted})),
         (ControlVerb::Register, worker.registration(&[], &json!({}))),
@@ -96,7 +99,7 @@ async fn a_report_under_a_wrong_claim_does_not_hide_the_true_one() {
             }
             reports.push(report(worker.claim_of(call, 1), "sent once more"));
             stack.queue().put(&worker.results(), &json!({"worker": worker.id, "reports": reports})).await.unwrap();
-            worker.ingested(JobRef { call, attempt: 1 }).await;
+            worker.ingested(worker.grant_of(call, 1)).await;
             let view = stack.ended(call).await;
             match kind {
                 "success" => assert_eq!(view.output.unwrap().get(), "\"true\""),

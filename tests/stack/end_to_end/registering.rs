@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    CallId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
+    CallId, ClaimId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
     subjects::Verb,
 };
 use redial_test_stack::{Stack, arguments, scripted_tool};
@@ -63,7 +63,8 @@ async fn a_worker_that_has_ended_does_not_come_back() {
     assert_eq!(stack.count(ended).await, 0);
     worker.say_goodbye().await;
     assert_eq!(stack.count(ended).await, 1);
-    worker.beat_with(vec![JobRef { call: CallId::generate(), attempt: 1 }], None).await;
+    let held = JobRef { call: CallId::generate(), attempt: 1 }.granted_to(ClaimId::generate());
+    worker.beat_with(vec![held]).await;
     assert_eq!(stack.count(ended).await, 1, "a heartbeat");
     worker.register(vec![ToolSpec::named("tool")]).await;
     assert_eq!(stack.count(ended).await, 1, "a registration");

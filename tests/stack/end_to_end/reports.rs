@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redial_proto::{CallState, ClaimId, ErrorClass, Failure, JobRef, Submission, ToolEffect, ToolSpec};
+use redial_proto::{CallState, ClaimId, ErrorClass, Failure, Submission, ToolEffect, ToolSpec};
 use redial_test_stack::{Stack, arguments};
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ async fn an_unreadable_report_becomes_a_dead_letter_with_the_reason() {
     let class = json!({"call": call, "attempt": 1, "claim": claim, "duration_ms": 1, "error": {"class": "tired", "message": ""}});
     let batch = json!({"worker": worker.id, "reports": [7, both, class, good]});
     stack.queue().put(&worker.results(), &batch).await.unwrap();
-    worker.ingested(JobRef { call, attempt: 1 }).await;
+    worker.ingested(worker.grant_of(call, 1)).await;
     assert_eq!(stack.output(call).await, r#""good""#, "an invalid report affects no other");
     let kept = dead_letters(&stack, "results", 3).await;
     let reasons: Vec<&str> = kept.iter().map(|(_, message, _)| message.as_str()).collect();

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use redial_proto::{ControlMessage, Job, JobRef, ReportBatch, subjects};
+use redial_proto::{ControlMessage, GrantRef, Job, ReportBatch, subjects};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -165,9 +165,12 @@ impl Message {
         true
     }
 
-    /// Only the answer to a claim says how long its leases are.
+    /// The answer to a claim says how long the leases of its grants are.
     fn stretch_lease(&mut self) -> bool {
         let Ok(mut reply) = serde_json::from_slice::<Value>(self.json()) else { return false };
+        if reply.get("grants").is_none() {
+            return false;
+        }
         let Some(lease) = reply.get_mut("lease_ms") else { return false };
         *lease = 3_600_000.into();
         self.set_json(&reply);
@@ -181,7 +184,7 @@ impl Message {
         let Some(reply) = self.delivered_by("RESULTS") else { return Vec::new() };
         let batch: ReportBatch = serde_json::from_slice(self.json()).unwrap();
         let ingested =
-            batch.reports.iter().map(|report| serde_json::from_str::<JobRef>(report.get()).unwrap()).collect();
+            batch.reports.iter().map(|report| serde_json::from_str::<GrantRef>(report.get()).unwrap()).collect();
         let message = ControlMessage { ingested, cancelled: Vec::new() };
         let control = Self::published(&subjects::worker(&batch.worker), serde_json::to_vec(&message).unwrap());
         vec![Self::published(reply, b"+ACK".to_vec()), control]

@@ -12,8 +12,12 @@ pub enum Mutation {
     CancelNotGuardedAtIngest,
     /// A release applies to the current claim of the attempt, whichever claim it names.
     ReleaseWithoutClaim,
-    /// A release does not keep its claim from being granted later.
-    ReleaseWithoutGivingUp,
+    /// A claim that was released is granted again.
+    ReleasedClaimIsGranted,
+    /// A claim is granted whenever it arrives.
+    ClaimsNeverEnd,
+    /// What an answer to a heartbeat says of one grant of an attempt counts for all of them.
+    AnswersWithoutClaim,
     /// A release is dropped if the call was cancelled after it was read.
     ReleaseNotPlannedAgain,
     /// No dispatcher sweeps.

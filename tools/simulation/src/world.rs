@@ -23,7 +23,7 @@ use uuid::Uuid;
 use self::{
     dispatcher::Dispatcher,
     tables::{AttemptRow, CallRow, InboxRow, TaskRow},
-    worker::{Execution, Outcome, Report, Request, Worker},
+    worker::{Execution, LateAnswer, OpenClaim, Outcome, Report, Request, Worker},
 };
 use crate::{Invariant, Mutation, Setup, Tally, Violation, plan::Plan, random::mix};
 
@@ -110,6 +110,8 @@ pub(crate) struct World {
     old_jobs: Vec<JobRef>,
     old_reports: Vec<Report>,
     old_requests: Vec<Request>,
+    /// Answers to heartbeats that are late.
+    late_answers: Vec<LateAnswer>,
     nats_up: bool,
     postgres_up: bool,
     /// Counts the outages of both.
@@ -117,6 +119,8 @@ pub(crate) struct World {
     // Processes.
     dispatchers: Vec<Dispatcher>,
     workers: Vec<Worker>,
+    /// Claims of which copies may still be under way.
+    claims: Vec<OpenClaim>,
     /// Releases that got no reply yet.
     releases: Vec<(Process, GrantRef)>,
     /// The last number given to a process, a message, a claim, a call of a task, or an item of an inbox.
@@ -127,8 +131,10 @@ pub(crate) struct World {
     acknowledged_tasks: u64,
     /// Calls whose cancel was acknowledged.
     cancelled: Vec<CallId>,
-    /// Claims that were given up.
-    given_up: Vec<GrantRef>,
+    /// All first grants.
+    granted: Vec<GrantRef>,
+    /// Worker processes that are gone, and when each was last answered.
+    gone: Vec<(Process, Time)>,
     /// Worker processes that were killed, paused or cut off.
     disturbed: Vec<Process>,
     /// The faults are over, and everything must end.

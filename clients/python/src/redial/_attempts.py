@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from redial._core import Core, Ref, log
+from redial._core import Core, Grant, Key, key_of, log
+from redial._link import Refused
 from redial._outcome import Outcome, report_of
 from redial._pieces import FETCH, arguments
 from redial._report import Reporter
-from redial._resend import Key
 from redial._run import Execution, Runner
 from redial.context import Context
 from redial.tool import Tool
@@ -32,8 +32,7 @@ STOP = 2.0
 class Attempt:
     """An active attempt."""
 
-    ref: Ref
-    claim: str
+    grant: Grant
     effect: str
     timeout: float
     """Seconds that its function may take."""
@@ -46,7 +45,7 @@ class Attempt:
     @property
     def key(self) -> Key:
         """What it is known by."""
-        return self.ref["call"], self.ref["attempt"]
+        return key_of(self.grant)
 
     def stop(self, reason: Reason) -> None:
         """Ends it, unless something else has."""
@@ -61,20 +60,23 @@ class Attempts:
         self._core = core
         self._runner = runner
         self._reporter = reporter
-        self._active: dict[Key, Attempt] = {}
+        self._of_call: dict[str, dict[Key, Attempt]] = {}
+        """The active ones, by call: at most one runs, and reports of others are not on record yet."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, tool: Tool, grant: dict[str, Any], claim: str, sent: float, done: Callable[[], None]) -> bool:
-        """Starts a granted attempt, unless it is active already; says whether. Its claim was sent at `sent`. Arguments that did not
-        fit into the answer are fetched first. `done` is called when its function has ended, or will not start."""
-        ref: Ref = {"call": grant["call"], "attempt": grant["attempt"]}
-        if (ref["call"], ref["attempt"]) in self._active:
-            log.warning("Gave back a second grant of an active attempt call=%s attempt=%s", ref["call"], ref["attempt"])
+        """Starts a granted attempt; says whether. It does not if another grant of the call runs, or is of the same attempt or a
+        later one: a database that was restored does not know of that one. Its claim was sent at `sent`. Arguments that did not fit
+        into the answer are fetched first. `done` is called when its function has ended, or will not start."""
+        granted: Grant = {"call": grant["call"], "attempt": grant["attempt"], "claim": claim}
+        others = self._of_call.get(granted["call"], {}).values()
+        if any(other.running or other.grant["attempt"] >= granted["attempt"] for other in others):
+            log.warning("Gave back a grant of a call that is active already call=%s attempt=%s", *key_of(granted)[:2])
             return False
         stopped: asyncio.Future[Reason] = asyncio.get_running_loop().create_future()
         timeout, lease_ends = grant["timeout_ms"] / 1000, self._core.lease_from(sent)
-        attempt = Attempt(ref, claim, grant["effect"], timeout, lease_ends, sent + FETCH, stopped)
-        self._active[attempt.key] = attempt
+        attempt = Attempt(granted, grant["effect"], timeout, lease_ends, sent + FETCH, stopped)
+        self._of_call.setdefault(granted["call"], {})[attempt.key] = attempt
         if grant.get("apart"):
             work = self._fetch_and_run(attempt, tool, grant, done)
         else:
@@ -92,43 +94,53 @@ class Attempts:
         execution.ended.add_done_callback(lambda _: done())
         return execution
 
-    def refs(self) -> list[Ref]:
-        """The active attempts, ended ones included: their leases are renewed until they are on record."""
-        return [attempt.ref for attempt in self._active.values()]
+    @property
+    def _active(self) -> Iterable[Attempt]:
+        return (attempt for of_call in self._of_call.values() for attempt in of_call.values())
 
-    def find(self, refs: Iterable[Ref] | None) -> list[Attempt]:
-        """Those of these attempts that are active."""
-        found = [self._active.get((ref["call"], ref["attempt"])) for ref in refs or ()]
+    def grants(self) -> list[Grant]:
+        """The active grants, those of ended attempts included: their leases are renewed until they are on record."""
+        return [attempt.grant for attempt in self._active]
+
+    def find(self, grants: Iterable[Grant] | None) -> list[Attempt]:
+        """Those of these grants that are active."""
+        found = [self._of_call.get(grant["call"], {}).get(key_of(grant)) for grant in grants or ()]
         return [attempt for attempt in found if attempt is not None]
 
-    def renew(self, refs: Iterable[Ref], lease_ends: float) -> None:
+    def renew(self, grants: Iterable[Grant], lease_ends: float) -> None:
         """Extends leases; never shortens one."""
-        for attempt in self.find(refs):
+        for attempt in self.find(grants):
             attempt.lease_ends = max(attempt.lease_ends, lease_ends)
 
-    def forget(self, refs: Iterable[Ref] | None) -> None:
+    def forget(self, grants: Iterable[Grant] | None) -> None:
         """They are on record, or another worker's."""
-        for ref in refs or ():
-            key = (ref["call"], ref["attempt"])
-            self._active.pop(key, None)
-            self._reporter.forget(key)
+        for grant in grants or ():
+            self._remove(key_of(grant))
+            self._reporter.forget(key_of(grant))
 
-    def lose(self, refs: Iterable[Ref] | None) -> None:
+    def _remove(self, key: Key) -> None:
+        of_call = self._of_call.get(key[0], {})
+        of_call.pop(key, None)
+        if not of_call:
+            self._of_call.pop(key[0], None)
+
+    def lose(self, grants: Iterable[Grant] | None) -> None:
         """They are no longer this worker's: stops them, and reports nothing."""
-        for attempt in self.find(refs):
+        grants = list(grants or ())
+        for attempt in self.find(grants):
             if attempt.running:
-                log.warning("Lost a lease; stopping its attempt call=%s attempt=%s", *attempt.key)
+                log.warning("Lost a lease; stopping its attempt call=%s attempt=%s", *attempt.key[:2])
             attempt.stop("lost")
-        self.forget(refs)
+        self.forget(grants)
 
-    def cancel(self, refs: Iterable[Ref] | None) -> None:
+    def cancel(self, grants: Iterable[Grant] | None) -> None:
         """Their calls are cancelled."""
-        for attempt in self.find(refs):
+        for attempt in self.find(grants):
             attempt.stop("cancelled")
 
     def stop_all(self) -> int:
         """Stops what still runs, because the worker ends; says how many."""
-        running = [attempt for attempt in self._active.values() if attempt.running]
+        running = [attempt for attempt in self._active if attempt.running]
         for attempt in running:
             attempt.stop("shutdown")
         return len(running)
@@ -139,7 +151,7 @@ class Attempts:
             await asyncio.wait(self._tasks)
 
     async def _fetch_and_run(self, attempt: Attempt, tool: Tool, grant: dict[str, Any], done: Callable[[], None]) -> None:
-        fetching = asyncio.create_task(arguments(self._core, grant, attempt.claim))
+        fetching = asyncio.create_task(arguments(self._core, attempt.grant))
         await self._first_end(attempt, fetching)
         found = fetching.result() if fetching.done() else None
         if found is None or attempt.stopped.done() or self._core.draining.is_set():
@@ -154,10 +166,10 @@ class Attempts:
         attempt.running = False
         reason = attempt.stopped.result() if attempt.stopped.done() else None
         if reason == "timeout":
-            log.warning("Gave up fetching arguments: it took too long call=%s attempt=%s", *attempt.key)
+            log.warning("Gave up fetching arguments: it took too long call=%s attempt=%s", *attempt.key[:2])
         if reason == "cancelled":
             outcome = Outcome.failed("cancelled", "the call was cancelled before the tool started", effect_possible=False)
-            self._reporter.send(attempt.key, report_of({**attempt.ref}, attempt.claim, 0.0, outcome))
+            self._reporter.send(attempt.key, report_of(attempt.grant, 0.0, outcome))
             return
         await self._give_back(attempt, reason)
 
@@ -170,17 +182,16 @@ class Attempts:
         attempt.running = False
         outcome = _outcome(reason, attempt, execution)
         if outcome is not None:
-            report = report_of({**attempt.ref}, attempt.claim, time.monotonic() - started, outcome)
+            report = report_of(attempt.grant, time.monotonic() - started, outcome)
             self._reporter.send(attempt.key, report)
             return
         await self._give_back(attempt, reason)
 
     async def _give_back(self, attempt: Attempt, reason: Reason | None) -> None:
         # Before the release, because a dispatcher may grant the same attempt to this worker again.
-        if self._active.get(attempt.key) is attempt:
-            del self._active[attempt.key]
+        self._remove(attempt.key)
         if reason != "lost":
-            await release(self._core, [{**attempt.ref, "claim": attempt.claim}])
+            await release(self._core, [attempt.grant])
 
     async def _first_end(self, attempt: Attempt, ended: asyncio.Future[Any]) -> Reason | None:
         """What ends the attempt; nothing if its function, or the fetch before it, does."""
@@ -189,7 +200,7 @@ class Attempts:
             if now >= attempt.deadline:
                 attempt.stop("timeout")
             elif now >= attempt.lease_ends:
-                log.error("Stopped an attempt because its lease expired call=%s attempt=%s", *attempt.key)
+                log.error("Stopped an attempt because its lease expired call=%s attempt=%s", *attempt.key[:2])
                 attempt.stop("lease")
             else:
                 wait = min(attempt.deadline, attempt.lease_ends) - now
@@ -242,8 +253,9 @@ RELEASE, RELEASE_DRAINING = 3600.0, 10.0
 """Seconds after which the worker gives up a release; the attempt then counts as lost."""
 
 
-async def release(core: Core, grants: list[dict[str, Any]]) -> None:
-    """Gives attempts back, so that they do not count. Repeats the request until a dispatcher answers."""
+async def release(core: Core, grants: list[Grant]) -> None:
+    """Gives attempts back, so that they do not count. Repeats the request until a dispatcher answers. What was not granted stays as
+    it is."""
     began, failures = time.monotonic(), 0
     while grants:
         try:
@@ -254,6 +266,8 @@ async def release(core: Core, grants: list[dict[str, Any]]) -> None:
         except Exception as error:
             failures += 1
             log.warning("Failed to release attempts attempts=%d error=%s", len(grants), error)
+            if isinstance(error, Refused):
+                return
         if time.monotonic() - began >= (RELEASE_DRAINING if core.draining.is_set() else RELEASE):
             return
         await asyncio.sleep(core.pause(failures))

@@ -13,7 +13,8 @@ from typing import Any
 from nats.aio.msg import Msg
 
 from redial._attempts import Attempts, release
-from redial._core import Core, log, until
+from redial._core import Core, Grant, log, until
+from redial._heard import ClaimTime
 from redial._limits import MAX_CLAIM, MAX_INLINE, MAX_PACK, parts
 from redial._link import Link, Outage, Refused, backoff
 from redial._pull import Puller
@@ -21,12 +22,6 @@ from redial._register import Registration
 from redial._report import Reporter
 from redial._version import CONTRACT
 from redial.tool import Tool
-
-GIVE_UP = 20.0
-"""Seconds after which a claim that nobody answers is given up. NATS delivers its jobs again 30 s after the first time."""
-
-DISOWNED = 8
-"""How often what was not granted is released, each time after half a lease."""
 
 LARGE = 8
 """Calls of a pool with large arguments at a time: they are in memory until their functions end."""
@@ -79,7 +74,8 @@ class Delivery:
         self._left -= jobs
         self._goes_back |= back
         if self._left == 0:
-            await answer(link, self._message, b"-NAK" if self._goes_back else b"+ACK")
+            # Not at once: a claim that is refused at once must not go round in circles.
+            await answer(link, self._message, b'-NAK {"delay": 1000000000}' if self._goes_back else b"+ACK")
 
 
 @dataclass
@@ -117,7 +113,7 @@ class Job:
         """As a claim names it."""
         return {"call": self.call, "attempt": self.attempt, "tool": self.tool}
 
-    def grant(self, claim: str) -> dict[str, Any]:
+    def grant(self, claim: str) -> Grant:
         """As a release names it, if it was granted to this claim."""
         return {"call": self.call, "attempt": self.attempt, "claim": claim}
 
@@ -226,6 +222,7 @@ class Pool:
             returned = []
 
     async def _next(self, puller: Puller) -> list[Msg]:
+        await self._core.may_claim()
         await self._reporter.wait_for_capacity()
         await self._permits.wait()
         free = min(self._permits.free, MAX_CLAIM)
@@ -275,15 +272,38 @@ class Pool:
         return jobs, [Returned(delivery, consumer, tool, rest)] if rest else []
 
     async def _claim(self, jobs: list[Job], returned: list[Returned]) -> None:
-        claim, sent = str(uuid.uuid4()), time.monotonic()
-        request = {"claim": claim, "worker": self._core.id, "jobs": [job.ref for job in jobs]}
+        claim, sent, lasts = str(uuid.uuid4()), time.monotonic(), self._core.claim_time()
+        if lasts is None:
+            await self._give_back(jobs, returned)
+            return
+        request: dict[str, Any] = {"claim": claim, "worker": self._core.id, "not_after": lasts.not_after}
+        request["jobs"] = [job.ref for job in jobs]
         if returned:
             request["returned"] = [rest.ref for rest in returned]
-        granted = await self._granted(request, sent)
-        if granted is None:
-            await self._give_up(jobs, returned, claim)
-            return
-        reply, failures = granted
+        reply, failures = await self._ask(request, lasts)
+        if reply is None:
+            await self._give_back(jobs, returned)
+        else:
+            await self._start_granted(jobs, returned, reply, claim, sent, lasts, failures)
+        if failures > 0:
+            # A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
+            await asyncio.sleep(max(0.0, lasts.over_at - time.monotonic()))
+            grants = [job.grant(claim) for job in jobs]
+            await release(self._core, [grant for grant in grants if not self._attempts.find([grant])])
+
+    async def _start_granted(
+        self,
+        jobs: list[Job],
+        returned: list[Returned],
+        reply: dict[str, Any],
+        claim: str,
+        sent: float,
+        lasts: ClaimTime,
+        failures: int,
+    ) -> None:
+        """Starts what was granted, and releases what comes too late. What was perhaps refused only because its time was over goes
+        back to the stream."""
+        in_time = time.monotonic() < lasts.lasts_until
         self._core.set_lease(reply["lease_ms"])
         # The lease may have begun with the first request, whose reply was lost.
         lease_ends = self._core.lease_from(sent)
@@ -292,21 +312,19 @@ class Pool:
             # Of several copies of one job one is granted.
             if waiting[copy.call, copy.attempt] is not copy:
                 self._done(copy)
-        late = []
+        late: list[Grant] = []
         for grant in reply["grants"]:
             job = waiting.pop((grant["call"], grant["attempt"]), None)
-            in_time = time.monotonic() < lease_ends and not self._core.draining.is_set()
-            if job is None or not in_time or not self._start(job, grant, claim, sent):
+            may_start = time.monotonic() < lease_ends and not self._core.draining.is_set()
+            if job is None or not may_start or not self._start(job, grant, claim, sent):
                 late.append({"call": grant["call"], "attempt": grant["attempt"], "claim": claim})
                 if job is not None:
                     self._done(job)
         for job in waiting.values():
             self._done(job)
-        if failures > 0 and waiting:
-            self._spawn(self._disown(list(waiting.values()), claim))
         for job in jobs:
             # From here on the leases guard the calls.
-            await job.delivery.done(self._core.link)
+            await job.delivery.done(self._core.link, back=not in_time and (job.call, job.attempt) in waiting)
         for rest in returned:
             # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
             await rest.delivery.done(self._core.link, len(rest.jobs), back=failures > 0)
@@ -320,9 +338,10 @@ class Pool:
         self._large -= job.is_large
         self._permits.release()
 
-    async def _granted(self, request: dict[str, Any], sent: float) -> tuple[dict[str, Any], int] | None:
-        """Repeats a claim until a dispatcher answers; says how often it failed before. Its id stays the same, so a dispatcher that
-        granted it grants it again. Only the first request gives jobs back: each copy would publish them once more."""
+    async def _ask(self, request: dict[str, Any], lasts: ClaimTime) -> tuple[dict[str, Any] | None, int]:
+        """Repeats a claim until a dispatcher answers, or until nothing is granted any more; says how often it failed. Its id stays
+        the same, so a dispatcher that granted it grants it again. Only the first request gives jobs back: each copy would publish
+        them once more."""
         failures = 0
         while True:
             try:
@@ -331,34 +350,17 @@ class Pool:
                 failures += 1
                 request.pop("returned", None)
                 log.warning("Failed to claim jobs jobs=%d failures=%d error=%s", len(request["jobs"]), failures, error)
-                late = time.monotonic() - sent >= GIVE_UP
-                if isinstance(error, Refused) or late or self._core.draining.is_set():
-                    return None
+                if isinstance(error, Refused) or time.monotonic() >= lasts.over_at:
+                    return None, failures
             await asyncio.sleep(self._core.pause(failures))
 
-    async def _give_up(self, jobs: list[Job], returned: list[Returned], claim: str) -> None:
-        """No dispatcher answered. One may have granted the claim nevertheless; nothing was started."""
+    async def _give_back(self, jobs: list[Job], returned: list[Returned]) -> None:
+        """Nothing of it was started, and no dispatcher answers."""
         for job in jobs:
             self._done(job)
-            if self._core.draining.is_set():
-                await job.delivery.done(self._core.link, back=True)
-        if self._core.draining.is_set():
-            for rest in returned:
-                await rest.delivery.done(self._core.link, len(rest.jobs), back=True)
-        log.warning("Gave up a claim claim=%s jobs=%d", claim, len(jobs))
-        await release(self._core, [job.grant(claim) for job in jobs])
-        self._spawn(self._disown(jobs, claim))
-
-    async def _disown(self, jobs: list[Job], claim: str) -> None:
-        """Releases what was not granted, in case that a late copy of the claim is granted after all: the call may have become ready
-        in between, or the copy waited in a dispatcher for the end of an outage. Each half of a lease for four leases, so that no
-        such grant ends before it is released; a draining worker does not wait. The heartbeats prove what this misses, but not of a
-        tool that is unsafe."""
-        for _ in range(DISOWNED):
-            await until(self._core.draining, self._core.lease / 2)
-            await release(self._core, [job.grant(claim) for job in jobs])
-            if self._core.draining.is_set():
-                return
+            await job.delivery.done(self._core.link, back=True)
+        for rest in returned:
+            await rest.delivery.done(self._core.link, len(rest.jobs), back=True)
 
 
 async def answer(link: Link, message: Msg, word: bytes) -> None:

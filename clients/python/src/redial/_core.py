@@ -9,11 +9,13 @@ import os
 import random
 import re
 import socket
+import time
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, TypedDict
 
+from redial._heard import ClaimTime, Heard
 from redial._limits import encode
 from redial._link import Address, Link, Outage, Refused, backoff
 
@@ -25,11 +27,22 @@ SHORTEST_LEASE = 0.3
 """Shorter leases would flood the dispatchers with heartbeats."""
 
 
-class Ref(TypedDict):
-    """A call and an attempt, as the protocol names them."""
+Key = tuple[str, int, str]
+"""What a grant is known by: call, attempt and claim."""
+
+
+class Grant(TypedDict):
+    """One grant of an attempt, as the protocol names it. A released attempt is granted again under its number: only the claim
+    tells the two apart."""
 
     call: str
     attempt: int
+    claim: str
+
+
+def key_of(grant: Grant) -> Key:
+    """What a grant is known by. Raises what a message that is none raises."""
+    return grant["call"], grant["attempt"], grant["claim"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,8 @@ class Core:
         self.host = settings.host or socket.gethostname()
         self.started_at = datetime.now(timezone.utc).isoformat()
         self.lease = FIRST_LEASE
+        self._heard: Heard | None = None
+        self._hears = asyncio.Event()
         self.draining = asyncio.Event()
         self.heartbeat_now = asyncio.Event()
         self.register_now = asyncio.Event()
@@ -88,6 +103,27 @@ class Core:
         if lease != self.lease:
             self.lease = lease
             self.heartbeat_now.set()
+
+    def hear(self, reply: dict[str, Any], asked: float) -> None:
+        """Takes in an answer to a request that was sent at `asked`: what the database's clock showed, and how long a lease is.
+        Raises `Outage` if it cannot be read."""
+        try:
+            self.set_lease(reply["lease_ms"])
+            if (at := reply.get("at")) is not None:
+                self._heard = Heard.read(at, asked, time.monotonic(), self.lease)
+                self._hears.set()
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise Outage(f"an answer without a time or a lease: {error!r}") from error
+
+    def claim_time(self) -> ClaimTime | None:
+        """Until when a claim that is sent now is granted; nothing if it must not be sent, because no dispatcher answers."""
+        return None if self._heard is None else self._heard.claim_time(time.monotonic())
+
+    async def may_claim(self) -> None:
+        """Waits until claims may be sent."""
+        while self.claim_time() is None:
+            self._hears.clear()
+            await self._hears.wait()
 
     def lease_from(self, sent: float) -> float:
         """The end of a lease that was asked for at `sent`, by this worker's clock, minus a margin: the tool must have stopped

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from redial._attempts import Attempts
-from redial._core import Core, Ref, log, until
+from redial._core import Core, Grant, log, until
 from redial._link import Outage, Refused
 
-CHUNK = 10_000
-"""Attempts in one message, 62 bytes each."""
+CHUNK = 8_000
+"""Grants in one message, 107 bytes each."""
 RETRY_PART = 20
 """A heartbeat that failed is sent again after this part of a lease."""
 GOODBYE = 1.0
@@ -26,8 +26,6 @@ class Heartbeat:
         self._core = core
         self._attempts = attempts
         self._slots = slots
-        self._heard_at: str | None = None
-        """When the last one was answered, by the database's clock."""
 
     async def run(self) -> None:
         """Sends heartbeats, also when a lease changed and after a reconnection."""
@@ -44,18 +42,16 @@ class Heartbeat:
 
     async def _beat(self, failures: int) -> None:
         """At least one message, even if nothing runs."""
-        # Before the list is made. With the last message the list is complete: what is not named is not held.
-        heard_at, refs = self._heard_at, self._attempts.refs()
-        for start in range(0, max(1, len(refs)), CHUNK):
-            end = start + CHUNK
-            await self._renew(refs[start:end], heard_at if end >= len(refs) else None, failures)
+        grants = self._attempts.grants()
+        for start in range(0, max(1, len(grants)), CHUNK):
+            await self._renew(grants[start : start + CHUNK], failures)
 
-    async def _renew(self, refs: list[Ref], after: str | None, failures: int) -> None:
+    async def _renew(self, grants: list[Grant], failures: int) -> None:
         # Taken before the request leaves, so that the lease can only end later at the dispatcher.
         sent = time.monotonic()
-        reply = await self._core.request("heartbeat", self._message(refs, self._slots, after), failures)
-        self._heard_at = reply.get("at")
-        self._attempts.renew(refs, self._core.lease_from(sent))
+        reply = await self._core.request("heartbeat", self._message(grants, self._slots), failures)
+        self._core.hear(reply, sent)
+        self._attempts.renew(grants, self._core.lease_from(sent))
         self._attempts.lose(reply.get("lost"))
         self._attempts.cancel(reply.get("cancelled"))
         if reply.get("register"):
@@ -66,7 +62,6 @@ class Heartbeat:
         with suppress(Outage, Refused, asyncio.TimeoutError):
             await asyncio.wait_for(self._core.request("heartbeat", self._message([], 0)), GOODBYE)
 
-    def _message(self, refs: list[Ref], slots: int, after: str | None = None) -> dict[str, Any]:
+    def _message(self, grants: list[Grant], slots: int) -> dict[str, Any]:
         draining = self._core.draining.is_set()
-        message = {"worker": self._core.id, "running": refs, "slots": slots, "draining": draining}
-        return message if after is None else {**message, "after": after}
+        return {"worker": self._core.id, "running": grants, "slots": slots, "draining": draining}

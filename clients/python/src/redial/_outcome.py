@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -130,9 +130,9 @@ def _of_status(response: httpx.Response) -> dict[str, Any]:
     return error
 
 
-def report_of(ref: dict[str, Any], claim: str, seconds: float, outcome: Outcome) -> bytes:
+def report_of(grant: Mapping[str, Any], seconds: float, outcome: Outcome) -> bytes:
     """The JSON of a `Report` of the protocol. If it would not fit into a message, the details of its error are left out."""
-    head = {**ref, "claim": claim, "duration_ms": int(seconds * 1000)}
+    head = {**grant, "duration_ms": int(seconds * 1000)}
     if outcome.output is not None:
         return encode(head)[:-1] + b',"output":' + outcome.output + b"}"
     error = outcome.error or failure("internal", "the outcome has neither a result nor an error")

@@ -7,7 +7,7 @@ import json
 import uuid
 from typing import Any
 
-from redial._core import Core, log
+from redial._core import Core, Grant, log
 from redial._limits import MAX_PIECE
 from redial._link import Outage, Refused
 
@@ -47,13 +47,13 @@ async def put(core: Core, body: bytes) -> str:
     return f"{payload}.{len(pieces)}"
 
 
-async def arguments(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any] | None:
+async def arguments(core: Core, grant: Grant) -> dict[str, Any] | None:
     """The arguments of a grant that names them apart; nothing if they cannot be had: nothing was started then. The caller cancels
     it after `FETCH`."""
     failures = 0
     while True:
         try:
-            return await _fetch(core, grant, claim)
+            return await _fetch(core, grant)
         except Exception as error:
             # Also what an answer that is not as it should be raises: the attempt would stay active otherwise.
             failures += 1
@@ -63,9 +63,8 @@ async def arguments(core: Core, grant: dict[str, Any], claim: str) -> dict[str, 
         await asyncio.sleep(core.pause(failures))
 
 
-async def _fetch(core: Core, grant: dict[str, Any], claim: str) -> dict[str, Any]:
-    ref = {"worker": core.id, "call": grant["call"], "attempt": grant["attempt"], "claim": claim}
-    opened = (await core.request(VERB, {"open": ref}, limit=FETCH)).get("opened") or {}
+async def _fetch(core: Core, grant: Grant) -> dict[str, Any]:
+    opened = (await core.request(VERB, {"open": {"worker": core.id, **grant}}, limit=FETCH)).get("opened") or {}
     payload, pieces = opened.get("payload"), int(opened.get("pieces") or 0)
     texts: list[str] = []
     for first in range(0, pieces, AT_ONCE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,8 +63,11 @@ class Registration:
     async def _send(self, message: dict[str, Any]) -> dict[str, Any]:
         failures = 0
         while True:
+            asked = time.monotonic()
             try:
-                return await self._core.request("register", message, limit=TIMEOUT)
+                reply = await self._core.request("register", message, limit=TIMEOUT)
+                self._core.hear(reply, asked)
+                return reply
             except Outage as error:
                 failures += 1
                 wait = backoff(failures, 0.1, LONGEST_WAIT)

@@ -10,12 +10,12 @@ import asyncio
 import json
 import time
 
-from redial._core import Core, log, until
+from redial._core import Core, Key, log, until
 from redial._limits import MAX_BYTES, MAX_MESSAGE
 from redial._link import Outage, Refused
 from redial._outcome import message_of
 from redial._pieces import HEADER, put
-from redial._resend import Key, ResendQueue
+from redial._resend import ResendQueue
 
 MAX_PENDING = 32 * 1024 * 1024
 """Bytes of reports that are not on record, above which the worker takes no more jobs."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from redial._core import Key
 from redial._limits import MAX_BYTES, MAX_CLAIM
-
-Key = tuple[str, int]
-"""A call and an attempt."""
 
 RESEND, LONGEST_RESEND = 5.0, 60.0
 """Seconds after which a report that is on the stream but not on record is sent again; doubled with each repetition."""
@@ -31,7 +29,7 @@ class _Pending:
 
 
 class ResendQueue:
-    """Reports by attempt, and the order in which they are sent."""
+    """Reports by grant, and the order in which they are sent."""
 
     def __init__(self) -> None:
         self._reports: dict[Key, _Pending] = {}

@@ -1,6 +1,6 @@
 //! What has to be done once a transition of a call is on record.
 
-use redial_proto::{ErrorClass, Job, JobRef};
+use redial_proto::{ErrorClass, GrantRef, Job};
 use redial_records::{Backlog, BacklogPart, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
 
 /// The effects of a committed transition, in the order in which they are to be carried out.
@@ -35,8 +35,8 @@ fn overdue(attempt: &EndedAttempt) -> bool {
 }
 
 fn stop_worker(facts: &CallFacts) -> Option<Effect> {
-    let attempt = JobRef { call: facts.call, attempt: facts.attempt };
-    facts.worker.clone().map(|worker| Effect::StopWorker { worker, attempt })
+    let grant = GrantRef { call: facts.call, attempt: facts.attempt, claim: facts.claim? };
+    facts.worker.clone().map(|worker| Effect::StopWorker { worker, grant })
 }
 
 /// The effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never runs, and one

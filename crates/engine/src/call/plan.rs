@@ -47,8 +47,6 @@ pub enum CallEvent<'a> {
         job: JobState,
         /// Why it waits, if it is in the backlog.
         waiting: Waiting,
-        /// Whether its worker holds the attempt whose lease has ended.
-        holding: Holding,
     },
     /// The user wants it stopped.
     Cancel,
@@ -68,25 +66,6 @@ pub enum JobState {
     Queued,
     /// Its consumer has no live workers, no job waits there, or later ones were claimed: its own is lost.
     Lost,
-}
-
-/// So many copies of a job more than attempts, after which an attempt that its worker does not hold counts as lost.
-const MOST_TAKEN_BACK: u32 = 5;
-
-/// Whether a worker holds an attempt whose lease has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holding {
-    /// It is silent, as far as is known.
-    Unknown,
-    /// A heartbeat that came since the last renewal did not name the attempt, and may have been written before it began.
-    Unnamed {
-        /// When the next heartbeat may prove more.
-        look_at: Time,
-    },
-    /// A heartbeat that was written after the lease had ended did not name it, and the worker will not begin it any more. As a
-    /// rule it never began: a late copy of a claim was granted, after the worker had got the answer to another copy. It may also have been
-    /// stopped. Or it has ended, and a database that was restored from a backup does not know.
-    Nobody,
 }
 
 /// Why a call waits in the backlog.
@@ -127,7 +106,7 @@ pub fn plan(
         }
         (CallState::Running, CallEvent::Released) => planner.after_release(),
         (CallState::Running, CallEvent::Cancel) => Change::RequestCancel,
-        (CallState::Running, CallEvent::Due { grace_until, holding, .. }) => planner.running(*grace_until, *holding),
+        (CallState::Running, CallEvent::Due { grace_until, .. }) => planner.running(*grace_until),
         (CallState::Ready | CallState::RetryWait, CallEvent::Cancel) => {
             ended(CallState::Cancelled, ErrorClass::Cancelled, "cancelled before an attempt started")
         }
@@ -258,28 +237,16 @@ impl Planner<'_> {
             let stopped = Failure::new(ErrorClass::Cancelled, "released by its worker").without_effect();
             return self.after_failure(None, stopped);
         }
-        self.take_back()
-    }
-
-    /// The attempt does not count.
-    fn take_back(&self) -> Change {
+        // It does not count.
         self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
     /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
-    /// renew, it is not known what became of the attempt, also if its time is over. One that it does not hold is taken back, if
-    /// it may be.
-    fn running(&self, grace_until: Time, holding: Holding) -> Change {
+    /// renew, it is not known what became of the attempt, also if its time is over.
+    fn running(&self, grace_until: Time) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         if self.now >= lease_ends {
-            return match holding {
-                Holding::Nobody if self.may_be_taken_back() => self.take_back(),
-                Holding::Nobody => {
-                    self.lost("its worker does not hold the attempt, and nothing is on record of its end")
-                }
-                Holding::Unnamed { look_at } => Change::Postpone { wake_at: look_at },
-                Holding::Unknown => self.lost("the worker was lost: its lease expired"),
-            };
+            return self.lost("the worker was lost: its lease expired");
         }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
         let limit = limit.map(|limit| limit.max(grace_until));
@@ -288,14 +255,6 @@ impl Planner<'_> {
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
         Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
-    }
-
-    /// Not if its tool must not run twice on a guess, nor if the call ends with it: perhaps it was run. And not forever, or a
-    /// worker that never names what it runs would never use up an attempt; each time the job is published once more.
-    fn may_be_taken_back(&self) -> bool {
-        self.call.effect != ToolEffect::Unsafe
-            && !self.call.cancel_requested
-            && self.call.publish_no <= self.call.attempt + MOST_TAKEN_BACK
     }
 
     fn lost(&self, why: &str) -> Change {

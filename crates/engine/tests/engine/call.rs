@@ -8,7 +8,7 @@ mod waiting;
 
 use chrono::TimeDelta;
 use redial_engine::call::{CallEvent, TIMEOUT_MARGIN_MS, effects, grants, plan, renews};
-use redial_proto::{CallState, ErrorClass, Failure, ToolEffect};
+use redial_proto::{CallState, ClaimId, ErrorClass, Failure, GrantRef, ToolEffect};
 use redial_records::{CallRecord, Change, Claim, Effect};
 
 use fixture::{
@@ -16,19 +16,22 @@ use fixture::{
 };
 
 #[test]
-fn a_claim_needs_the_next_number_and_time_left_and_is_granted_again_unless_it_was_given_back() {
+fn a_claim_needs_the_next_number_and_its_time_and_is_granted_again_unless_it_was_given_back() {
     let (ready, first) = (call(CallState::Ready, 1), claim(1));
     let late = CallRecord { deadline_at: now(), ..ready.clone() };
     let granted = CallRecord { claim: Some(first.claim), ..running() };
     let given_back = CallRecord { claim: Some(first.claim), ..call(CallState::Ready, 0) };
     let of_another = Claim { worker: "worker-2".parse().unwrap(), ..first.clone() };
+    let over = |attempt| Claim { not_after: now() - TimeDelta::microseconds(1), ..claim(attempt) };
     for (call, claim, wanted) in [
         (&ready, &claim(2), true),
         (&ready, &first, false),
         (&ready, &claim(3), false),
         (&running(), &claim(2), false),
         (&late, &claim(2), false),
+        (&ready, &over(2), false),
         (&granted, &first, true),
+        (&granted, &over(1), true),
         (&granted, &of_another, false),
         (&given_back, &first, false),
     ] {
@@ -37,11 +40,14 @@ fn a_claim_needs_the_next_number_and_time_left_and_is_granted_again_unless_it_wa
 }
 
 #[test]
-fn a_heartbeat_renews_only_the_current_attempt_of_its_worker() {
-    assert!(renews(&running(), &worker(), 1));
-    assert!(!renews(&running(), &worker(), 2));
-    assert!(!renews(&running(), &"worker-2".parse().unwrap(), 1));
-    assert!(!renews(&CallRecord { worker: Some(worker()), ..call(CallState::Ready, 1) }, &worker(), 1));
+fn a_heartbeat_renews_only_the_current_grant_of_its_worker() {
+    let granted = running().grant().unwrap();
+    assert!(renews(&running(), &worker(), granted));
+    assert!(!renews(&running(), &worker(), GrantRef { attempt: 2, ..granted }));
+    assert!(!renews(&running(), &worker(), GrantRef { claim: ClaimId::generate(), ..granted }), "it was given back");
+    assert!(!renews(&running(), &"worker-2".parse().unwrap(), granted));
+    let ready = CallRecord { state: CallState::Ready, ..running() };
+    assert!(!renews(&ready, &worker(), granted));
 }
 
 #[test]

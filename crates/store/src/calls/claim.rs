@@ -47,7 +47,8 @@ const MAX_INLINE: i32 = 256 * 1024;
 const _: () = assert!(MAX_INLINE as usize == limits::MAX_INLINE, "they are one limit");
 
 impl Store {
-    /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`.
+    /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`. The times of the claims
+    /// must be in the [`limits::YEARS`].
     pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
         let mut sorted: Vec<&Claim> = claims.iter().collect();
         // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
@@ -57,6 +58,7 @@ impl Store {
         let claim_ids: Vec<Uuid> = sorted.iter().map(|c| c.claim.0).collect();
         let workers: Vec<&str> = sorted.iter().map(|c| c.worker.as_str()).collect();
         let tools: Vec<&str> = sorted.iter().map(|c| c.tool.as_str()).collect();
+        let not_after: Vec<Time> = sorted.iter().map(|c| c.not_after).collect();
         let lease_ms = bigint(lease_ms);
         let rows = on_connection!(self, |db| {
             sqlx::query_file!(
@@ -68,6 +70,7 @@ impl Store {
                 lease_ms,
                 &tools as &[&str],
                 MAX_INLINE,
+                &not_after,
             )
             .fetch_all(db)
             .await

@@ -101,7 +101,8 @@ impl Fixture {
     /// Claims the first attempt of a call of the tool of [`bare_call`].
     pub(crate) async fn claim(&self, call: CallId) {
         let (worker, job) = ("worker-1".parse().unwrap(), JobRef { call, attempt: 1 });
-        let claim = Claim { job, claim: ClaimId::generate(), worker, tool: bare_call().tool };
+        let (claim, not_after) = (ClaimId::generate(), chrono::Utc::now() + chrono::TimeDelta::hours(1));
+        let claim = Claim { job, claim, worker, tool: bare_call().tool, not_after };
         assert_eq!(self.store.claim(&[claim], 60_000).await.unwrap().len(), 1, "it is ready");
     }
 

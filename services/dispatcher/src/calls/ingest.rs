@@ -12,7 +12,7 @@ use chrono::Utc;
 use redial_backoff::Backoff;
 use redial_engine::call::{CallEvent, succeeded};
 use redial_loops::Loops;
-use redial_proto::{ControlMessage, GrantRef, JobRef, Outcome, WorkerId, limits, subjects};
+use redial_proto::{ControlMessage, GrantRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
 use redial_shares::FairQueue;
@@ -282,12 +282,12 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
 
 /// A worker keeps its results until a control message says that they are on record. If this message is lost it sends them again.
 async fn notify_workers(context: &Context, reports: &[Reported]) {
-    let mut ingested = BTreeMap::<&WorkerId, Vec<JobRef>>::new();
+    let mut ingested = BTreeMap::<&WorkerId, Vec<GrantRef>>::new();
     for report in reports {
-        ingested.entry(&report.worker).or_default().push(report.grant.job_ref());
+        ingested.entry(&report.worker).or_default().push(report.grant);
     }
-    for (worker, jobs) in ingested {
-        for ingested in jobs.chunks(5_000) {
+    for (worker, grants) in ingested {
+        for ingested in grants.chunks(5_000) {
             let message = ControlMessage { ingested: ingested.to_vec(), cancelled: Vec::new() };
             if let Err(error) = context.queue.publish(&subjects::worker(worker), &message).await {
                 tracing::debug!(%error, %worker, "Failed to notify a worker that its results are on record");

@@ -1,13 +1,12 @@
 //! Sweeps over calls that are due: leases that ended, retries, jobs that no worker claimed, deadlines.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use redial_engine::{
     outage::{INTERVAL, Observation},
     sweep::{Conditions, plan_due},
 };
-use redial_proto::{CallId, CallState};
-use redial_records::{CallFacts, Change, Transition};
+use redial_records::Transition;
 use redial_store::{DueCalls, LockedCalls, StoreError};
 use redial_telemetry::set_aside;
 use tokio::time::{Instant, sleep};
@@ -61,7 +60,6 @@ async fn sweep(context: &Context, shutdown: &CancellationToken) -> Result<Durati
         let facts = locked.commit(&context.store, &transitions).await?;
         // The whole transaction: workers could not renew the locked calls meanwhile.
         answered(context, began);
-        log_taken_back(&transitions, &facts);
         effects::carry_out(context, transitions::committed(context, &transitions, &facts)).await;
         if due < BATCH as usize || shutdown.is_cancelled() {
             break;
@@ -80,21 +78,10 @@ fn plan(context: &Context, locked: &LockedCalls) -> Vec<Transition> {
     let conditions = Conditions {
         tools: &context.registry.tools(),
         grace: context.grace(),
-        lease: context.config.lease,
         job: &|call| context.feeder.job_state(call),
         waiting: &|call| context.feeder.waiting(call),
     };
     plan_due(locked.calls(), &conditions, rand::random)
-}
-
-fn log_taken_back(transitions: &[Transition], facts: &[CallFacts]) {
-    let is_taken_back =
-        |one: &&Transition| one.guard.state == CallState::Running && matches!(one.change, Change::Wait { .. });
-    let taken_back: HashSet<CallId> = transitions.iter().filter(is_taken_back).map(|one| one.call).collect();
-    for CallFacts { call, attempt, worker, .. } in facts.iter().filter(|facts| taken_back.contains(&facts.call)) {
-        let (attempt, worker) = (attempt + 1, worker.as_ref().map(tracing::field::display));
-        tracing::warn!(%call, attempt, worker, "Took back an attempt that its worker does not hold");
-    }
 }
 
 /// Reports that the database answered what was begun then.

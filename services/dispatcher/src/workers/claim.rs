@@ -2,9 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use chrono::Datelike as _;
 use redial_proto::{
-    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, GrantRef, JobRef, WorkerCaller, WorkerId,
-    limits,
+    ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, JobRef, WorkerCaller, WorkerId, limits,
     subjects::{self, ControlVerb},
     turn::model_name,
 };
@@ -49,7 +49,7 @@ impl BatchWork<Request> for Granter {
         let served = self.served(&read_requests).await;
         let (mut claims, mut given_back) = (Vec::new(), Vec::new());
         let mut asked = Vec::with_capacity(read_requests.len());
-        for (request, caller, ClaimRequest { claim, worker, jobs, returned }) in read_requests {
+        for (request, caller, ClaimRequest { claim, worker, not_after, jobs, returned }) in read_requests {
             let of_caller = returned.into_iter().filter(|back| returned::may_return(&self.0, &served, &caller, back));
             given_back.extend(of_caller.map(|back| (claim, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
@@ -57,7 +57,10 @@ impl BatchWork<Request> for Granter {
                 let (tool, pools, jobs) = (limits::shorten(tool, 100), caller.pools(), refused.len());
                 tracing::warn!(%worker, %call, tool, pools, jobs, "Refused a claim of tools that the worker may not serve");
             }
-            let one = |job: ClaimJob| Claim { job: job.job_ref(), claim, worker: worker.clone(), tool: job.tool };
+            let one = |job: ClaimJob| {
+                let (job, tool) = (job.job_ref(), job.tool);
+                Claim { job, claim, worker: worker.clone(), tool, not_after }
+            };
             claims.extend(jobs.into_iter().map(one));
             asked.push(AskedClaim { request, claim, worker });
         }
@@ -116,6 +119,10 @@ fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
     if claim.returned.len() > limits::MAX_CLAIM {
         let message = format!("returned holds {} packs; allowed: {}", claim.returned.len(), limits::MAX_CLAIM);
         return Err(ApiError::new(Code::TooLarge, message));
+    }
+    if !limits::YEARS.contains(&claim.not_after.year()) {
+        let message = format!("not_after is {}; a time in the years {:?} is needed", claim.not_after, limits::YEARS);
+        return Err(ApiError::new(Code::InvalidMessage, message));
     }
     Ok((caller, claim))
 }
@@ -186,8 +193,7 @@ impl Granter {
             request.reply(&ClaimReply { lease_ms: self.0.config.lease_ms(), grants }).await;
             if !too_many.is_empty() {
                 // Only a worker that ignores the jobs' sizes gets here.
-                let too_many: Vec<_> =
-                    too_many.iter().map(|job| GrantRef { call: job.call, attempt: job.attempt, claim }).collect();
+                let too_many: Vec<_> = too_many.into_iter().map(|job| job.granted_to(claim)).collect();
                 release::release(&self.0, &worker, &too_many).await;
             }
         }

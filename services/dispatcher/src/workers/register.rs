@@ -80,7 +80,10 @@ pub(crate) async fn register(
         tracing::debug!(%error, "Failed to notify other dispatchers of a worker; they look once a second");
     }
     shorten(&mut registered.waiting);
-    Ok(Registered { consumers: registered.consumers, waiting: registered.waiting })
+    // Last, because the worker counts from it.
+    let at = context.store.now().await.map_err(|error| store_failed(&error))?;
+    let lease_ms = context.config.lease_ms();
+    Ok(Registered { consumers: registered.consumers, waiting: registered.waiting, at, lease_ms })
 }
 
 /// Whether this dispatcher works with the worker; an error says which of the two is too old.

@@ -36,8 +36,6 @@ pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantR
 }
 
 async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
-    // First, so that a later copy of the claim is refused.
-    context.store.give_up(worker, jobs).await.map_err(|error| store_failed(&error))?;
     let mut released = 0;
     for _ in 0..MAX_TRIES {
         let transitions = plan_all(context, worker, jobs).await?;
@@ -56,9 +54,8 @@ async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Re
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;
     let jobs: HashSet<GrantRef> = jobs.iter().copied().collect();
-    let held = calls.iter().filter(|call| {
-        let grant = call.claim.map(|claim| GrantRef { call: call.id, attempt: call.attempt, claim });
-        call.worker.as_ref() == Some(worker) && grant.is_some_and(|grant| jobs.contains(&grant))
-    });
+    let held = calls
+        .iter()
+        .filter(|call| call.worker.as_ref() == Some(worker) && call.grant().is_some_and(|grant| jobs.contains(&grant)));
     Ok(held.filter_map(|call| transitions::plan(context, call, &CallEvent::Released)).collect())
 }

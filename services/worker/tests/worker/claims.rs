@@ -1,4 +1,5 @@
-use redial_proto::GrantRef;
+use std::time::Duration;
+
 use redial_worker::{Tool, Worker, WorkerConfig};
 
 use crate::{
@@ -78,22 +79,56 @@ async fn an_unanswered_claim_is_repeated_in_copies_with_the_same_id() {
     assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))), "it ran twice");
 }
 
-/// A copy of the first request may be granted later, when the call is ready again, or after an outage: once is not enough.
+/// A copy of the first request may be granted later, when the call is ready again; but not after its time.
 #[tokio::test]
-async fn what_a_repeated_claim_was_not_granted_is_released_again_and_again() {
+async fn what_a_repeated_claim_was_not_granted_is_released_once_its_time_is_over() {
     let mut dispatcher = Dispatcher::start().await;
     let refused = dispatcher.submit("echo").await;
     dispatcher.script().refused.insert(refused);
     dispatcher.script().unanswered_claims = 1;
-    dispatcher.script().lease_ms = 1_000;
+    dispatcher.script().lease_ms = 3_000;
+    // The clocks of the two machines need not agree.
+    dispatcher.script().clock_ahead = Duration::from_hours(24 * 365);
     let worker = dispatcher.worker(4, [Tool::echo()]).await;
-    let claim = dispatcher.claim().await.claim;
-    for _ in 0..3 {
-        let released = dispatcher
-            .next(|received| if let Received::Release(release) = received { Some(release) } else { None })
-            .await;
-        assert_eq!(released.jobs, [GrantRef { call: refused.call, attempt: 1, claim }]);
+    let claim = dispatcher.claim().await;
+    assert!(claim.not_after > dispatcher.script().now() - Duration::from_hours(1), "{claim:?}");
+    let released =
+        dispatcher.next(|received| if let Received::Release(release) = received { Some(release) } else { None }).await;
+    assert_eq!(released.jobs, [refused.granted_to(claim.claim)]);
+    let now = dispatcher.script().now();
+    assert!(now > claim.not_after, "a copy may still be granted");
+    worker.stop().await;
+}
+
+/// Postgres hangs: a claim would be granted when its worker may be gone.
+#[tokio::test]
+async fn a_worker_without_answers_takes_no_jobs_and_its_claims_end() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().lease_ms = 6_000;
+    let worker = dispatcher.worker(4, [Tool::echo()]).await;
+    dispatcher.heartbeat().await;
+    (dispatcher.script().ignores_heartbeats, dispatcher.script().unanswered_claims) = (true, usize::MAX);
+    let last_answer = dispatcher.script().now();
+    dispatcher.submit("echo").await;
+    let claim = dispatcher.claim().await;
+    assert!(claim.not_after <= last_answer + Duration::from_secs(4), "two thirds of a lease: {claim:?}");
+    // It is asked again until then, under the same id; then no other claim follows.
+    let released = dispatcher.next(|received| match received {
+        Received::Release(release) => Some(release),
+        Received::Claim(again) => {
+            assert_eq!(again.claim, claim.claim);
+            None
+        }
+        _ => None,
+    });
+    assert_eq!(released.await.jobs[0].claim, claim.claim);
+    dispatcher.received();
+    for _ in 0..12 {
+        dispatcher.heartbeat().await;
     }
+    assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Claim(_))));
+    (dispatcher.script().ignores_heartbeats, dispatcher.script().unanswered_claims) = (false, 0);
+    assert_eq!(dispatcher.report().await.call, claim.jobs[0].call, "the job is back on the stream");
     worker.stop().await;
 }
 

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Utc};
 use redial_proto::{
-    CallId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply, Job,
-    JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
+    CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Grant, GrantRef, Heartbeat, HeartbeatReply,
+    Job, JobRef, PieceRequest, Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, TaskId,
     ToolEffect, WorkerId,
     subjects::{self, ControlVerb},
 };
@@ -45,8 +45,12 @@ pub(crate) struct Script {
     /// How many of the next claims get no reply.
     pub(crate) unanswered_claims: usize,
     pub(crate) ignores_heartbeats: bool,
-    /// The reply to every heartbeat; by the clock of this dispatcher a second passes from each to the next.
+    /// What every reply to a heartbeat says, but for its time and lease.
     pub(crate) heartbeat: HeartbeatReply,
+    /// How far the database's clock goes before this machine's.
+    pub(crate) clock_ahead: Duration,
+    /// The last claim that an attempt was granted to.
+    claims: HashMap<JobRef, ClaimId>,
     /// Consumers that are not named like their pools.
     pub(crate) consumers: BTreeMap<String, String>,
     /// Tools that wait for an operator.
@@ -187,6 +191,11 @@ impl Dispatcher {
         self.next(|received| if let Received::Claim(claim) = received { Some(claim) } else { None }).await
     }
 
+    /// The last grant of an attempt.
+    pub(crate) fn grant_of(&self, job: JobRef) -> GrantRef {
+        job.granted_to(self.script().claims[&job])
+    }
+
     /// The attempts of the next release; fails if a report comes before it.
     pub(crate) async fn released(&mut self) -> Vec<JobRef> {
         // The fetch of arguments is given up after 15 s, and on a busy machine later.
@@ -201,7 +210,7 @@ impl Dispatcher {
     /// Waits for a heartbeat that renews the leases of these attempts, and of no other.
     pub(crate) async fn renewed(&mut self, jobs: &[JobRef]) {
         self.next(|received| {
-            matches!(received, Received::Heartbeat(heartbeat) if heartbeat.running == jobs).then_some(())
+            matches!(received, Received::Heartbeat(heartbeat) if running(&heartbeat) == jobs).then_some(())
         })
         .await;
     }
@@ -269,6 +278,11 @@ struct Responder {
     received: mpsc::UnboundedSender<Received>,
 }
 
+/// The attempts that a heartbeat names.
+pub(crate) fn running(heartbeat: &Heartbeat) -> Vec<JobRef> {
+    heartbeat.running.iter().map(GrantRef::job_ref).collect()
+}
+
 /// The attempts that a claim asks for.
 pub(crate) fn jobs_of(claim: &ClaimRequest) -> Vec<JobRef> {
     claim.jobs.iter().map(ClaimJob::job_ref).collect()
@@ -295,7 +309,9 @@ impl Responder {
                 let mut consumers: BTreeMap<String, String> = pools.map(|pool| (pool.clone(), pool.clone())).collect();
                 consumers.extend(self.script().consumers.clone());
                 self.record(Received::Registration(registration));
-                request.reply(&Registered { consumers, waiting }).await;
+                let at = self.script().now();
+                let lease_ms = self.script().lease_ms;
+                request.reply(&Registered { consumers, waiting, at, lease_ms }).await;
             }
             ControlVerb::Claim => {
                 let claim: ClaimRequest = serde_json::from_slice(&request.payload).unwrap();
@@ -343,7 +359,7 @@ impl Responder {
                 let batch: ReportBatch = serde_json::from_slice(&delivery.payload).unwrap();
                 let texts = batch.reports.iter().map(|raw| raw.get());
                 let reports: Vec<Report> = texts.map(|text| serde_json::from_str(text).unwrap()).collect();
-                let ingested = reports.iter().map(Report::job_ref).collect();
+                let ingested = reports.iter().map(Report::grant_ref).collect();
                 let withheld = self.script().withholds_records;
                 for report in reports {
                     self.record(Received::Report(Box::new(report)));
@@ -364,8 +380,10 @@ impl Script {
             self.unanswered_claims -= 1;
             return None;
         }
-        let granted = claim.jobs.iter().map(ClaimJob::job_ref).filter(|job| !self.refused.contains(job));
-        let grants = granted.map(|job| self.grant_of(job)).collect();
+        let granted: Vec<JobRef> =
+            claim.jobs.iter().map(ClaimJob::job_ref).filter(|job| !self.refused.contains(job)).collect();
+        self.claims.extend(granted.iter().map(|job| (*job, claim.claim)));
+        let grants = granted.into_iter().map(|job| self.grant_of(job)).collect();
         Some(ClaimReply { lease_ms: self.lease_ms, grants })
     }
 
@@ -388,8 +406,13 @@ impl Script {
     }
 
     fn heartbeat_reply(&mut self) -> Option<HeartbeatReply> {
-        self.heartbeat.at = Some(self.heartbeat.at.unwrap_or_default() + TimeDelta::seconds(1));
-        (!self.ignores_heartbeats).then(|| self.heartbeat.clone())
+        let (at, lease_ms) = (Some(self.now()), self.lease_ms);
+        (!self.ignores_heartbeats).then(|| HeartbeatReply { at, lease_ms, ..self.heartbeat.clone() })
+    }
+
+    /// What the database's clock shows.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        Utc::now() + self.clock_ahead
     }
 }
 

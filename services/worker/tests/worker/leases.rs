@@ -1,11 +1,11 @@
 use std::sync::{Arc, Mutex};
 
-use redial_proto::{ControlMessage, ErrorClass};
+use redial_proto::{ClaimId, ControlMessage, ErrorClass};
 use redial_worker::Tool;
 use serde_json::{Map, Value};
 
 use crate::{
-    dispatcher::{Dispatcher, Received},
+    dispatcher::{Dispatcher, Received, running},
     tools::{self, Event, StuckCall},
     within,
 };
@@ -19,24 +19,17 @@ async fn heartbeats_renew_running_calls_and_continue_while_idle() {
     dispatcher.script().lease_ms = LEASE_MS;
     let (stuck, mut events) = tools::stuck();
     let worker = dispatcher.worker(4, [stuck]).await;
-    let first = dispatcher.heartbeat().await;
-    assert!(first.running.is_empty());
-    assert_eq!(first.after, None, "none was answered yet");
+    assert!(dispatcher.heartbeat().await.running.is_empty());
     let job = dispatcher.submit("stuck").await;
     assert_eq!(within(20, events.recv()).await, Some(Event::Started));
     dispatcher.received();
-    let first = dispatcher.heartbeat().await.after;
-    let mut last = first;
+    let granted = dispatcher.grant_of(job);
     // Each heartbeat renews two thirds of the lease.
     for _ in 0..4 {
         let heartbeat = dispatcher.heartbeat().await;
         assert_eq!((&heartbeat.worker, heartbeat.slots, heartbeat.draining), (&worker.id, 4, false));
-        assert_eq!(heartbeat.running, [job]);
-        // Copies of one that was not answered in time name the same.
-        assert!(heartbeat.after >= last, "{:?} after {last:?}", heartbeat.after);
-        last = heartbeat.after;
+        assert_eq!(heartbeat.running, [granted]);
     }
-    assert!(last > first, "the time of the last answer: {first:?}, {last:?}");
     assert!(events.try_recv().is_err(), "the tool was stopped");
     worker.stop().await;
 }
@@ -46,7 +39,15 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = LEASE_MS;
     let StuckCall { worker, job, mut events } = tools::start_stuck(&mut dispatcher).await;
-    dispatcher.script().heartbeat.lost = vec![job];
+    // Of another grant of the same attempt: it was released, and granted again.
+    let (other, granted) = (job.granted_to(ClaimId::generate()), dispatcher.grant_of(job));
+    dispatcher.script().heartbeat.lost = vec![other];
+    dispatcher.received();
+    for _ in 0..2 {
+        assert_eq!(dispatcher.heartbeat().await.running, [granted]);
+    }
+    assert!(events.try_recv().is_err(), "the answer to an older heartbeat stopped a newer grant");
+    dispatcher.script().heartbeat.lost = vec![granted];
     assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
     // Those from before the call are idle, too.
     let mut received = dispatcher.received();
@@ -68,24 +69,18 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
 async fn a_failed_heartbeat_is_repeated_in_copies() {
     let mut dispatcher = Dispatcher::start().await;
     dispatcher.script().lease_ms = 6000;
-    let StuckCall { worker, .. } = tools::start_stuck(&mut dispatcher).await;
+    let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
     dispatcher.script().ignores_heartbeats = true;
-    // Until one is answered, all name the same time.
-    let (mut after, mut sent) = (None, 0);
-    while sent < 1 + 3 {
-        let heartbeat = dispatcher.heartbeat().await;
-        sent = if heartbeat.after == after { sent + 1 } else { 1 };
-        after = heartbeat.after;
-    }
-    dispatcher.script().ignores_heartbeats = false;
-    let answered = async {
-        while dispatcher.heartbeat().await.after == after {
-            sent += 1;
+    dispatcher.received();
+    // One, three copies and five.
+    let nine = async {
+        for _ in 0..9 {
+            dispatcher.heartbeat().await;
         }
     };
-    within(60, answered).await;
-    // One, three copies and five, and five more whenever an answer came too late.
-    assert!(sent >= 1 + 3 + 5 && (sent - 1 - 3) % 5 == 0, "{sent} heartbeats");
+    // One at a time would come after the lease.
+    within(60, nine).await;
+    assert!(events.try_recv().is_err(), "the lease had not ended");
     worker.stop().await;
 }
 
@@ -110,10 +105,11 @@ async fn a_cancelled_call_is_stopped_and_reported() {
         let job = dispatcher.submit("stuck").await;
         assert_eq!(within(20, events.recv()).await, Some(Event::Started));
         if by_control_message {
-            let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
+            let message = ControlMessage { cancelled: vec![dispatcher.grant_of(job)], ..ControlMessage::default() };
             dispatcher.send_control(&worker.id, &message).await;
         } else {
-            dispatcher.script().heartbeat.cancelled = vec![job];
+            let granted = dispatcher.grant_of(job);
+            dispatcher.script().heartbeat.cancelled = vec![granted];
         }
         assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
         let report = dispatcher.report().await;
@@ -158,7 +154,7 @@ async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed(
     let worker = dispatcher.worker(4, [blocks]).await;
     let job = dispatcher.submit("blocks").await;
     let renewed = async {
-        while dispatcher.heartbeat().await.running != [job] {}
+        while running(&dispatcher.heartbeat().await) != [job] {}
         dispatcher.report().await
     };
     let report = within(60, renewed).await;
@@ -166,9 +162,7 @@ async fn a_tool_that_blocks_its_thread_is_reported_as_a_timeout_and_not_renewed(
     assert!(report.duration_ms >= 10_000, "{} ms", report.duration_ms);
     dispatcher.received();
     for _ in 0..2 {
-        let heartbeat = dispatcher.heartbeat().await;
-        assert!(heartbeat.running.is_empty(), "its lease is renewed");
-        assert_eq!(heartbeat.after, None, "it does not name all that the worker holds");
+        assert!(dispatcher.heartbeat().await.running.is_empty(), "its lease is renewed");
     }
     end.send(()).unwrap();
     dispatcher.script().withholds_records = false;

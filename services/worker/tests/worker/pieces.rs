@@ -185,7 +185,7 @@ async fn a_call_that_is_cancelled_during_the_fetch_is_reported_without_an_effect
     let worker = dispatcher.worker(4, [stuck]).await;
     let (job, hold) = start_opening(&mut dispatcher, "stuck").await;
     dispatcher.renewed(&[job]).await;
-    let message = ControlMessage { cancelled: vec![job], ..ControlMessage::default() };
+    let message = ControlMessage { cancelled: vec![dispatcher.grant_of(job)], ..ControlMessage::default() };
     dispatcher.send_control(&worker.id, &message).await;
     let report = dispatcher.report().await;
     let error = report.error.as_ref().unwrap();

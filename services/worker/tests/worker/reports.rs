@@ -18,11 +18,17 @@ async fn a_report_is_repeated_until_it_is_on_record_or_its_attempt_is_lost() {
     let again = dispatcher.report().await;
     assert_eq!((first.job_ref(), again.job_ref()), (job, job));
     assert_eq!(again.output.unwrap().get(), first.output.unwrap().get());
-    dispatcher.send_control(&worker.id, &ControlMessage { ingested: vec![job], ..ControlMessage::default() }).await;
+    dispatcher
+        .send_control(
+            &worker.id,
+            &ControlMessage { ingested: vec![dispatcher.grant_of(job)], ..ControlMessage::default() },
+        )
+        .await;
     dispatcher.renewed(&[]).await;
 
     let lost = dispatcher.submit("echo").await;
     assert_eq!(dispatcher.report().await.job_ref(), lost);
+    let lost = dispatcher.grant_of(lost);
     dispatcher.script().heartbeat.lost = vec![lost];
     dispatcher.renewed(&[]).await;
     // A pending report would hold the worker up for 10 s, in which it is repeated.
@@ -48,6 +54,11 @@ async fn reports_are_repeated_right_after_a_reconnection() {
             break;
         }
     }
-    dispatcher.send_control(&worker.id, &ControlMessage { ingested: vec![job], ..ControlMessage::default() }).await;
+    dispatcher
+        .send_control(
+            &worker.id,
+            &ControlMessage { ingested: vec![dispatcher.grant_of(job)], ..ControlMessage::default() },
+        )
+        .await;
     worker.stop().await;
 }

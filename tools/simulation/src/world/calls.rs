@@ -1,16 +1,19 @@
 //! Guarded changes of calls: whether one happens is the engine's word, and the guard of its transition.
 
 use redial_engine::{
+    Time,
     call::{grants, renews},
     publish::FIRST_CHECK_MS,
 };
-use redial_proto::{CallId, CallState, ClaimId, ErrorClass, GrantRef, JobRef};
+use redial_proto::{CallId, CallState, ErrorClass, GrantRef, JobRef};
 use redial_records::{self as records, Backlog, CallFacts, Change, Guard, InboxItem, Transition};
 
 use super::{
     CONSUMER, LEASE, Process, World, named,
     tables::{AttemptRow, CallRow, InboxRow},
-    task_no, worker_id,
+    task_no,
+    worker::CLAIMS_LAST,
+    worker_id,
 };
 use crate::{Invariant, Mutation};
 
@@ -36,13 +39,16 @@ impl World {
 
     /// Grants an attempt, or renews the lease of one that this claim was granted before: the only place that allows an
     /// execution.
-    pub(super) fn claim(&mut self, worker: Process, claim: ClaimId, job: JobRef) -> bool {
+    pub(super) fn claim(&mut self, worker: Process, grant: GrantRef, not_after: Time) -> bool {
+        let job = grant.job_ref();
         let row = self.call(job.call).clone();
         let mut record = row.record.clone();
-        if record.state == CallState::Ready && self.has(Mutation::ReleaseWithoutGivingUp) {
+        if record.state == CallState::Ready && self.has(Mutation::ReleasedClaimIsGranted) {
             record.claim = None;
         }
-        let pending = records::Claim { job, claim, worker: worker_id(worker), tool: record.tool.clone() };
+        let not_after = if self.has(Mutation::ClaimsNeverEnd) { self.now } else { not_after };
+        let (worker_name, tool) = (worker_id(worker), record.tool.clone());
+        let pending = records::Claim { job, claim: grant.claim, worker: worker_name, tool, not_after };
         let granted = grants(&record, &pending, self.now);
         let granted_before = granted && record.state == CallState::Running;
         if !row.exists || !granted {
@@ -53,20 +59,26 @@ impl World {
             self.call_mut(job.call).record.lease_until = Some(until);
             return true;
         }
-        self.check_grant(&row, job);
+        self.check_grant(&row, worker, grant);
         let now = self.now;
         let row = self.call_mut(job.call);
         row.wake_at = row.wake_at.min(until);
         row.record.state = CallState::Running;
         row.record.attempt = job.attempt;
-        (row.record.claim, row.record.worker) = (Some(claim), Some(worker_id(worker)));
+        (row.record.claim, row.record.worker) = (Some(grant.claim), Some(worker_id(worker)));
         (row.record.started_at, row.record.lease_until) = (Some(now), Some(until));
         row.record.backlog = None;
         true
     }
 
-    fn check_grant(&mut self, row: &CallRow, job: JobRef) {
-        let (state, most) = (row.record.state, row.max_attempts());
+    fn check_grant(&mut self, row: &CallRow, worker: Process, grant: GrantRef) {
+        let (state, most, job) = (row.record.state, row.max_attempts(), grant.job_ref());
+        let waits = self.claims.iter().any(|claim| claim.worker == worker && claim.claim == grant.claim);
+        let died = self.gone.iter().find(|(gone, _)| *gone == worker);
+        if died.map_or(!waits, |(_, heard_at)| self.now > *heard_at + CLAIMS_LAST) || self.granted.contains(&grant) {
+            self.report_violation(Invariant::ClaimsEnd, || format!("attempt {} is granted to nobody", named(job)));
+        }
+        self.granted.push(grant);
         if self.cancelled.contains(&job.call) {
             self.report_violation(Invariant::NothingAfterCancel, || format!("attempt {} is granted", named(job)));
         }
@@ -79,27 +91,15 @@ impl World {
         }
     }
 
-    /// Extends the lease of an attempt that the worker still holds; true if its user asked to stop it.
-    pub(super) fn renew(&mut self, worker: Process, job: JobRef) -> Option<bool> {
+    /// Extends the lease of a grant that the worker still holds; true if its user asked to stop it.
+    pub(super) fn renew(&mut self, worker: Process, grant: GrantRef) -> Option<bool> {
         let until = self.now + LEASE;
-        let row = self.call_mut(job.call);
-        if !renews(&row.record, &worker_id(worker), job.attempt) {
+        let row = self.call_mut(grant.call);
+        if !renews(&row.record, &worker_id(worker), grant) {
             return None;
         }
         row.record.lease_until = Some(until);
         Some(row.record.cancel_requested)
-    }
-
-    /// Keeps a claim that its worker no longer waits for from being granted. A call remembers only the last such claim,
-    /// and only while it is `ready`.
-    pub(super) fn give_up(&mut self, grant: GrantRef) {
-        if !self.given_up.contains(&grant) {
-            self.given_up.push(grant);
-        }
-        let row = self.call_mut(grant.call);
-        if row.is_ready() && row.record.attempt + 1 == grant.attempt {
-            row.record.claim = Some(grant.claim);
-        }
     }
 
     /// Changes a call and records the attempt that this ends, if the call still meets the guard.

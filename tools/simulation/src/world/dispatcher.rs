@@ -120,11 +120,11 @@ impl World {
             Effect::PublishJob(OutgoingJob { job, publish_no, .. }) => {
                 self.publish(JobRef { call: job.call, attempt: job.attempt }, publish_no);
             }
-            Effect::StopWorker { worker, attempt } => {
+            Effect::StopWorker { worker, grant } => {
                 let is_lost = self.chance() & 7 == 7;
                 let reached = self.workers.iter().filter(|one| !one.cut && self.nats_up && !is_lost);
                 if let Some(process) = reached.map(|one| one.process).find(|process| worker_id(*process) == worker) {
-                    self.cancel_tool(process, JobRef { call: attempt.call, attempt: attempt.attempt });
+                    self.cancel_tool(process, grant);
                 }
             }
             Effect::CancelCall(call) => {
@@ -175,7 +175,6 @@ impl World {
             let conditions = Conditions {
                 tools: &TOOLS,
                 grace,
-                lease: LEASE.to_std().unwrap_or_default(),
                 job: &|call| if queued && call.consumer.is_some() { JobState::Queued } else { JobState::Lost },
                 waiting: &|_| Waiting::InBacklog,
             };

@@ -54,10 +54,19 @@ impl World {
             MoveKind::CheckStreams => self.check_streams(d),
             MoveKind::KillDispatcher => self.kill_dispatcher(d),
             MoveKind::RepeatRequest => {
-                if let Some(request) = self.old_requests.get(nth(self.old_requests.len())).filter(|_| self.nats_up) {
-                    let request = request.clone();
-                    self.log(|| format!("{request:?} arrives, late or again"));
-                    self.serve(request, pick);
+                let (requests, all) = (self.old_requests.len(), self.old_requests.len() + self.late_answers.len());
+                match nth(all) {
+                    _ if !self.nats_up || all == 0 => {}
+                    n if n < requests => {
+                        let request = self.old_requests[n].clone();
+                        self.log(|| format!("{request:?} arrives, late or again"));
+                        self.serve(request, pick);
+                    }
+                    n => {
+                        let answer = self.late_answers.remove(n - requests);
+                        self.log(|| format!("{answer:?} arrives late"));
+                        self.take_answer(answer);
+                    }
                 }
             }
             MoveKind::LoseJob | MoveKind::RepeatJob | MoveKind::RepeatReport | MoveKind::Wipe => {
@@ -285,6 +294,7 @@ impl World {
                 break;
             }
             self.now = if self.has_timers() { until.min(self.now + TIMER) } else { until };
+            self.hear();
             self.run_timers();
         }
     }

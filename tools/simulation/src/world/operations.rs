@@ -102,17 +102,12 @@ impl World {
         }
     }
 
-    /// Reads the call; keeps the claim of a release from being granted.
-    fn read(&mut self, kind: OperationKind) -> CallRow {
+    /// Reads the call.
+    fn read(&self, kind: OperationKind) -> CallRow {
         let call = match kind {
             OperationKind::Ingest(message) => message.report.grant.call,
             OperationKind::Cancel { call, .. } => call,
-            OperationKind::Release { grant, .. } => {
-                if !self.has(Mutation::ReleaseWithoutGivingUp) {
-                    self.give_up(grant);
-                }
-                grant.call
-            }
+            OperationKind::Release { grant, .. } => grant.call,
         };
         self.call(call).clone()
     }
@@ -153,12 +148,6 @@ impl World {
         }
     }
 
-    /// Known limit: a call remembers one claim that was given up, not two. If the request of the other claim arrives late
-    /// enough, it is granted although no worker waits for it.
-    pub(super) fn forgets_a_claim(&self, call: CallId) -> bool {
-        self.given_up.iter().filter(|grant| grant.call == call).count() > 1
-    }
-
     /// Records a late result once, without changing the call.
     fn record_late(&mut self, report: &Report) {
         self.log(|| "    the result came too late".to_owned());
@@ -179,7 +168,7 @@ impl World {
             OperationKind::Release { worker, grant } => {
                 let record = &self.call(grant.call).record;
                 let is_held = record.state == CallState::Running && record.grant() == Some(grant);
-                if is_held && !self.forgets_a_claim(grant.call) {
+                if is_held {
                     let found = || format!("attempt {} of {} was not given back", grant.attempt, grant.call);
                     self.report_violation(Invariant::AcknowledgedReportIsKept, found);
                 }
@@ -191,14 +180,13 @@ impl World {
 
     fn acknowledge(&mut self, message: &ResultMessage) {
         let ResultMessage { number, report, .. } = *message;
-        let job = job_of(report.grant);
         if !self.is_on_record(&report) {
-            let found = || format!("the report on attempt {} is not on record", named(job));
+            let found = || format!("the report on attempt {} is not on record", named(job_of(report.grant)));
             self.report_violation(Invariant::AcknowledgedReportIsKept, found);
         }
         if self.nats_up {
             self.results.retain(|message| message.number != number);
         }
-        self.recorded(report.worker, job);
+        self.recorded(report.worker, report.grant);
     }
 }

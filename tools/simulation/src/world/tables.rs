@@ -48,7 +48,6 @@ impl CallRow {
             worker: None,
             claim: None,
             lease_until: None,
-            worker_heard_after: None,
             cancel_requested: false,
             publish_no: 0,
             published_at: None,

@@ -4,7 +4,7 @@
 //! kept, and some moves play one of them.
 
 use chrono::TimeDelta;
-use redial_engine::Time;
+use redial_engine::{Time, call::renews};
 use redial_proto::{ClaimId, ErrorClass, GrantRef, JobRef, ToolEffect};
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use super::{
     dispatcher::CommitOutcome,
     job_of, named,
     operations::{Operation, OperationKind},
+    worker_id,
 };
 use crate::{Invariant, Mutation};
 
@@ -23,12 +24,39 @@ pub(super) const TIMER: TimeDelta = TimeDelta::seconds(2);
 /// A worker considers its lease over this long before the database does: longer than it may take to notice.
 const LEASE_MARGIN: TimeDelta = TimeDelta::seconds(3);
 
+/// A claim is granted so long after its worker asks for it,
+const CLAIM_LASTS: TimeDelta = TimeDelta::seconds(5);
+/// and not longer than this after the worker's last answer.
+pub(super) const CLAIMS_LAST: TimeDelta = TimeDelta::seconds(10);
+/// A worker that heard nothing for so long claims nothing.
+const SILENCE: TimeDelta = TimeDelta::milliseconds(7_500);
+
 /// A process; another one replaces it when it dies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Worker {
     pub(super) process: Process,
     /// It cannot reach anything.
     pub(super) cut: bool,
+    /// When a dispatcher answered it last: those that run nothing send heartbeats, too.
+    heard_at: Time,
+}
+
+/// A claim of which copies may be under way.
+#[derive(Clone, Debug)]
+pub(super) struct OpenClaim {
+    pub(super) worker: Process,
+    pub(super) claim: ClaimId,
+    jobs: Vec<JobRef>,
+    not_after: Time,
+    /// Its worker has started what was granted of it.
+    answered: bool,
+}
+
+/// An answer to a heartbeat: for each grant whether its user wants it stopped, unless it is lost.
+#[derive(Clone, Debug)]
+pub(super) struct LateAnswer {
+    worker: Process,
+    renewed: Vec<(GrantRef, Option<bool>)>,
 }
 
 /// A granted attempt at its worker, and what really happened in it.
@@ -76,20 +104,22 @@ pub(super) struct Report {
 /// A request of a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    Claim { worker: Process, claim: ClaimId, jobs: Vec<JobRef> },
-    Heartbeat { worker: Process, jobs: Vec<JobRef> },
+    Claim { worker: Process, claim: ClaimId, jobs: Vec<JobRef>, not_after: Time },
+    Heartbeat { worker: Process, grants: Vec<GrantRef> },
     Release { worker: Process, grant: GrantRef },
 }
 
 impl World {
     pub(super) fn new_worker(&mut self) -> Worker {
-        Worker { process: self.new_number(), cut: false }
+        Worker { process: self.new_number(), cut: false, heard_at: self.now }
     }
 
     /// A worker process is killed; another one starts.
     pub(super) fn kill_worker(&mut self, w: usize) {
-        let process = self.workers[w].process;
+        let Worker { process, heard_at, .. } = self.workers[w];
+        self.gone.push((process, heard_at));
         self.releases.retain(|(worker, _)| *worker != process);
+        self.claims.retain(|claim| claim.worker != process);
         self.executions.iter_mut().filter(|one| one.worker == process).for_each(|one| one.held = false);
         self.workers[w] = self.new_worker();
     }
@@ -99,44 +129,84 @@ impl World {
     }
 
     pub(super) fn free_permits(&self, w: usize) -> usize {
-        let Worker { process, cut } = self.workers[w];
+        let Worker { process, cut, .. } = self.workers[w];
         let running = self.executions.iter().filter(|one| one.worker == process && one.runs()).count();
-        if cut { 0 } else { PERMITS.saturating_sub(running) }
+        let asked = self.claims.iter().filter(|claim| claim.worker == process && !claim.answered);
+        let taken = running + asked.map(|claim| claim.jobs.len()).sum::<usize>();
+        if cut { 0 } else { PERMITS.saturating_sub(taken) }
+    }
+
+    /// Workers that reach a database hear of it.
+    pub(super) fn hear(&mut self) {
+        if self.nats_up && self.postgres_up {
+            let now = self.now;
+            self.workers.iter_mut().filter(|worker| !worker.cut).for_each(|worker| worker.heard_at = now);
+        }
     }
 
     // ---- Claiming ----
 
     pub(super) fn can_claim(&self, w: usize) -> bool {
-        self.nats_up && self.free_permits(w) > 0 && self.jobs.iter().any(|job| job.redeliver_at <= self.now)
+        let hears = self.now - self.workers[w].heard_at <= SILENCE;
+        hears && self.nats_up && self.free_permits(w) > 0 && self.jobs.iter().any(|job| job.redeliver_at <= self.now)
     }
 
     /// Pulls jobs for the free permits and claims them; starts what is granted.
     pub(super) fn claim_jobs(&mut self, w: usize, pick: u32) {
-        let (now, worker, free) = (self.now, self.workers[w].process, self.free_permits(w));
+        let (now, free, Worker { process: worker, heard_at, .. }) = (self.now, self.free_permits(w), self.workers[w]);
         let mut jobs = Vec::new();
         for message in self.jobs.iter_mut().filter(|message| message.redeliver_at <= now).take(free) {
             (message.redeliver_at, message.delivered) = (now + ACK_WAIT, true);
-            jobs.push(message.job);
+            // Of several copies of one job one is granted.
+            if !jobs.contains(&message.job) {
+                jobs.push(message.job);
+            }
         }
         let claim = ClaimId(Uuid::from_u128(self.new_number().into()));
         self.log(|| format!("worker {w} claims {:?}", jobs.iter().copied().map(named).collect::<Vec<_>>()));
-        if self.request(w, Request::Claim { worker, claim, jobs: jobs.clone() }, pick) {
-            self.jobs.retain(|message| message.redeliver_at <= now || !jobs.contains(&message.job));
-            return;
+        let not_after = (now + CLAIM_LASTS).min(heard_at + CLAIMS_LAST);
+        self.claims.push(OpenClaim { worker, claim, jobs: jobs.clone(), not_after, answered: false });
+        if self.request(w, Request::Claim { worker, claim, jobs, not_after }, pick) {
+            // There was one request.
+            self.old_requests.retain(|request| !matches!(request, Request::Claim { claim: of, .. } if *of == claim));
+            self.claims.retain(|one| one.claim != claim);
         }
-        // The claim may have been granted all the same, so its attempts are released.
-        for JobRef { call, attempt } in jobs {
-            self.release(w, GrantRef { call, attempt, claim });
+    }
+
+    /// Asks again for what got no answer. Once nothing is granted any more, gives back what it does not run: a copy may have been granted
+    /// after the answer, or never answered.
+    fn repeat_claims(&mut self, w: usize) {
+        let worker = self.workers[w].process;
+        for OpenClaim { claim, jobs, not_after, answered, .. } in
+            self.claims.iter().filter(|one| one.worker == worker).cloned().collect::<Vec<_>>()
+        {
+            if self.now > not_after {
+                self.claims.retain(|one| one.claim != claim);
+                for grant in jobs.into_iter().map(|job| job.granted_to(claim)) {
+                    if self.held(worker, grant).is_none() {
+                        self.release(w, grant);
+                    }
+                }
+            } else if !answered {
+                self.request(w, Request::Claim { worker, claim, jobs, not_after }, self.chance());
+            }
         }
+    }
+
+    /// The first answer to a claim arrives: what is granted starts, and the jobs are acknowledged.
+    fn take_grants(&mut self, w: usize, claim: ClaimId, granted: Vec<JobRef>) {
+        let Some(open) = self.claims.iter_mut().find(|one| one.claim == claim && !one.answered) else { return };
+        open.answered = true;
+        let (jobs, now) = (open.jobs.clone(), self.now);
+        for grant in granted.into_iter().map(|job| job.granted_to(claim)) {
+            // It is about to end, or cannot have the arguments.
+            if self.chance() % 8 == 5 { self.release(w, grant) } else { self.granted(w, grant) }
+        }
+        self.jobs.retain(|message| message.redeliver_at <= now || !jobs.contains(&message.job));
     }
 
     fn granted(&mut self, w: usize, grant: GrantRef) {
         let (worker, job) = (self.workers[w].process, job_of(grant));
-        // A late copy of a claim, perhaps of one that was given up.
-        let known = self.executions.iter().any(|one| one.grant == grant);
-        if known || self.given_up.contains(&grant) || self.releases.contains(&(worker, grant)) {
-            return;
-        }
         self.log(|| format!("worker {w} starts attempt {}", named(job)));
         if self.executions.iter().any(|one| one.runs() && one.grant.call == job.call) {
             self.report_violation(Invariant::LeasesApart, || format!("attempt {} runs beside another one", named(job)));
@@ -163,25 +233,26 @@ impl World {
         let (d, commit) = ((pick >> 16) as usize % self.dispatchers.len(), CommitOutcome::of(pick));
         let is_lost = !self.is_prompt() && pick >> 8 & 15 == 2;
         match request {
-            Request::Claim { worker, claim, jobs } => {
+            Request::Claim { worker, claim, jobs, not_after } => {
                 let granted = self.transaction(d, commit, |world| {
-                    let granted = jobs.into_iter().filter(|job| world.claim(worker, claim, *job));
+                    let granted = jobs.into_iter().filter(|job| world.claim(worker, job.granted_to(claim), not_after));
                     granted.collect::<Vec<_>>()
                 });
                 let w = self.reached(worker).filter(|_| !is_lost);
                 let (Some(granted), Some(w)) = (granted, w) else { return false };
-                for JobRef { call, attempt } in granted {
-                    self.granted(w, GrantRef { call, attempt, claim });
-                }
+                self.take_grants(w, claim, granted);
                 true
             }
-            Request::Heartbeat { worker, jobs } => {
+            Request::Heartbeat { worker, grants } => {
                 let renewed = self.transaction(d, commit, |world| {
-                    jobs.into_iter().map(|job| (job, world.renew(worker, job))).collect::<Vec<_>>()
+                    grants.into_iter().map(|grant| (grant, world.renew(worker, grant))).collect::<Vec<_>>()
                 });
-                let answered = self.reached(worker).is_some() && !is_lost;
-                for (job, cancel) in renewed.into_iter().flatten().filter(|_| answered) {
-                    self.renewed(worker, job, cancel);
+                let Some(renewed) = renewed else { return false };
+                let (answer, answered) = (LateAnswer { worker, renewed }, self.reached(worker).is_some() && !is_lost);
+                if answered {
+                    self.take_answer(answer);
+                } else {
+                    self.late_answers.push(answer);
                 }
                 answered
             }
@@ -192,26 +263,43 @@ impl World {
         }
     }
 
+    /// An answer to a heartbeat arrives, perhaps late: then it renews nothing, because its worker counts from when it asked.
+    pub(super) fn take_answer(&mut self, LateAnswer { worker, renewed }: LateAnswer) {
+        for (grant, cancel) in renewed {
+            self.renewed(worker, grant, cancel);
+        }
+    }
+
     /// The lease is renewed, and perhaps the user wants to stop the attempt; or it is lost.
-    fn renewed(&mut self, worker: Process, job: JobRef, cancel: Option<bool>) {
-        let lease = self.now + LEASE - LEASE_MARGIN;
-        let Some(n) = self.held(worker, job) else { return };
+    fn renewed(&mut self, worker: Process, grant: GrantRef, cancel: Option<bool>) {
+        let any_grant = self.has(Mutation::AnswersWithoutClaim);
+        let is_meant = |one: &Execution| one.grant == grant || (any_grant && job_of(one.grant) == job_of(grant));
+        let Some(n) = self.executions.iter().position(|one| one.held && one.worker == worker && is_meant(one)) else {
+            return;
+        };
         match cancel {
             None => {
+                let (record, grant) = (&self.call(grant.call).record, self.executions[n].grant);
+                if renews(record, &worker_id(worker), grant) {
+                    let found = || format!("attempt {} is stopped as lost", named(job_of(grant)));
+                    self.report_violation(Invariant::OnlyLostIsStopped, found);
+                }
                 self.executions[n].stopped |= self.executions[n].runs();
                 self.executions[n].held = false;
             }
             Some(cancel) => {
-                self.executions[n].lease = lease;
+                let record = &self.call(grant.call).record;
+                let until = record.lease_until.filter(|_| renews(record, &worker_id(worker), grant));
+                self.executions[n].lease = until.map_or(self.executions[n].lease, |until| until - LEASE_MARGIN);
                 if cancel {
-                    self.cancel_tool(worker, job);
+                    self.cancel_tool(worker, grant);
                 }
             }
         }
     }
 
-    fn held(&self, worker: Process, job: JobRef) -> Option<usize> {
-        self.executions.iter().position(|one| one.held && one.worker == worker && job_of(one.grant) == job)
+    fn held(&self, worker: Process, grant: GrantRef) -> Option<usize> {
+        self.executions.iter().position(|one| one.held && one.worker == worker && one.grant == grant)
     }
 
     fn release(&mut self, w: usize, grant: GrantRef) {
@@ -231,7 +319,7 @@ impl World {
 
     /// Whether a worker has something to do as time passes.
     pub(super) fn has_timers(&self) -> bool {
-        !self.releases.is_empty() || self.executions.iter().any(|one| one.held)
+        !self.releases.is_empty() || !self.claims.is_empty() || self.executions.iter().any(|one| one.held)
     }
 
     pub(super) fn run_timers(&mut self) {
@@ -239,10 +327,11 @@ impl World {
         for w in 0..self.workers.len() {
             let worker = self.workers[w].process;
             let held = self.executions.iter().filter(|one| one.held && one.worker == worker);
-            let jobs: Vec<JobRef> = held.map(|one| job_of(one.grant)).collect();
-            if !jobs.is_empty() {
-                self.request(w, Request::Heartbeat { worker, jobs }, self.chance());
+            let grants: Vec<GrantRef> = held.map(|one| one.grant).collect();
+            if !grants.is_empty() {
+                self.request(w, Request::Heartbeat { worker, grants }, self.chance());
             }
+            self.repeat_claims(w);
             for (_, grant) in self.releases.clone().into_iter().filter(|(of, _)| *of == worker) {
                 self.request(w, Request::Release { worker, grant }, self.chance());
             }
@@ -275,9 +364,9 @@ impl World {
 
     // ---- Ends ----
 
-    pub(super) fn cancel_tool(&mut self, worker: Process, job: JobRef) {
-        if let Some(n) = self.held(worker, job).filter(|n| self.executions[*n].runs()) {
-            self.log(|| format!("attempt {} is stopped: it is cancelled", named(job)));
+    pub(super) fn cancel_tool(&mut self, worker: Process, grant: GrantRef) {
+        if let Some(n) = self.held(worker, grant).filter(|n| self.executions[*n].runs()) {
+            self.log(|| format!("attempt {} is stopped: it is cancelled", named(job_of(grant))));
             self.stop_tool(n, ErrorClass::Cancelled);
         }
     }
@@ -309,9 +398,9 @@ impl World {
     }
 
     /// The worker learns that a report is on record.
-    pub(super) fn recorded(&mut self, worker: Process, job: JobRef) {
+    pub(super) fn recorded(&mut self, worker: Process, grant: GrantRef) {
         if self.reached(worker).is_some()
-            && let Some(n) = self.held(worker, job).filter(|n| self.executions[*n].reported.is_some())
+            && let Some(n) = self.held(worker, grant).filter(|n| self.executions[*n].reported.is_some())
         {
             self.executions[n].held = false;
         }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use redial_engine::{
     Time,
-    call::{CallEvent, Holding, JobState, Waiting, plan},
+    call::{CallEvent, JobState, Waiting, plan},
 };
 use redial_proto::{CallId, CallState, ClaimId, Failure, JobRef, RetryOverride, RetryPolicy, ToolEffect, WorkerId};
 use redial_records::{Backlog, CallFacts, CallRecord, Change, Claim, Effect, EndedAttempt};
@@ -36,7 +36,6 @@ pub(crate) fn call(state: CallState, attempt: u32) -> CallRecord {
         worker: running.then(worker),
         claim: running.then(|| ClaimId(Uuid::nil())),
         lease_until: running.then(|| now() + TimeDelta::seconds(15)),
-        worker_heard_after: None,
         cancel_requested: false,
         publish_no: attempt + 1,
         published_at: Some(now() - TimeDelta::seconds(10)),
@@ -54,7 +53,7 @@ pub(crate) fn waiting(backlog: Backlog, attempt: u32) -> CallRecord {
 }
 
 const fn due(grace_until: Time, job: JobState, waiting: Waiting) -> CallEvent<'static> {
-    CallEvent::Due { grace_until, job, waiting, holding: Holding::Unknown }
+    CallEvent::Due { grace_until, job, waiting }
 }
 
 pub(crate) const DUE: CallEvent<'static> = due_while(Waiting::InBacklog);
@@ -140,5 +139,6 @@ pub(crate) fn shown(effects: &[Effect]) -> String {
 
 pub(crate) fn claim(attempt: u32) -> Claim {
     let claim = ClaimId(Uuid::from_u128(1));
-    Claim { job: JobRef { call: CallId(Uuid::nil()), attempt }, claim, worker: worker(), tool: "look".to_owned() }
+    let job = JobRef { call: CallId(Uuid::nil()), attempt };
+    Claim { job, claim, worker: worker(), tool: "look".to_owned(), not_after: now() }
 }

@@ -31,6 +31,7 @@ async fn a_claim_leaves_a_call_on_its_page_even_if_all_calls_of_the_page_are_cla
             claim,
             worker: worker.clone(),
             tool: call.tool.clone(),
+            not_after: chrono::Utc::now() + chrono::TimeDelta::hours(1),
         })
         .collect();
     assert_eq!(fixture.store.claim(&claims, 15_000).await.unwrap().len(), calls.len());

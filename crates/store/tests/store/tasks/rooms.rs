@@ -233,7 +233,8 @@ async fn a_worker_learns_what_of_its_turn_is_missing() {
     fixture.advance([task], plan).await.unwrap();
     let (worker, claim): (WorkerId, _) = ("worker-1".parse().unwrap(), ClaimId::generate());
     let job = JobRef { call: call.id, attempt: 1 };
-    let one = Claim { job, claim, worker: worker.clone(), tool: call.tool.clone() };
+    let not_after = chrono::Utc::now() + chrono::TimeDelta::hours(1);
+    let one = Claim { job, claim, worker: worker.clone(), tool: call.tool.clone(), not_after };
     assert_eq!(fixture.store.claim(&[one], 60_000).await.unwrap().len(), 1);
     let grant = GrantRef { call: call.id, attempt: 1, claim };
     let bytes = fixture.store.arguments_bytes(&worker, grant).await.unwrap().unwrap();
