@@ -272,6 +272,10 @@ pub struct AttemptView {
     /// When its retry was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<DateTime<Utc>>,
+    /// Of a running attempt whose worker is silent: when its lease ended. One of an `unsafe` tool goes on all the same, and may end well
+    /// until its timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unheard_since: Option<DateTime<Utc>>,
 }
 
 /// Asks to stop a call. Sent as `calls.cancel`.

@@ -128,6 +128,23 @@ async fn an_outage_longer_than_the_leases_costs_no_attempt() {
     each_ran_once(stack, HELD).await;
 }
 
+/// Nobody else is ever granted the attempt of an unsafe tool, so the end of its lease stops nothing. In the meantime the record says
+/// since when its worker was not heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unsafe_tool_goes_on_through_an_outage_longer_than_its_lease() {
+    let mut stack = stack(SHORT).await;
+    let gate = hold(&stack, &[ToolEffect::Unsafe]).await;
+    stack.servers.kill_nats().await;
+    let unheard = format!("SELECT count(*) = {HELD} FROM attempt_history WHERE unheard_since IS NOT NULL");
+    stack.holds("all leases have ended", &unheard).await;
+    let stopped = stack.ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Stopped).count();
+    assert_eq!(stopped, 0, "tools were stopped");
+    stack.servers.start_nats().await;
+    stack.holds("they are renewed", "SELECT NOT EXISTS (SELECT FROM attempt_history WHERE unheard_since IS NOT NULL)").await;
+    std::fs::write(&gate, "").unwrap();
+    each_ran_once(stack, HELD).await;
+}
+
 /// A store of its own, behind a network that can fail.
 async fn far_store(connections: u32) -> (Servers, FaultProxy, Store) {
     let servers = Servers::start().await;

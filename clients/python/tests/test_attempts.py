@@ -59,6 +59,7 @@ class Reports(Reporter):
 class Fetching(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self) -> None:
         self.core, self.remaining, self.done = Scripted(), list[float](), list[None]()
+        self.go_on = list[asyncio.Event]()
         self.reports = Reports(self.core)
         runner = Runner(asyncio.get_running_loop(), Redactor(()))
         self.attempts = Attempts(self.core, runner, self.reports)
@@ -67,6 +68,8 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
         @worker.tool
         async def book_flight(to: str, ctx: Context) -> str:
             self.remaining.append(ctx.remaining())
+            for going_on in self.go_on:
+                await going_on.wait()
             return to
 
         self.tool = worker.tools["book_flight"]
@@ -116,6 +119,25 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
             await self.start()
             self.attempts.renew([HELD], time.monotonic() + 1000)
             await self.assert_released()
+
+    async def test_an_unsafe_function_goes_on_after_the_end_of_its_lease(self) -> None:
+        for effect, goes_on in (("unsafe", True), ("of a newer version", True), ("keyed", False)):
+            self.core.lease, self.reports.sent, self.core.released = 1000.0, [], []
+            self.core.opened.set()
+            going_on = asyncio.Event()
+            self.go_on.append(going_on)
+            sent = time.monotonic()
+            grant = {**GRANT, "apart": False, "arguments": {"to": "Oslo"}, "effect": effect}
+            self.assertTrue(self.attempts.start(self.tool, grant, "claim-1", sent, lambda: None))
+            attempt = self.attempts.find([HELD])[0]
+            attempt.lease_ends = sent
+            await asyncio.sleep(0.05)
+            going_on.set()
+            await asyncio.wait_for(self.attempts.idle(), 20)
+            self.assertEqual([report["output"] for report in self.reports.sent], ["Oslo"] if goes_on else [], effect)
+            self.assertEqual(self.core.released, [] if goes_on else [HELD], effect)
+            self.attempts.forget([HELD])
+            self.go_on.clear()
 
     async def test_a_lost_lease_ends_the_fetch(self) -> None:
         await self.start()

@@ -82,6 +82,7 @@ pub fn attempt_view(one: &AttemptRecord) -> AttemptView {
         class: one.class.as_deref().and_then(known),
         message: one.message.clone(),
         retry_at: one.retry_at,
+        unheard_since: one.unheard_since,
     }
 }
 

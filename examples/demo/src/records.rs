@@ -26,6 +26,7 @@ pub(crate) struct Attempt {
     outcome: String,
     class: Option<String>,
     pub(crate) retry_at: Option<DateTime<Utc>>,
+    pub(crate) unheard_since: Option<DateTime<Utc>>,
     output: Option<Value>,
 }
 

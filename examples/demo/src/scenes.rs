@@ -8,7 +8,7 @@ use redial_proto::{ErrorClass, Language, TaskDecision, TurnRequest};
 use serde_json::Value;
 
 use crate::{
-    records::{Attempt, Task},
+    records::{Attempt, Call, Task},
     redial::{LEASE, Redial, until},
 };
 
@@ -284,7 +284,7 @@ async fn killed_worker(redial: &mut Redial) -> anyhow::Result<String> {
 }
 
 /// A worker is killed after an `unsafe` tool has charged a card, but before it could report. Redial cannot know whether
-/// the card was charged, so it does not run the tool again.
+/// the card was charged, so it does not run the tool again: the call goes on for as long as its worker may come back.
 async fn unsafe_call(redial: &mut Redial) -> anyhow::Result<String> {
     let id = redial.call("charge_card", r#"{"amount_cny": 780}"#).await?;
     let charged = async || Ok(redial.ledger("bank")?.into_iter().next());
@@ -292,15 +292,18 @@ async fn unsafe_call(redial: &mut Redial) -> anyhow::Result<String> {
     let worker = charge["client"].as_str().context("the bank does not know its client")?;
     redial.kill_worker(worker).await?;
 
-    let call = redial.ended_call(&id).await?;
-    ensure!(call.state == "unknown", "the call ended as {}", call.state);
-    call.expect(&["lost"])?;
+    let silent = async || {
+        let call = redial.show_call(&id).await?;
+        Ok(call.attempts_made.last().and_then(|attempt| attempt.unheard_since).map(|_| call))
+    };
+    let call: Call = until("the record says that the worker is silent", silent).await?;
+    ensure!(call.state == "running" && call.attempts_made.len() == 1, "the call is {call:?}");
     let count = redial.ledger("bank")?.len();
     ensure!(count == 1, "the card was charged {count} times");
     redial.replace_worker(worker).await?;
     Ok(format!(
-        "{worker} killed after it charged the card and before it reported: the call ended unknown, nothing ran again; \
-         1 charge"
+        "{worker} killed after it charged the card and before it reported: the record says that it is silent, nothing ran again, \
+         and the call ends unknown 30 s after its timeout; 1 charge"
     ))
 }
 

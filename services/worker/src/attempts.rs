@@ -43,6 +43,11 @@ struct Attempt {
 }
 
 impl Attempt {
+    /// An attempt of an `unsafe` tool is never granted to another worker, so the end of its lease does not stop the tool.
+    fn outlives_lease(&self) -> bool {
+        self.lease.effect == ToolEffect::Unsafe && self.started.is_some()
+    }
+
     fn is_overdue(&self, now: Instant) -> bool {
         let longest = self.lease.timeout.saturating_add(OVERDUE);
         self.started.is_some_and(|started| now.saturating_duration_since(started) >= longest)
@@ -131,11 +136,12 @@ impl ActiveAttempts {
         }
     }
 
-    /// Stops the running attempts whose lease has expired. Finished attempts stay: their reports still count if no
-    /// other worker was granted the call meanwhile.
+    /// Stops the running attempts whose lease has expired, unless they outlive it. Finished attempts stay: their reports still count
+    /// if no other worker was granted the call meanwhile.
     pub(crate) fn expire(&self, now: Instant) -> Vec<StoppedAttempt> {
         let mut attempts = self.lock();
-        let expired = attempts.values_mut().filter(|attempt| attempt.lease.expires_at <= now);
+        let expired =
+            attempts.values_mut().filter(|attempt| attempt.lease.expires_at <= now && !attempt.outlives_lease());
         let stopped = expired.filter_map(stop).collect();
         self.ended.notify_waiters();
         stopped
@@ -259,6 +265,20 @@ mod tests {
         assert_eq!(expired.iter().map(|stopped| stopped.grant).collect::<Vec<_>>(), [lost]);
         assert!(tool.await.unwrap_err().is_cancelled());
         assert!(attempts.expire(Instant::now() + LEASE).is_empty(), "each attempt expires once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unsafe_tool_that_has_started_outlives_its_lease() {
+        let attempts = ActiveAttempts::default();
+        let lease = Lease { effect: ToolEffect::Unsafe, ..lease() };
+        let (runs, tool) = (tokio::spawn(std::future::pending::<()>()), lease.grant);
+        assert!(attempts.start(lease, || runs.abort_handle()));
+        assert!(attempts.expire(Instant::now() + 2 * LEASE).is_empty(), "nobody else is granted it");
+        assert_eq!(attempts.renewed(), [tool], "it is renewed when a dispatcher answers again");
+        let fetched = Lease { grant: GrantRef { call: CallId::generate(), ..tool }, fetch_until: Some(lease.expires_at), ..lease };
+        let fetch = tokio::spawn(std::future::pending::<()>());
+        assert!(attempts.start(fetched, || fetch.abort_handle()));
+        assert_eq!(attempts.expire(Instant::now() + 2 * LEASE).len(), 1, "it has not started");
     }
 
     #[tokio::test(start_paused = true)]

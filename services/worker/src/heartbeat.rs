@@ -42,8 +42,8 @@ pub(crate) async fn run(state: Arc<WorkerState>) {
     }
 }
 
-/// Stops tools whose lease expired because no dispatcher could be reached. The attempts are released once one can be
-/// reached again, so that the outage uses up no attempt of a tool that may run twice.
+/// Stops tools whose lease expired because no dispatcher could be reached, except `unsafe` ones. The attempts are released once one can
+/// be reached again, so that the outage uses up no attempt.
 pub(crate) async fn stop_expired(state: Arc<WorkerState>) {
     let mut ticks = tokio::time::interval(EXPIRY_CHECK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, ClaimId, ClaimReply, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec, subjects::ControlVerb,
+    CallState, ClaimId, ClaimReply, ErrorClass, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec, subjects::ControlVerb,
 };
-use redial_test_stack::Stack;
+use redial_test_stack::{Stack, until};
 use serde_json::json;
 
 use super::{by_hand::Hand, fixture::ANSWER};
@@ -83,6 +83,40 @@ async fn a_claim_that_waited_for_the_database_is_not_granted_after_its_time() {
     assert!(granted.is_empty());
     assert_eq!(worker.claim(call, 1).await.len(), 1, "it is still free");
     worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// Nobody else gets it, so it may be heard of again at any time until its own is over.
+#[tokio::test]
+async fn an_unsafe_attempt_outlives_its_lease() {
+    let mut stack = Stack::start_leasing(Duration::from_secs(1)).await;
+    stack.leaves_jobs();
+    stack.workers_will_die();
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
+    let calls = [stack.call("pay", json!({})).await, stack.call("pay", json!({})).await];
+    for call in calls {
+        assert_eq!(worker.claim(call, 1).await.len(), 1);
+    }
+    let unheard = async |call| stack.get(call).await.attempts_made[0].unheard_since;
+    for call in calls {
+        until("its lease has ended, and the sweep leaves it", async || {
+            worker.beat().await;
+            // The sweep has looked at it since.
+            let due = format!("calls WHERE id = '{call}' AND wake_at > lease_until + interval '10 s'");
+            (unheard(call).await.is_some() && stack.count(&due).await == 1).then_some(())
+        })
+        .await;
+    }
+    let reply = worker.beat_with(vec![worker.grant_of(calls[0], 1)]).await;
+    assert_eq!((reply.lost, unheard(calls[0]).await), (Vec::new(), None), "it is renewed");
+    worker.report(calls[0], 1, Ok("1")).await;
+    assert_eq!(stack.ended(calls[0]).await.state, CallState::Succeeded);
+    // Its time is over, and nothing was heard.
+    stack.execute("UPDATE calls SET started_at = started_at - interval '1 h', wake_at = clock_timestamp() WHERE wake_at IS NOT NULL").await;
+    let view = stack.ended(calls[1]).await;
+    assert_eq!((view.state, view.class), (CallState::Unknown, Some(ErrorClass::Lost)));
+    worker.report(calls[1], 1, Ok("1")).await;
+    assert_eq!(stack.get(calls[1]).await.state, CallState::Unknown, "it is settled");
     stack.finish().await;
 }
 

@@ -24,6 +24,8 @@ pub enum Mutation {
     SweeperOff,
     /// A worker does not stop a tool whose lease has ended.
     ToolOutlivesLease,
+    /// A worker stops an unsafe tool whose lease has ended, though nobody else is granted its attempt.
+    UnsafeStopsWithLease,
     /// A submission is acknowledged before it is committed.
     ReplyBeforeCommit,
     /// A call that was fed is checked at its deadline only.

@@ -41,11 +41,23 @@ class Attempt:
     """Until when its function may run; before it starts: until when its arguments are fetched."""
     stopped: asyncio.Future[Reason]
     running: bool = True
+    started: bool = False
+    """Its function has started."""
 
     @property
     def key(self) -> Key:
         """What it is known by."""
         return key_of(self.grant)
+
+    @property
+    def may_run_twice(self) -> bool:
+        """Whether another worker may be granted it after this one. An effect of a newer version is treated like `unsafe`."""
+        return self.effect in ("read", "idempotent", "keyed")
+
+    @property
+    def ends_with_lease(self) -> bool:
+        """Whether the end of its lease stops it: nobody else is granted an attempt of an unsafe tool that has started."""
+        return self.may_run_twice or not self.started
 
     def stop(self, reason: Reason) -> None:
         """Ends it, unless something else has."""
@@ -89,7 +101,7 @@ class Attempts:
     def _execute(self, attempt: Attempt, tool: Tool, grant: dict[str, Any], done: Callable[[], None]) -> Execution:
         """Starts the function of an attempt: its time begins."""
         context = _context(grant, attempt.timeout)
-        attempt.deadline = context.deadline
+        attempt.deadline, attempt.started = context.deadline, True
         execution = self._runner.start(tool, grant["arguments"], context)
         execution.ended.add_done_callback(lambda _: done())
         return execution
@@ -199,11 +211,11 @@ class Attempts:
             now = time.monotonic()
             if now >= attempt.deadline:
                 attempt.stop("timeout")
-            elif now >= attempt.lease_ends:
+            elif attempt.ends_with_lease and now >= attempt.lease_ends:
                 log.error("Stopped an attempt because its lease expired call=%s attempt=%s", *attempt.key[:2])
                 attempt.stop("lease")
             else:
-                wait = min(attempt.deadline, attempt.lease_ends) - now
+                wait = (min(attempt.deadline, attempt.lease_ends) if attempt.ends_with_lease else attempt.deadline) - now
                 futures: set[asyncio.Future[Any]] = {ended, attempt.stopped}
                 await asyncio.wait(futures, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         # An attempt that is another worker's is not reported, even if its function has ended meanwhile.
@@ -243,10 +255,9 @@ def _outcome(reason: Reason | None, attempt: Attempt, execution: Execution) -> O
         return Outcome.failed("timeout", f"the tool did not finish within {attempt.timeout:g} s; {how}")
     if reason == "cancelled":
         return Outcome.failed("cancelled", f"the call was cancelled while the tool ran; {how}")
-    if attempt.effect != "unsafe":
+    if attempt.may_run_twice:
         return None
-    what = "the worker was shut down" if reason == "shutdown" else "the lease expired"
-    return Outcome.failed("lost", f"{what} while the tool ran; {how}")
+    return Outcome.failed("lost", f"the worker was shut down while the tool ran; {how}")
 
 
 RELEASE, RELEASE_DRAINING = 3600.0, 10.0

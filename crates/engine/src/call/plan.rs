@@ -14,6 +14,9 @@ use crate::{
 /// longer than a worker takes to notice it by itself, and to report it.
 pub const TIMEOUT_MARGIN_MS: u64 = 30_000;
 
+/// An attempt whose worker is silent, and which goes on all the same, is looked at so often, in ms: like one with the longest lease.
+const UNHEARD_MS: u64 = 3_600_000;
+
 /// A call that only waits because retries are held back after an outage gets so much more time, in ms, as often as it
 /// needs it; and so much time at least once it is published.
 pub const EXTENSION_MS: u64 = 60_000;
@@ -241,20 +244,27 @@ impl Planner<'_> {
         self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
-    /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not
-    /// renew, it is not known what became of the attempt, also if its time is over.
+    /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not renew, it is
+    /// not known what became of the attempt, also if its time is over. One of an `unsafe` tool is never granted to another worker, so
+    /// the end of its lease stops nothing: it may be renewed and reported until its time is over.
     fn running(&self, grace_until: Time) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
-        if self.now >= lease_ends {
-            return self.lost("the worker was lost: its lease expired");
-        }
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
         let limit = limit.map(|limit| limit.max(grace_until));
-        if limit.is_some_and(|limit| limit <= self.now) {
+        let (unheard, is_over) = (self.now >= lease_ends, limit.is_some_and(|limit| limit <= self.now));
+        let goes_on = self.call.effect == ToolEffect::Unsafe && limit.is_some();
+        if unheard && !goes_on {
+            return self.lost("the worker was lost: its lease expired");
+        }
+        if is_over && unheard {
+            return self.lost("the worker was lost: it was not heard again before the attempt's time was over");
+        }
+        if is_over {
             let message = format!("it did not end within {} ms, and its worker did not stop it", self.call.timeout_ms);
             return self.after_failure(None, Failure::new(ErrorClass::Timeout, message));
         }
-        Change::Postpone { wake_at: limit.map_or(lease_ends, |limit| limit.min(lease_ends)) }
+        let next = if unheard { self.now + ms(UNHEARD_MS) } else { lease_ends };
+        Change::Postpone { wake_at: limit.map_or(next, |limit| limit.min(next)) }
     }
 
     fn lost(&self, why: &str) -> Change {

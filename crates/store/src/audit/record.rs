@@ -63,6 +63,7 @@ struct RawAttempt {
     class: Option<String>,
     message: Option<String>,
     retry_at: Option<Time>,
+    unheard_since: Option<Time>,
     details: Option<String>,
     output: Option<String>,
 }
@@ -192,8 +193,8 @@ impl Store {
             sqlx::query_as!(
                 RawAttempt,
                 r#"SELECT call AS "call!", attempt AS "attempt!", worker AS "worker!", started_at AS "started_at!",
-                              ended_at, duration_ms, outcome AS "outcome!", class, message, retry_at, details::text,
-                              output::text
+                              ended_at, duration_ms, outcome AS "outcome!", class, message, retry_at, unheard_since,
+                              details::text, output::text
                        FROM attempt_history WHERE call = ANY ($1) ORDER BY attempt"#,
                 ids,
             )
@@ -242,6 +243,7 @@ fn by_call(rows: Vec<RawAttempt>) -> Result<Attempts, StoreError> {
             class: row.class,
             message: row.message,
             retry_at: row.retry_at,
+            unheard_since: row.unheard_since,
             details: row.details.map(raw).transpose()?,
             output: row.output.map(raw).transpose()?,
         });

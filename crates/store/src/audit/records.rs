@@ -165,6 +165,9 @@ pub struct AttemptRecord {
     pub message: Option<String>,
     /// When the retry was due.
     pub retry_at: Option<Time>,
+    /// Of a running attempt whose worker is silent: when its lease ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unheard_since: Option<Time>,
     /// Broken rules.
     pub details: Option<Box<RawValue>>,
     /// The tool's result, which may be `null`. JSON writes no result the same way, so an attempt that was read from JSON

@@ -173,10 +173,12 @@ pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> 
             Some(format!("for its client to answer, until {}", text::time_and_span(record.deadline_at, now)))
         }
         CallState::Running => {
-            let AttemptRecord { attempt, worker, started_at, .. } = record.attempts_made.last()?;
+            let AttemptRecord { attempt, worker, started_at, unheard_since, .. } = record.attempts_made.last()?;
             let since = text::span(now - *started_at);
             let cancel = if record.cancel_requested { "\ncancel requested: the worker was asked to stop" } else { "" };
-            Some(format!("for worker {worker} to end attempt {attempt}, which has run for {since}{cancel}"))
+            let unheard = unheard_since.map(|at| format!("\nthe worker was not heard since {}", output::time(at)));
+            let unheard = unheard.unwrap_or_default();
+            Some(format!("for worker {worker} to end attempt {attempt}, which has run for {since}{unheard}{cancel}"))
         }
         _ => None,
     }

@@ -1,6 +1,9 @@
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use redial_proto::{ClaimId, ControlMessage, ErrorClass};
+use redial_proto::{ClaimId, ControlMessage, ErrorClass, ToolEffect};
 use redial_worker::Tool;
 use serde_json::{Map, Value};
 
@@ -93,6 +96,31 @@ async fn without_renewals_the_lease_expires_by_the_workers_clock() {
     assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
     worker.stop().await;
     assert!(!dispatcher.received().iter().any(|received| matches!(received, Received::Report(_))));
+}
+
+/// Nobody else is ever granted its attempt, so to stop it would only make it unknown what it did.
+#[tokio::test]
+async fn an_unsafe_tool_goes_on_after_its_lease_and_is_renewed_later() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().lease_ms = 600;
+    dispatcher.script().effect = ToolEffect::Unsafe;
+    let (gated, gate) = tools::gated("gated");
+    let worker = dispatcher.worker(4, [gated]).await;
+    let job = dispatcher.submit("gated").await;
+    within(20, gate.until_running(1)).await;
+    dispatcher.script().ignores_heartbeats = true;
+    dispatcher.received();
+    let silent = dispatcher.script().now() + Duration::from_millis(2 * 600);
+    while dispatcher.script().now() < silent {
+        assert_eq!(running(&dispatcher.heartbeat().await), [job]);
+    }
+    dispatcher.script().ignores_heartbeats = false;
+    for _ in 0..20 {
+        assert_eq!(running(&dispatcher.heartbeat().await), [job]);
+    }
+    gate.open(1);
+    assert!(dispatcher.report().await.output.is_some(), "it was not stopped");
+    worker.stop().await;
 }
 
 #[tokio::test]

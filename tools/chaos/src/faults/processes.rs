@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
+use redial_proto::ToolEffect;
 use redial_testkit::{Paused, Process};
 use tokio::task::JoinSet;
 
@@ -33,8 +34,9 @@ impl Injector {
         self.fixture.workers[n].process.kill().await;
         let killed = Instant::now();
         let mut lost = self.fixture.observer.running_on(&id).await.unwrap_or_default();
-        // After its outage, calls of this tool wait for retry tokens by design.
-        lost.retain(|running| running.tool != load::FRAGILE);
+        // After its outage, calls of this tool wait for retry tokens by design. Unsafe ones never run again: they end after their
+        // timeouts.
+        lost.retain(|running| running.tool != load::FRAGILE && running.tool != ToolEffect::Unsafe.as_str());
         self.fixture.replace_worker(n).await;
         let again = reached(async || self.fixture.observer.stuck(&lost).await == Some(0)).await;
         let outcome =

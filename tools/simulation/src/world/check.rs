@@ -76,7 +76,7 @@ impl World {
         // The dispatchers end an attempt that its worker did not end in time.
         let limit = row.started_at + TIMEOUT + std::time::Duration::from_millis(TIMEOUT_MARGIN_MS);
         let overdue = row.class == Some(ErrorClass::Timeout) && row.ended_at >= limit;
-        let lost = row.class == Some(ErrorClass::Lost) && !said;
+        let lost = row.class == Some(ErrorClass::Lost);
         if !said && !lost && !given_back && !overdue {
             let found = || format!("attempt {} is {:?}, its worker did not report that", named(row.job), row.class);
             self.report_violation(Invariant::RecordedAsReported, found);

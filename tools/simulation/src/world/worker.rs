@@ -345,12 +345,14 @@ impl World {
     fn expire(&mut self) {
         for n in 0..self.executions.len() {
             let Execution { lease, ends_at, grant, worker, .. } = self.executions[n];
+            let is_unsafe = self.call(grant.call).record.effect == ToolEffect::Unsafe;
+            // Nobody else is granted the attempt of an unsafe one.
+            let lease = if is_unsafe && !self.has(Mutation::UnsafeStopsWithLease) { ends_at } else { lease };
             if !self.executions[n].runs() || self.now < lease.min(ends_at) || self.has(Mutation::ToolOutlivesLease) {
                 continue;
             }
             self.log(|| format!("attempt {} is stopped by its worker", named(job_of(grant))));
-            let is_unsafe = self.call(grant.call).record.effect == ToolEffect::Unsafe;
-            if self.now < lease {
+            if self.now >= ends_at {
                 self.stop_tool(n, ErrorClass::Timeout);
             } else if is_unsafe {
                 // Nobody knows whether it had its effect.

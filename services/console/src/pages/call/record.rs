@@ -164,7 +164,10 @@ impl CallRecord {
         };
         let because = match (&self.waits, last) {
             (Some(waits), _) => waiting(waits),
-            (None, Some(last)) if state == "running" => format!("Attempt {} on {}.", last.attempt, last.worker),
+            (None, Some(last)) if state == "running" => {
+                let unheard = last.unheard_since.map(|at| format!(" It was not heard since {}.", show::exact(&at)));
+                format!("Attempt {} on {}.{}", last.attempt, last.worker, unheard.unwrap_or_default())
+            }
             (None, _) => {
                 let due = self.next_attempt_at.map(|at| format!("The next attempt is due {}.", show::exact(&at)));
                 let failed =

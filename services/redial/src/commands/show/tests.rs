@@ -145,7 +145,10 @@ fn what_a_call_waits_for() {
     let running = text(&runs, at(2_500));
     runs.cancel_requested = true;
     let stopping = text(&runs, at(2_500));
-    insta::assert_snapshot!([ready, early, late, running, stopping].join("\n\n----\n\n"));
+    runs.cancel_requested = false;
+    runs.attempts_made[0].unheard_since = Some(at(15_012));
+    let silent = text(&runs, at(20_000));
+    insta::assert_snapshot!([ready, early, late, running, stopping, silent].join("\n\n----\n\n"));
 }
 
 #[test]
