@@ -29,7 +29,7 @@ const MESSAGES: [(Decoder, &str); 18] = [
     (reports, r#"{"worker":"w","reports":[1,"x",{"call":1},{"output":1,"error":{"class":"timeout","message":""}}]}"#),
     (
         read::<ClaimRequest>,
-        r#"{"claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11","worker":"box-1a2b3c","jobs":[
+        r#"{"claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11","worker":"box-1a2b3c","not_after":"2026-11-20T12:00:00Z","jobs":[
         {"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,"tool":"a"},
         {"call":"01a1f847-5310-74f8-a385-21cea4297f45","attempt":2,"tool":"a"}]}"#,
     ),
@@ -90,11 +90,13 @@ const MESSAGES: [(Decoder, &str); 18] = [
     ),
     (
         read::<HeartbeatReply>,
-        r#"{"lost":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1}],"cancelled":[],"register":true}"#,
+        r#"{"lost":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,"claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11"}],
+        "cancelled":[],"register":true,"at":"2026-11-20T12:00:00Z","lease_ms":15000}"#,
     ),
     (
         read::<ControlMessage>,
-        r#"{"ingested":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1}],"cancelled":[]}"#,
+        r#"{"ingested":[{"call":"01a1f847-5310-74f8-a385-21cea4297f44","attempt":1,
+        "claim":"5f0c9a52-7a3c-4a53-8f5f-0b1d0f2c9b11"}],"cancelled":[]}"#,
     ),
     (
         registration,

@@ -134,6 +134,9 @@ pub struct HeartbeatReply {
     /// Grants whose call was cancelled: stop them, report class `cancelled`.
     #[serde(default)]
     pub cancelled: Vec<GrantRef>,
+    /// Grants whose calls another transaction has locked: they are not lost, and their leases stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locked: Vec<GrantRef>,
     /// True if the dispatcher does not know this worker: register again.
     #[serde(default)]
     pub register: bool,

@@ -140,7 +140,9 @@ async fn an_unsafe_tool_goes_on_through_an_outage_longer_than_its_lease() {
     let stopped = stack.ledger.entries().into_iter().filter(|entry| entry.event == ToolEvent::Stopped).count();
     assert_eq!(stopped, 0, "tools were stopped");
     stack.servers.start_nats().await;
-    stack.holds("they are renewed", "SELECT NOT EXISTS (SELECT FROM attempt_history WHERE unheard_since IS NOT NULL)").await;
+    stack
+        .holds("they are renewed", "SELECT NOT EXISTS (SELECT FROM attempt_history WHERE unheard_since IS NOT NULL)")
+        .await;
     std::fs::write(&gate, "").unwrap();
     each_ran_once(stack, HELD).await;
 }

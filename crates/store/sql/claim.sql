@@ -1,8 +1,8 @@
 -- Grants attempts: no other statement allows an execution. The comparison with the state and the number makes a
 -- redelivered, doubled or late job harmless. The same claim sent again is granted again, with a fresh lease; but after `not_after`
--- nothing is granted for the first time, because its worker no longer waits for that (the clock is read again after a wait for a
--- lock). And a claim that was released is never granted again, should a late copy of it arrive: no worker would run that attempt, and
--- a grant would not be the only one of its name. Nor is a call granted whose effect this version does not know, or of another tool
+-- nothing is granted for the first time, because its worker no longer waits for that (but for a statement that waits for the lock of a
+-- row, for 4 s at most). And a claim that was released is not granted again, should a late copy of it arrive: no worker would run that
+-- attempt. Nor is a call granted whose effect this version does not know, or of another tool
 -- than the claim names: only the tools that its worker may serve get here. IS TRUE keeps the planner from looking calls up by their
 -- tool. `grants` of the engine is the same rule in Rust; a test compares the two.
 UPDATE calls c
@@ -21,7 +21,7 @@ FROM UNNEST((SELECT $1::uuid[]), $2::int[], $3::uuid[], $4::text[], $6::text[], 
 WHERE c.id = ANY (ARRAY[i.id])
     AND (c.tool = i.tool) IS TRUE
     AND c.effect IN ('read', 'idempotent', 'keyed', 'unsafe')
-    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now AND i.not_after >= clock_timestamp()
+    AND ((c.state = 'ready' AND c.attempt = i.attempt - 1 AND c.deadline_at > t.now AND i.not_after >= t.now
             AND c.claim_id IS DISTINCT FROM i.claim_id)
         OR (c.state = 'running' AND c.attempt = i.attempt AND c.claim_id = i.claim_id AND c.worker = i.worker))
 RETURNING

@@ -7,15 +7,18 @@ mod due;
 mod facts;
 mod late_reports;
 mod load;
+mod locked;
 mod renew;
 mod returned;
 mod submit;
 mod succeed;
 
+pub use apply::Applied;
 pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
 pub use claim::Granted;
 pub use due::{DueCalls, LockedCalls};
 pub use late_reports::LateReport;
+pub use renew::Held;
 pub use returned::ReturnedJob;
 pub use submit::Submitted;
 pub(crate) use submit::insert;

@@ -52,7 +52,7 @@ use tokio::{
 
 pub(crate) use self::checkout::{Connection, Transaction};
 use self::{address::Address, primary::Hosts};
-use crate::{error::StoreError, low_water::LowWater, migrations};
+use crate::{error::StoreError, lock_watch::LockWatch, low_water::LowWater, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -101,6 +101,7 @@ pub struct Store {
     checkouts: Arc<Semaphore>,
     limit: Duration,
     pub(crate) low_water: Arc<LowWater>,
+    pub(crate) locks: Arc<LockWatch>,
 }
 
 impl Store {
@@ -154,7 +155,14 @@ impl Store {
             })
             .connect_lazy_with(hosts.first());
         let (hosts, checkouts) = (hosts.watch(&pool), Arc::new(Semaphore::new(CHECKOUTS)));
-        Ok(Self { pool, hosts, checkouts, limit: config.purpose.limit(), low_water: Arc::default() })
+        Ok(Self {
+            pool,
+            hosts,
+            checkouts,
+            limit: config.purpose.limit(),
+            low_water: Arc::default(),
+            locks: Arc::default(),
+        })
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -232,10 +240,22 @@ impl Store {
     where
         F: Future<Output = Result<T, sqlx::Error>>,
     {
+        self.run_again_if(StoreError::is_transient, work).await
+    }
+
+    /// The same, but errors that may be tried again are these.
+    pub(crate) async fn run_again_if<T, F>(
+        &self,
+        may_pass: impl Fn(&StoreError) -> bool,
+        work: impl Fn() -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, sqlx::Error>>,
+    {
         let mut tries = 0;
         loop {
             match self.run(work()).await {
-                Err(error) if error.is_transient() && tries < 3 => {
+                Err(error) if may_pass(&error) && tries < 3 => {
                     tries += 1;
                     tracing::debug!(%error, tries, "A statement failed; trying again");
                 }

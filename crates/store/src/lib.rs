@@ -20,6 +20,7 @@ mod dead_letters;
 mod error;
 mod forget;
 mod health;
+mod lock_watch;
 mod low_water;
 mod migrations;
 mod on_record;
@@ -39,7 +40,8 @@ mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
-    DueCalls, Fed, Feed, Gap, Granted, LateReport, LockedCalls, MAX_FED, Position, Recovery, ReturnedJob, Submitted,
+    Applied, DueCalls, Fed, Feed, Gap, Granted, Held, LateReport, LockedCalls, MAX_FED, Position, Recovery,
+    ReturnedJob, Submitted,
 };
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};

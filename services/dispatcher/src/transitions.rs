@@ -8,7 +8,7 @@ use redial_engine::{
 };
 use redial_proto::{ApiError, CallId, CallState, ClaimId, Code, ErrorClass};
 use redial_records::{CallFacts, CallRecord, Change, Effect, EndedAttempt, Transition};
-use redial_store::StoreError;
+use redial_store::{Applied, StoreError};
 use redial_telemetry::{metrics, names};
 
 use crate::{
@@ -34,6 +34,16 @@ pub(crate) async fn write(
     let facts = context.store.apply(transitions).await?;
     let effects = committed(context, transitions, &facts);
     Ok((facts, effects))
+}
+
+/// Writes transitions, but for calls that another transaction holds locked: those are returned, too.
+pub(crate) async fn write_unlocked(
+    context: &Context,
+    transitions: &[Transition],
+) -> Result<(Applied, Vec<Effect>), StoreError> {
+    let applied = context.store.apply_unlocked(transitions).await?;
+    let effects = committed(context, transitions, &applied.facts);
+    Ok((applied, effects))
 }
 
 /// Counts committed transitions, and returns their effects.

@@ -127,7 +127,7 @@ impl ActiveAttempts {
     }
 
     /// Extends leases; never shortens one.
-    pub(crate) fn renew(&self, grants: &[GrantRef], expires_at: Instant) {
+    pub(crate) fn renew<'a>(&self, grants: impl IntoIterator<Item = &'a GrantRef>, expires_at: Instant) {
         let mut attempts = self.lock();
         for grant in grants {
             if let Some(Attempt { lease, .. }) = attempts.get_mut(grant) {
@@ -275,7 +275,11 @@ mod tests {
         assert!(attempts.start(lease, || runs.abort_handle()));
         assert!(attempts.expire(Instant::now() + 2 * LEASE).is_empty(), "nobody else is granted it");
         assert_eq!(attempts.renewed(), [tool], "it is renewed when a dispatcher answers again");
-        let fetched = Lease { grant: GrantRef { call: CallId::generate(), ..tool }, fetch_until: Some(lease.expires_at), ..lease };
+        let fetched = Lease {
+            grant: GrantRef { call: CallId::generate(), ..tool },
+            fetch_until: Some(lease.expires_at),
+            ..lease
+        };
         let fetch = tokio::spawn(std::future::pending::<()>());
         assert!(attempts.start(fetched, || fetch.abort_handle()));
         assert_eq!(attempts.expire(Instant::now() + 2 * LEASE).len(), 1, "it has not started");

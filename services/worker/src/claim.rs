@@ -22,6 +22,8 @@ use crate::{
 
 /// Bytes of arguments that one claim may request: the reply must fit into one message.
 const MAX_BYTES: usize = 700 * 1024;
+/// A claim that waits in Postgres for the lock of a row, for 4 s at most, is granted so long after its time.
+const LOCKED: Duration = Duration::from_secs(5);
 
 /// Splits jobs into claims whose replies fit into one message each. What goes back goes with the first one.
 pub(crate) fn batches(pulled: Pulled) -> Vec<Pulled> {
@@ -64,7 +66,7 @@ struct Claim {
 pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
     let Some(time) = state.claim_time() else { return give_back(pulled).await };
     let claim = Claim { id: ClaimId::generate(), time, sent: Instant::now() };
-    let mut grants: Vec<GrantRef> = pulled.jobs.iter().map(|job| job.job_ref().granted_to(claim.id)).collect();
+    let grants: Vec<GrantRef> = pulled.jobs.iter().map(|job| job.job_ref().granted_to(claim.id)).collect();
     let (reply, failures) = ask(&state, claim, &pulled).await;
     match reply {
         Some(reply) => start_granted(&state, pulled, claim, reply, failures).await,
@@ -73,9 +75,16 @@ pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
     if failures > 0 {
         // A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
         tokio::time::sleep_until(time.over_at).await;
-        grants.retain(|grant| !state.attempts.holds(*grant));
-        release(&state, grants).await;
+        release_unheld(&state, &grants).await;
+        // A worker that ends does not wait.
+        state.draining.run_until_cancelled(tokio::time::sleep_until(time.over_at + LOCKED)).await;
+        release_unheld(&state, &grants).await;
     }
+}
+
+/// Releases those of these grants that the worker does not run.
+async fn release_unheld(state: &WorkerState, grants: &[GrantRef]) {
+    release(state, grants.iter().copied().filter(|grant| !state.attempts.holds(*grant)).collect()).await;
 }
 
 /// Repeats the request until a dispatcher replies, or until nothing is granted any more; says how often it failed. The claim's id stays

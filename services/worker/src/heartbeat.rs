@@ -1,8 +1,8 @@
 //! Heartbeat: renews the leases, stops tools whose lease has expired, and gives up those that block their thread.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use redial_proto::{ErrorClass, Failure, Heartbeat, HeartbeatReply, subjects::ControlVerb};
+use redial_proto::{ErrorClass, Failure, GrantRef, Heartbeat, HeartbeatReply, subjects::ControlVerb};
 use redial_queue::QueueError;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -107,7 +107,10 @@ async fn send(state: &WorkerState, request: &Heartbeat, failures: u32) -> Result
     let sent = Instant::now();
     let reply: HeartbeatReply = state.request(ControlVerb::Heartbeat, request, failures).await?;
     let lease = state.hear(reply.at, sent, reply.lease_ms);
-    state.attempts.renew(&request.running, sent + lease.saturating_sub(margin(lease)));
+    // The leases of the others stay as they are.
+    let locked: HashSet<&GrantRef> = reply.locked.iter().collect();
+    let renewed = request.running.iter().filter(|grant| !locked.contains(grant));
+    state.attempts.renew(renewed, sent + lease.saturating_sub(margin(lease)));
     handle_reply(state, &reply);
     Ok(())
 }

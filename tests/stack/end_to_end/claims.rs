@@ -72,7 +72,7 @@ async fn a_claim_that_waited_for_the_database_is_not_granted_after_its_time() {
     let call = stack.call("pay", json!({})).await;
     worker.job().await;
     let mut lock = stack.db().begin().await.unwrap();
-    sqlx::query("SELECT FROM calls FOR UPDATE").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE calls IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let until = stack.value::<DateTime<Utc>>("SELECT clock_timestamp() + interval '500 ms'").await;
     let unlock = async {
         stack.waits_for_lock().await;
@@ -136,6 +136,48 @@ async fn a_heartbeat_is_answered_for_grants_and_not_for_attempts() {
     stack.cancel(call).await;
     assert_eq!(worker.beat_with(vec![older, newer]).await.cancelled, [newer]);
     worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// An operator holds the row of one call locked: its own end has to wait, and no other call does.
+#[tokio::test]
+async fn one_locked_call_keeps_no_other_waiting() {
+    let mut stack = Stack::start_leasing(LEASE).await;
+    stack.leaves_jobs();
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("read"), ToolSpec::named("other")]).await;
+    let (held, ready) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    let others = [stack.call("other", json!({})).await, stack.call("other", json!({})).await];
+    let waiting = stack.call("other", json!({})).await;
+    for call in [held, others[0], others[1]] {
+        assert_eq!(worker.claim(call, 1).await.len(), 1);
+    }
+    let grants = [held, others[0], others[1]].map(|call| worker.grant_of(call, 1));
+    let lease =
+        async |call| stack.value::<String>(&format!("SELECT lease_until::text FROM calls WHERE id = '{call}'")).await;
+    let before = (lease(held).await, lease(others[0]).await);
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT FROM calls WHERE tool = 'read' FOR UPDATE").execute(&mut *lock).await.unwrap();
+    let reply = worker.beat_with(grants.to_vec()).await;
+    assert_eq!((reply.lost, reply.locked), (Vec::new(), vec![grants[0]]));
+    let after = (lease(held).await, lease(others[0]).await);
+    assert!(after.0 == before.0 && after.1 > before.1, "{before:?} {after:?}");
+    assert_eq!(worker.claim_and_return(&[ready, waiting], Vec::new()).await.len(), 1, "the one that is free");
+    assert_eq!(worker.release(worker.claim_of(waiting, 1), waiting, 1).await, 1);
+    // In one message, and then the rest.
+    let report = |grant: &GrantRef| json!({"call": grant.call, "attempt": 1, "claim": grant.claim, "duration_ms": 1, "output": 1});
+    let batch = json!({"worker": worker.id, "reports": grants.iter().map(report).collect::<Vec<_>>()});
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
+    worker.ingested(grants[2]).await;
+    for call in others {
+        assert_eq!(stack.ended(call).await.state, CallState::Succeeded);
+    }
+    assert_eq!(stack.get(held).await.state, CallState::Running, "its report waits");
+    lock.rollback().await.unwrap();
+    worker.ingested(grants[0]).await;
+    assert_eq!(stack.ended(held).await.state, CallState::Succeeded);
+    for call in [ready, waiting] {
+        stack.cancel(call).await;
+    }
     stack.finish().await;
 }
 

@@ -233,7 +233,10 @@ pub(crate) async fn lost_worker(fixture: &mut Fixture) {
         ledger.reaches(ToolEvent::Effect, 2).await;
     } else {
         // Its time is over, and so is the time in which its worker could have come back.
-        fixture.stack.execute("UPDATE calls SET started_at = started_at - interval '1 h', wake_at = clock_timestamp()").await;
+        fixture
+            .stack
+            .execute("UPDATE calls SET started_at = started_at - interval '1 h', wake_at = clock_timestamp()")
+            .await;
         assert_eq!(fixture.stack.ended(call).await.state, CallState::Unknown);
     }
 }

@@ -131,6 +131,8 @@ fn numbers(ended: &Ended<'_>) -> String {
     let effects = claims.tool_events.iter().filter(|entry| entry.event == ToolEvent::Effect).count();
     let (received, own) = (claims.heard.iter().map(|heard| heard.messages).sum::<u64>(), claims.heard.iter().map(own));
     let (attempts, lost) = (evidence.attempts().count(), evidence.lost());
+    let injected = ended.steps.iter().filter(|(_, outcome)| outcome.skipped.is_none()).count();
+    let unknown = evidence.count(CallState::Unknown);
     let losses = [Invariant::AcknowledgedExists, Invariant::EveryCallEnds, Invariant::EveryTaskEnds];
     let repetitions =
         [Invariant::UnsafeOnce, Invariant::EffectsWithinAttempts, Invariant::OneOutcome, Invariant::OneAnswerPerCall];
@@ -139,6 +141,7 @@ fn numbers(ended: &Ended<'_>) -> String {
         ("ended", counts(&calls)),
         ("tasks acknowledged", format!("{}; ended: {}", claims.tasks.len(), counts(&tasks))),
         ("attempts", format!("{attempts}, of which {lost} were lost with their worker")),
+        ("unknown", format!("{unknown}, {} for 1,000 faults", unknown * 1_000 / injected.max(1))),
         ("effects of tools", effects.to_string()),
         ("cancels acknowledged", claims.cancelled.len().to_string()),
         ("asked again, answer unknown", clients.log().unknown.to_string()),

@@ -27,8 +27,8 @@ pub enum Invariant {
     UnsafeOnce,
     /// No two leases of one call overlap, and no two executions of its tool.
     LeasesApart,
-    /// A claim is granted once, and only while its worker waits for it: not after it has given it up, nor when it was silent for two
-    /// thirds of a lease.
+    /// A claim is granted only while its worker waits for it: not after it has given it up, nor when it was silent for two thirds of a
+    /// lease.
     ClaimsEnd,
     /// A worker stops only those attempts as lost that are no longer its own.
     OnlyLostIsStopped,

@@ -12,10 +12,12 @@ pub enum Mutation {
     CancelNotGuardedAtIngest,
     /// A release applies to the current claim of the attempt, whichever claim it names.
     ReleaseWithoutClaim,
-    /// A claim that was released is granted again.
-    ReleasedClaimIsGranted,
     /// A claim is granted whenever it arrives.
     ClaimsNeverEnd,
+    /// A grant whose call is locked counts as lost.
+    LockedIsLost,
+    /// A worker takes the lease of a call that is locked for renewed.
+    LockedIsRenewed,
     /// What an answer to a heartbeat says of one grant of an attempt counts for all of them.
     AnswersWithoutClaim,
     /// A release is dropped if the call was cancelled after it was read.

@@ -60,10 +60,12 @@ pub enum MoveKind {
     Wipe,
     /// Postgres goes down, or up again.
     TogglePostgres,
+    /// Somebody locks the row of a call, or lets go of it.
+    LockCall,
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(MoveKind, u32, u32); 18] = [
+const WEIGHTS: [(MoveKind, u32, u32); 19] = [
     (MoveKind::Event, 120, 120),
     (MoveKind::Tick, 20, 24),
     (MoveKind::Submit, 10, 10),
@@ -82,6 +84,7 @@ const WEIGHTS: [(MoveKind, u32, u32); 18] = [
     (MoveKind::ToggleNats, 2, 4),
     (MoveKind::Wipe, 1, 1),
     (MoveKind::TogglePostgres, 2, 3),
+    (MoveKind::LockCall, 4, 4),
 ];
 
 impl MoveKind {

@@ -103,6 +103,8 @@ pub(crate) struct World {
     requests: Vec<(CallId, String)>,
     /// Steps, each with its task.
     recorded_steps: Vec<(usize, TaskStep)>,
+    /// Calls whose rows somebody holds locked.
+    locked: Vec<CallId>,
     // NATS.
     jobs: Vec<JobMessage>,
     results: Vec<ResultMessage>,
@@ -131,8 +133,6 @@ pub(crate) struct World {
     acknowledged_tasks: u64,
     /// Calls whose cancel was acknowledged.
     cancelled: Vec<CallId>,
-    /// All first grants.
-    granted: Vec<GrantRef>,
     /// Worker processes that are gone, and when each was last answered.
     gone: Vec<(Process, Time)>,
     /// Worker processes that were killed, paused or cut off.

@@ -23,6 +23,9 @@ from redial._report import Reporter
 from redial._version import CONTRACT
 from redial.tool import Tool
 
+LOCKED = 5.0
+"""A claim that waits in Postgres for the lock of a row, for 4 s at most, is granted so many seconds after its time."""
+
 LARGE = 8
 """Calls of a pool with large arguments at a time: they are in memory until their functions end."""
 
@@ -288,8 +291,15 @@ class Pool:
         if failures > 0:
             # A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
             await asyncio.sleep(max(0.0, lasts.over_at - time.monotonic()))
-            grants = [job.grant(claim) for job in jobs]
-            await release(self._core, [grant for grant in grants if not self._attempts.find([grant])])
+            await self._release_unheld(jobs, claim)
+            # A worker that ends does not wait.
+            await until(self._core.draining, lasts.over_at + LOCKED - time.monotonic())
+            await self._release_unheld(jobs, claim)
+
+    async def _release_unheld(self, jobs: list[Job], claim: str) -> None:
+        """Releases what of a claim the worker does not run."""
+        grants = [job.grant(claim) for job in jobs]
+        await release(self._core, [grant for grant in grants if not self._attempts.find([grant])])
 
     async def _start_granted(
         self,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from redial._attempts import Attempts
-from redial._core import Core, Grant, log, until
+from redial._core import Core, Grant, key_of, log, until
 from redial._link import Outage, Refused
 
 CHUNK = 8_000
@@ -51,7 +51,9 @@ class Heartbeat:
         sent = time.monotonic()
         reply = await self._core.request("heartbeat", self._message(grants, self._slots), failures)
         self._core.hear(reply, sent)
-        self._attempts.renew(grants, self._core.lease_from(sent))
+        # The leases of calls that are locked stay as they are.
+        locked = {key_of(grant) for grant in reply.get("locked") or ()}
+        self._attempts.renew([one for one in grants if key_of(one) not in locked], self._core.lease_from(sent))
         self._attempts.lose(reply.get("lost"))
         self._attempts.cancel(reply.get("cancelled"))
         if reply.get("register"):

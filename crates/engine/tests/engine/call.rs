@@ -140,7 +140,12 @@ fn every_other_rule() {
         ("the lease ends first", &started(TimeDelta::seconds(1)), DUE, "look again in 15000 ms"),
         ("its worker could not report", &overdue, after_outage(5), "look again in 5000 ms"),
         ("nobody else gets an unsafe one", &unheard, DUE, "look again in 30000 ms"),
-        ("it may take a day", &CallRecord { timeout_ms: 86_400_000, ..unheard.clone() }, DUE, "look again in 3600000 ms"),
+        (
+            "it may take a day",
+            &CallRecord { timeout_ms: 86_400_000, ..unheard.clone() },
+            DUE,
+            "look again in 3600000 ms",
+        ),
         ("its report counts", &unheard, succeeded(), "succeeded"),
         ("it is never heard again", &silent, DUE, "unknown/lost"),
         ("it may be heard again", &silent, after_outage(5), "look again in 5000 ms"),

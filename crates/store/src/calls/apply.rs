@@ -1,6 +1,8 @@
 //! Writes transitions of calls, and the attempts that they end.
 
-use redial_proto::{Failure, WorkerId};
+use std::{borrow::Cow, collections::HashSet};
+
+use redial_proto::{CallId, Failure, WorkerId};
 use redial_records::{Backlog, CallFacts, Change, EndedAttempt, Time, Transition};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -15,19 +17,63 @@ use crate::{
     connect::Store,
 };
 
+/// What became of transitions that were not to wait for locks.
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// What those that happened left on record.
+    pub facts: Vec<CallFacts>,
+    /// Calls that another transaction holds locked: nothing was done about them.
+    pub locked: HashSet<CallId>,
+}
+
 impl Store {
+    /// Writes transitions like [`Store::apply`], but for calls that stay locked, which delay no others.
+    pub async fn apply_unlocked(&self, transitions: &[Transition]) -> Result<Applied, StoreError> {
+        let calls: Vec<CallId> = transitions.iter().map(|one| one.call).collect();
+        let (mut locked, mut tries) = (self.avoided(&calls).await?, 0);
+        loop {
+            let free =
+                if locked.is_empty() { Cow::Borrowed(transitions) } else { Cow::Owned(without(transitions, &locked)) };
+            if free.is_empty() {
+                return Ok(Applied { facts: Vec::new(), locked });
+            }
+            let may_pass = |error: &StoreError| error.is_transient() && !error.is_timeout();
+            match self.apply_if(may_pass, &free).await {
+                Ok(facts) => return Ok(Applied { facts, locked }),
+                Err(error) if error.is_lock_timeout() && tries < 3 => {
+                    tries += 1;
+                    locked.extend(self.locked(&calls).await?);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Writes transitions, one per call at most, in one statement; returns what those that happened left on record.
     pub async fn apply(&self, transitions: &[Transition]) -> Result<Vec<CallFacts>, StoreError> {
-        let successes: Option<Vec<Success<'_>>> = transitions.iter().map(Success::of).collect();
-        let rows = on_connection!(self, |db| {
-            let rows = match &successes {
-                Some(successes) => succeed(&mut *db, successes).await?,
-                None => apply(&mut *db, transitions).await?,
-            };
-            Ok(rows)
-        })?;
-        Ok(facts(rows))
+        self.apply_if(StoreError::is_transient, transitions).await
     }
+
+    async fn apply_if(
+        &self,
+        may_pass: impl Fn(&StoreError) -> bool,
+        transitions: &[Transition],
+    ) -> Result<Vec<CallFacts>, StoreError> {
+        let successes: Option<Vec<Success<'_>>> = transitions.iter().map(Success::of).collect();
+        let rows = self.run_again_if(may_pass, || async {
+            let mut db = self.checkout().await?;
+            let rows = match &successes {
+                Some(successes) => succeed(&mut db, successes).await?,
+                None => apply(&mut db, transitions).await?,
+            };
+            Ok(db.done(rows))
+        });
+        Ok(facts(rows.await?))
+    }
+}
+
+fn without(transitions: &[Transition], locked: &HashSet<CallId>) -> Vec<Transition> {
+    transitions.iter().filter(|one| !locked.contains(&one.call)).cloned().collect()
 }
 
 pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> Result<Vec<RawFacts>, sqlx::Error> {

@@ -48,9 +48,23 @@ const _: () = assert!(MAX_INLINE as usize == limits::MAX_INLINE, "they are one l
 
 impl Store {
     /// Grants what may run now, in one statement; what is not in the answer may not. Leases run for `lease_ms`. The times of the claims
-    /// must be in the [`limits::YEARS`].
+    /// must be in the [`limits::YEARS`]. Calls that stay locked delay no others, and are not granted.
     pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
-        let mut sorted: Vec<&Claim> = claims.iter().collect();
+        let calls: Vec<CallId> = claims.iter().map(|claim| claim.job.call).collect();
+        let (mut locked, mut tries) = (self.avoided(&calls).await?, 0);
+        loop {
+            let free: Vec<&Claim> = claims.iter().filter(|claim| !locked.contains(&claim.job.call)).collect();
+            match self.claim_all(free, lease_ms).await {
+                Err(error) if error.is_lock_timeout() && tries < 3 => {
+                    tries += 1;
+                    locked.extend(self.locked(&calls).await?);
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn claim_all(&self, mut sorted: Vec<&Claim>, lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
         // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
         sorted.sort_unstable_by_key(|claim| claim.job.call);
         let ids: Vec<Uuid> = sorted.iter().map(|c| c.job.call.0).collect();
@@ -60,8 +74,10 @@ impl Store {
         let tools: Vec<&str> = sorted.iter().map(|c| c.tool.as_str()).collect();
         let not_after: Vec<Time> = sorted.iter().map(|c| c.not_after).collect();
         let lease_ms = bigint(lease_ms);
-        let rows = on_connection!(self, |db| {
-            sqlx::query_file!(
+        let may_pass = |error: &StoreError| error.is_transient() && !error.is_timeout();
+        let rows = self.run_again_if(may_pass, || async {
+            let mut db = self.checkout().await?;
+            let granted = sqlx::query_file!(
                 "sql/claim.sql",
                 &ids,
                 &attempts,
@@ -72,9 +88,11 @@ impl Store {
                 MAX_INLINE,
                 &not_after,
             )
-            .fetch_all(db)
-            .await
-        })?;
+            .fetch_all(&mut *db)
+            .await?;
+            Ok(db.done(granted))
+        });
+        let rows = rows.await?;
         // An unreadable row must not keep the others from their workers.
         let granted = rows.into_iter().filter_map(|row| {
             let unreadable = |reason: &String| tracing::error!(call = %row.id, reason, "Left out an unreadable grant");

@@ -109,7 +109,7 @@ async fn leases_are_renewed_as_the_engine_says() {
     for worker in WORKERS {
         let worker: WorkerId = worker.parse().unwrap();
         let renewed: HashSet<GrantRef> =
-            fixture.store.renew(&worker, &grants, 60_000).await.unwrap().into_iter().map(|(grant, _)| grant).collect();
+            fixture.store.renew(&worker, &grants, 60_000).await.unwrap().into_iter().map(|held| held.grant).collect();
         for (call, grant) in calls.iter().zip(&grants) {
             let expected = renews(call, &worker, *grant);
             assert_eq!(renewed.contains(grant), expected, "{grant:?} of {worker} for {call:?}");

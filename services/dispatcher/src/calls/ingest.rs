@@ -3,7 +3,7 @@
 mod decode;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -24,7 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::decode::{Decoded, Reported, ResultMessage, decode};
+use self::decode::{Decoded, Fate, Reported, ResultMessage, decode};
 use crate::{
     apart::{self, NotTogether},
     context::Context,
@@ -38,7 +38,7 @@ const BATCH: usize = 64;
 const CONCURRENT_BATCHES: usize = 3;
 /// Reports whose bodies are in pieces that are worked on at once.
 const LARGE: usize = 2;
-/// Too many of a sender wait; they are delivered again after this.
+/// Too many of a sender wait, or the call of a report is locked: delivered again after this.
 const LATER: Duration = Duration::from_secs(5);
 /// A message that is left to a newer version is delivered again after this, perhaps to a dispatcher that can read it; then each time
 /// later by as much, up to a minute.
@@ -91,9 +91,13 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, large: &Large, 
     }
     if let Some(decoded) = ingest_messages(context, shutdown, &batch).await {
         for (message, delivery) in batch.iter().enumerate() {
-            if decoded.is_left(message) { leave(delivery).await } else { delivery.ack().await }
+            match decoded.fate(message) {
+                Fate::Stored => delivery.ack().await,
+                Fate::Locked => delivery.nak(LATER).await,
+                Fate::Left => leave(delivery).await,
+            }
         }
-        notify_workers(context, &decoded.reports).await;
+        notify_workers(context, decoded.stored()).await;
     }
 }
 
@@ -118,10 +122,18 @@ async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut deliv
         Some(Ok((body, _memory))) => {
             delivery.payload = body;
             let batch = [delivery];
-            if let Some(decoded) = ingest_messages(context, shutdown, &batch).await {
-                batch[0].ack().await;
-                notify_workers(context, &decoded.reports).await;
-                apart::forget(context, &owner, payload).await;
+            match ingest_messages(context, shutdown, &batch).await {
+                // Its pieces are needed again.
+                Some(decoded) if decoded.fate(0) == Fate::Locked => {
+                    batch[0].nak(LATER).await;
+                    notify_workers(context, decoded.stored()).await;
+                }
+                Some(decoded) => {
+                    batch[0].ack().await;
+                    notify_workers(context, decoded.stored()).await;
+                    apart::forget(context, &owner, payload).await;
+                }
+                None => {}
             }
         }
         Some(Err(error)) => {
@@ -154,13 +166,45 @@ async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch:
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
 async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
-    let decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload);
+    let mut decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload);
     metrics().batch_size("ingest", decoded.reports.len());
-    until_stored(shutdown, || store(context, &decoded.reports)).await?;
+    decoded.locked = until_reports_stored(context, shutdown, &decoded.reports).await?;
     let dead_letters = Mutex::new(decoded.dead_letters(batch));
     let keep = || async { context.store.insert_dead_letters(&mut *dead_letters.lock().await).await };
     until_stored(shutdown, keep).await?;
     Some(decoded)
+}
+
+/// Stores reports, in parts that become half as large each time that one times out, until what takes too long is alone: it is put off,
+/// and so are reports of calls that are locked; both are returned. `None` if the shutdown came first.
+async fn until_reports_stored(
+    context: &Context,
+    shutdown: &CancellationToken,
+    mut reports: &[Reported],
+) -> Option<HashSet<GrantRef>> {
+    let (mut put_off, mut size, mut waits) = (HashSet::new(), reports.len().max(1), RETRY.waits());
+    while !reports.is_empty() {
+        let (part, rest) = reports.split_at(size.min(reports.len()));
+        match store(context, part).await {
+            Ok(locked) => {
+                put_off.extend(locked);
+                (reports, size) = (rest, size.saturating_mul(2));
+                continue;
+            }
+            Err(error) if error.is_timeout() && part.len() > 1 => {
+                tracing::warn!(%error, reports = part.len(), "Failed to store reports in time; trying fewer");
+                size = part.len() / 2;
+            }
+            Err(error) if error.is_timeout() => {
+                tracing::warn!(%error, call = %part[0].grant.call, "Failed to store a report in time; putting it off");
+                put_off.insert(part[0].grant);
+                reports = rest;
+            }
+            Err(error) => tracing::warn!(%error, "Failed to store reports; trying again"),
+        }
+        until(shutdown, sleep(waits.next_wait())).await?;
+    }
+    Some(put_off)
 }
 
 fn message_of(delivery: &Delivery) -> ResultMessage<'_> {
@@ -187,14 +231,15 @@ where
     }
 }
 
-/// Writes what the reports change, and late reports. Safe to repeat.
+/// Writes what the reports change, and late reports; returns those of calls that are locked. Safe to repeat.
 ///
 /// Successes are planned without reading their calls. The others read them first, and a call may change between the
 /// read and the write (its user cancels it): what a guard prevented is planned again.
-async fn store(context: &Context, reports: &[Reported]) -> Result<(), StoreError> {
+async fn store(context: &Context, reports: &[Reported]) -> Result<HashSet<GrantRef>, StoreError> {
     let mut open: Open<'_> = reports.iter().map(|report| (report.grant, report)).collect();
+    let mut locked = HashSet::new();
     let successes: Vec<Transition> = reports.iter().filter_map(success).collect();
-    write(context, &successes, &mut open).await?;
+    locked.extend(write(context, &successes, &mut open).await?);
     while !open.is_empty() {
         let ids: Vec<_> = open.keys().map(|grant| grant.call).collect();
         let calls = context.store.load(&ids).await?;
@@ -202,9 +247,10 @@ async fn store(context: &Context, reports: &[Reported]) -> Result<(), StoreError
         if transitions.is_empty() {
             break;
         }
-        write(context, &transitions, &mut open).await?;
+        locked.extend(write(context, &transitions, &mut open).await?);
     }
-    insert_late_reports(context, open.into_values()).await
+    insert_late_reports(context, open.into_values()).await?;
+    Ok(locked)
 }
 
 /// Reports that are not stored yet. A report under another claim than the one that was granted must not hide the true one.
@@ -233,20 +279,44 @@ fn plan(context: &Context, call: &CallRecord, open: &Open<'_>) -> Option<Transit
     transitions::plan(context, call, &event)
 }
 
-/// Writes transitions, and removes the reports that they store from `open`.
-async fn write(context: &Context, transitions: &[Transition], open: &mut Open<'_>) -> Result<(), StoreError> {
-    for batch in transitions.chunks(limits::MAX_BATCH) {
-        let (facts, effects) = transitions::write(context, batch).await?;
-        for call in &facts {
+/// Writes transitions, and removes the reports that they store from `open`, and those of calls that are locked, which are returned.
+async fn write(
+    context: &Context,
+    transitions: &[Transition],
+    open: &mut Open<'_>,
+) -> Result<Vec<GrantRef>, StoreError> {
+    let (mut locked, mut rest) = (Vec::new(), transitions);
+    while !rest.is_empty() {
+        let (batch, others) = rest.split_at(fitting(rest));
+        rest = others;
+        let (applied, effects) = transitions::write_unlocked(context, batch).await?;
+        for call in &applied.facts {
             let grant = call.claim.map(|claim| GrantRef { call: call.call, attempt: call.attempt, claim });
             let report = grant.and_then(|grant| open.remove(&grant));
             if let (Some(report), Some(traceparent)) = (report, &call.traceparent) {
                 ingest_result(&call.tool, traceparent, report.failure_class());
             }
         }
+        if !applied.locked.is_empty() {
+            locked.extend(open.extract_if(|grant, _| applied.locked.contains(&grant.call)).map(|(grant, _)| grant));
+        }
         effects::carry_out(context, effects).await;
     }
-    Ok(())
+    Ok(locked)
+}
+
+/// Bytes of outputs in one statement. A larger output gets its own.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// How many transitions fit one statement; at least one.
+fn fitting(transitions: &[Transition]) -> usize {
+    let mut bytes = 0_usize;
+    let fits = |one: &&Transition| {
+        let output = one.ended_attempt().and_then(|attempt| attempt.result.as_ref().ok());
+        bytes = bytes.saturating_add(output.map_or(limits::MAX_ERROR_MESSAGE, String::len));
+        bytes <= MAX_BYTES
+    };
+    transitions.iter().take(limits::MAX_BATCH).take_while(fits).count().max(1)
 }
 
 impl Reported {
@@ -281,7 +351,7 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
 }
 
 /// A worker keeps its results until a control message says that they are on record. If this message is lost it sends them again.
-async fn notify_workers(context: &Context, reports: &[Reported]) {
+async fn notify_workers(context: &Context, reports: impl Iterator<Item = &Reported>) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<GrantRef>>::new();
     for report in reports {
         ingested.entry(&report.worker).or_default().push(report.grant);
@@ -293,5 +363,24 @@ async fn notify_workers(context: &Context, reports: &[Reported]) {
                 tracing::debug!(%error, %worker, "Failed to notify a worker that its results are on record");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redial_proto::CallId;
+
+    use super::*;
+
+    #[test]
+    fn statements_are_bounded_by_transitions_and_bytes() {
+        let success = |bytes: usize| {
+            let grant = GrantRef { call: CallId::generate(), attempt: 1, claim: redial_proto::ClaimId::generate() };
+            succeeded(grant, &"w-1".parse().unwrap(), 1, "1".repeat(bytes))
+        };
+        let fits = |transitions: &[Transition]| fitting(transitions);
+        assert_eq!(fits(&vec![success(1); 3_000]), 1_000);
+        assert_eq!(fits(&vec![success(500_000); 100]), 8);
+        assert_eq!(fits(&[success(16 * 1024 * 1024), success(1)]), 1, "a huge one goes alone");
     }
 }

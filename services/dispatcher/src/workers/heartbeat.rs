@@ -1,9 +1,9 @@
 //! Takes heartbeats of workers: extends their leases, and answers which attempts are lost and which were cancelled.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use redial_proto::{ApiError, GrantRef, Heartbeat, HeartbeatReply, WorkerCaller};
-use redial_store::WorkerHeartbeat;
+use redial_store::{Held, WorkerHeartbeat};
 
 use crate::{context::Context, error::store_failed, serve::check_own};
 
@@ -30,10 +30,12 @@ pub(crate) async fn heartbeat(
             renewed.map_err(|error| store_failed(&error))?
         }
     };
-    let held: HashMap<GrantRef, bool> = held.into_iter().collect();
+    let known: HashSet<GrantRef> = held.iter().map(|held| held.grant).collect();
+    let those = |which: fn(&Held) -> bool| held.iter().filter(|held| which(held)).map(|held| held.grant).collect();
     Ok(HeartbeatReply {
-        lost: request.running.iter().filter(|grant| !held.contains_key(grant)).copied().collect(),
-        cancelled: held.iter().filter(|(_, cancelled)| **cancelled).map(|(grant, _)| *grant).collect(),
+        lost: request.running.iter().filter(|grant| !known.contains(grant)).copied().collect(),
+        cancelled: those(|held| held.cancelled),
+        locked: those(|held| !held.renewed),
         register: at.is_none(),
         at,
         lease_ms,

@@ -36,15 +36,22 @@ pub(crate) async fn release(context: &Context, worker: &WorkerId, jobs: &[GrantR
 }
 
 async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<u32, ApiError> {
-    let mut released = 0;
+    let (mut released, mut locked) = (0, HashSet::new());
     for _ in 0..MAX_TRIES {
-        let transitions = plan_all(context, worker, jobs).await?;
+        let mut transitions = plan_all(context, worker, jobs).await?;
+        transitions.retain(|one| !locked.contains(&one.call));
         if transitions.is_empty() {
             break;
         }
-        let (facts, effects) = transitions::write(context, &transitions).await.map_err(|error| store_failed(&error))?;
-        released += u32::try_from(facts.len()).unwrap_or(u32::MAX);
+        let written = transitions::write_unlocked(context, &transitions).await;
+        let (applied, effects) = written.map_err(|error| store_failed(&error))?;
+        released += u32::try_from(applied.facts.len()).unwrap_or(u32::MAX);
+        locked.extend(applied.locked);
         effects::carry_out(context, effects).await;
+    }
+    if !locked.is_empty() {
+        let message = format!("{} calls are locked in the database, the others are released; try again", locked.len());
+        return Err(ApiError::new(Code::Unavailable, message));
     }
     Ok(released)
 }

@@ -123,6 +123,23 @@ async fn an_unsafe_tool_goes_on_after_its_lease_and_is_renewed_later() {
     worker.stop().await;
 }
 
+/// Somebody else may get its call once its lease has ended: that it is not lost yet does not renew it.
+#[tokio::test]
+async fn a_lease_whose_call_is_locked_ends_and_no_other_does() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().lease_ms = 3_000;
+    let (gated, gate) = tools::gated("gated");
+    let worker = dispatcher.worker(4, [gated]).await;
+    let jobs = dispatcher.submit_many("default", "gated", 2, 2).await;
+    within(20, gate.until_running(2)).await;
+    let locked = dispatcher.grant_of(jobs[0]);
+    dispatcher.script().heartbeat.locked = vec![locked];
+    assert_eq!(dispatcher.released().await, [jobs[0]], "it is given back, and nothing is reported");
+    gate.open(2);
+    assert_eq!(dispatcher.report().await.job_ref(), jobs[1]);
+    worker.stop().await;
+}
+
 #[tokio::test]
 async fn a_cancelled_call_is_stopped_and_reported() {
     let mut dispatcher = Dispatcher::start().await;

@@ -17,6 +17,17 @@ use super::{
 };
 use crate::{Invariant, Mutation};
 
+/// What became of the lease of a grant.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Renewal {
+    /// It is not the worker's any more.
+    Lost,
+    /// It stays as it is, and perhaps its user wants it stopped.
+    Locked { cancel: bool },
+    /// It lasts until then, and perhaps its user wants it stopped.
+    Renewed { cancel: bool, until: Time },
+}
+
 impl World {
     /// Writes a call unless it is on record already. Unless its job is published, it waits in the backlog.
     pub(super) fn insert(&mut self, call: CallId, published: bool) -> bool {
@@ -42,16 +53,13 @@ impl World {
     pub(super) fn claim(&mut self, worker: Process, grant: GrantRef, not_after: Time) -> bool {
         let job = grant.job_ref();
         let row = self.call(job.call).clone();
-        let mut record = row.record.clone();
-        if record.state == CallState::Ready && self.has(Mutation::ReleasedClaimIsGranted) {
-            record.claim = None;
-        }
+        let record = &row.record;
         let not_after = if self.has(Mutation::ClaimsNeverEnd) { self.now } else { not_after };
         let (worker_name, tool) = (worker_id(worker), record.tool.clone());
         let pending = records::Claim { job, claim: grant.claim, worker: worker_name, tool, not_after };
-        let granted = grants(&record, &pending, self.now);
+        let granted = grants(record, &pending, self.now);
         let granted_before = granted && record.state == CallState::Running;
-        if !row.exists || !granted {
+        if !row.exists || !granted || self.locked.contains(&job.call) {
             return false;
         }
         let until = self.now + LEASE;
@@ -75,10 +83,9 @@ impl World {
         let (state, most, job) = (row.record.state, row.max_attempts(), grant.job_ref());
         let waits = self.claims.iter().any(|claim| claim.worker == worker && claim.claim == grant.claim);
         let died = self.gone.iter().find(|(gone, _)| *gone == worker);
-        if died.map_or(!waits, |(_, heard_at)| self.now > *heard_at + CLAIMS_LAST) || self.granted.contains(&grant) {
+        if died.map_or(!waits, |(_, heard_at)| self.now > *heard_at + CLAIMS_LAST) {
             self.report_violation(Invariant::ClaimsEnd, || format!("attempt {} is granted to nobody", named(job)));
         }
-        self.granted.push(grant);
         if self.cancelled.contains(&job.call) {
             self.report_violation(Invariant::NothingAfterCancel, || format!("attempt {} is granted", named(job)));
         }
@@ -91,15 +98,19 @@ impl World {
         }
     }
 
-    /// Extends the lease of a grant that the worker still holds; true if its user asked to stop it.
-    pub(super) fn renew(&mut self, worker: Process, grant: GrantRef) -> Option<bool> {
-        let until = self.now + LEASE;
+    /// Extends the lease of a grant that the worker still holds, unless its call is locked.
+    pub(super) fn renew(&mut self, worker: Process, grant: GrantRef) -> Renewal {
+        let (until, locked) = (self.now + LEASE, self.locked.contains(&grant.call));
+        let (lost, renewed) = (self.has(Mutation::LockedIsLost), self.has(Mutation::LockedIsRenewed));
         let row = self.call_mut(grant.call);
-        if !renews(&row.record, &worker_id(worker), grant) {
-            return None;
+        if !renews(&row.record, &worker_id(worker), grant) || (locked && lost) {
+            return Renewal::Lost;
         }
-        row.record.lease_until = Some(until);
-        Some(row.record.cancel_requested)
+        if locked && !renewed {
+            return Renewal::Locked { cancel: row.record.cancel_requested };
+        }
+        row.record.lease_until = Some(if locked { row.record.lease_until.unwrap_or(until) } else { until });
+        Renewal::Renewed { cancel: row.record.cancel_requested, until }
     }
 
     /// Changes a call and records the attempt that this ends, if the call still meets the guard.

@@ -169,7 +169,7 @@ impl World {
         self.log(|| format!("dispatcher {d} sweeps"));
         let grace = self.dispatchers[d].detector.grace(self.uptime());
         let written = self.transaction(d, commit, |world| {
-            let due = world.calls.iter().filter(|row| is_due(row, world.now));
+            let due = world.calls.iter().filter(|row| is_due(row, world.now) && !world.locked.contains(&row.record.id));
             let due: Vec<CallRecord> = due.map(|row| CallRecord { read_at: world.now, ..row.record.clone() }).collect();
             let queued = world.dispatchers[d].queued;
             let conditions = Conditions {

@@ -74,6 +74,7 @@ impl World {
             }
             MoveKind::ToggleNats => self.toggle("NATS", |world| &mut world.nats_up),
             MoveKind::TogglePostgres => self.toggle("Postgres", |world| &mut world.postgres_up),
+            MoveKind::LockCall => self.toggle_lock(nth(self.calls.len())),
             MoveKind::KillWorker | MoveKind::CutWorker => {
                 self.log(|| format!("worker {w}: {:?}", one.kind));
                 self.disturbed.push(self.workers[w].process);
@@ -166,6 +167,19 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// The lock may outlast a lease, which its worker cannot renew: then the attempt may be lost.
+    fn toggle_lock(&mut self, n: usize) {
+        let Some(row) = self.calls.get(n).filter(|row| row.exists) else { return };
+        let (call, worker) = (row.record.id, row.record.worker.clone());
+        let held = self.locked.len();
+        self.locked.retain(|locked| *locked != call);
+        if self.locked.len() == held {
+            self.locked.push(call);
+            self.disturbed.extend(worker.and_then(|worker| worker.as_str().parse::<u32>().ok()));
+        }
+        self.log(|| format!("call {call} is locked, or free again"));
     }
 
     fn toggle(&mut self, name: &str, server: fn(&mut Self) -> &mut bool) {
@@ -336,6 +350,7 @@ impl World {
             self.outages += 1;
         }
         (self.nats_up, self.postgres_up) = (true, true);
+        self.locked.clear();
         for n in 0..usize::from(self.setup.calls) {
             self.submit_call(0, n, CommitOutcome::Committed);
         }

@@ -1,6 +1,7 @@
 //! Operations of a dispatcher that read a call first and change it later: results, releases, cancels. Anything can
 //! happen in between, so an operation whose guard did not hold is planned again.
 
+use chrono::TimeDelta;
 use redial_engine::call::{CallEvent, succeeded};
 use redial_proto::{CallId, CallState, GrantRef};
 use redial_records::Transition;
@@ -35,6 +36,19 @@ pub(super) enum OperationKind {
     },
 }
 
+/// A report of a call that is locked is delivered again after this.
+const LATER: TimeDelta = TimeDelta::seconds(5);
+
+impl OperationKind {
+    const fn call(&self) -> CallId {
+        match self {
+            Self::Ingest(message) => message.report.grant.call,
+            Self::Release { grant, .. } => grant.call,
+            Self::Cancel { call, .. } => *call,
+        }
+    }
+}
+
 impl Operation {
     pub(super) const fn new(kind: OperationKind) -> Self {
         Self { kind, seen: None }
@@ -57,6 +71,14 @@ impl World {
     /// The operation after a step; `None` if it is finished or given up.
     fn stepped(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Option<Operation> {
         let Operation { kind, seen } = operation;
+        if self.locked.contains(&kind.call()) {
+            // A report comes again; whoever sent another request asks again.
+            if let OperationKind::Ingest(ResultMessage { number, .. }) = kind {
+                let again = self.now + LATER;
+                self.results.iter_mut().filter(|one| one.number == number).for_each(|one| one.redeliver_at = again);
+            }
+            return None;
+        }
         let transition = match (&seen, kind) {
             (None, OperationKind::Ingest(message)) if message.report.outcome.class.is_none() => {
                 Some(succeeded(message.report.grant, &worker_id(message.report.worker), 1, String::new()))
@@ -104,12 +126,7 @@ impl World {
 
     /// Reads the call.
     fn read(&self, kind: OperationKind) -> CallRow {
-        let call = match kind {
-            OperationKind::Ingest(message) => message.report.grant.call,
-            OperationKind::Cancel { call, .. } => call,
-            OperationKind::Release { grant, .. } => grant.call,
-        };
-        self.call(call).clone()
+        self.call(kind.call()).clone()
     }
 
     /// The transition that an operation causes; `None` if it changes nothing, or came too late.

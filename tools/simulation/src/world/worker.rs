@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{
     ACK_WAIT, LEASE, Process, ResultMessage, TIMEOUT, World,
+    calls::Renewal,
     dispatcher::CommitOutcome,
     job_of, named,
     operations::{Operation, OperationKind},
@@ -52,11 +53,11 @@ pub(super) struct OpenClaim {
     answered: bool,
 }
 
-/// An answer to a heartbeat: for each grant whether its user wants it stopped, unless it is lost.
+/// An answer to a heartbeat: what became of each grant.
 #[derive(Clone, Debug)]
 pub(super) struct LateAnswer {
     worker: Process,
-    renewed: Vec<(GrantRef, Option<bool>)>,
+    renewed: Vec<(GrantRef, Renewal)>,
 }
 
 /// A granted attempt at its worker, and what really happened in it.
@@ -263,22 +264,22 @@ impl World {
         }
     }
 
-    /// An answer to a heartbeat arrives, perhaps late: then it renews nothing, because its worker counts from when it asked.
+    /// An answer to a heartbeat arrives, perhaps late: the leases count from when it was asked for.
     pub(super) fn take_answer(&mut self, LateAnswer { worker, renewed }: LateAnswer) {
-        for (grant, cancel) in renewed {
-            self.renewed(worker, grant, cancel);
+        for (grant, renewal) in renewed {
+            self.renewed(worker, grant, renewal);
         }
     }
 
     /// The lease is renewed, and perhaps the user wants to stop the attempt; or it is lost.
-    fn renewed(&mut self, worker: Process, grant: GrantRef, cancel: Option<bool>) {
+    fn renewed(&mut self, worker: Process, grant: GrantRef, renewal: Renewal) {
         let any_grant = self.has(Mutation::AnswersWithoutClaim);
         let is_meant = |one: &Execution| one.grant == grant || (any_grant && job_of(one.grant) == job_of(grant));
         let Some(n) = self.executions.iter().position(|one| one.held && one.worker == worker && is_meant(one)) else {
             return;
         };
-        match cancel {
-            None => {
+        let cancel = match renewal {
+            Renewal::Lost => {
                 let (record, grant) = (&self.call(grant.call).record, self.executions[n].grant);
                 if renews(record, &worker_id(worker), grant) {
                     let found = || format!("attempt {} is stopped as lost", named(job_of(grant)));
@@ -286,15 +287,16 @@ impl World {
                 }
                 self.executions[n].stopped |= self.executions[n].runs();
                 self.executions[n].held = false;
+                false
             }
-            Some(cancel) => {
-                let record = &self.call(grant.call).record;
-                let until = record.lease_until.filter(|_| renews(record, &worker_id(worker), grant));
-                self.executions[n].lease = until.map_or(self.executions[n].lease, |until| until - LEASE_MARGIN);
-                if cancel {
-                    self.cancel_tool(worker, grant);
-                }
+            Renewal::Locked { cancel } => cancel,
+            Renewal::Renewed { cancel, until } => {
+                self.executions[n].lease = self.executions[n].lease.max(until - LEASE_MARGIN);
+                cancel
             }
+        };
+        if cancel {
+            self.cancel_tool(worker, grant);
         }
     }
 

@@ -24,6 +24,19 @@ pub(super) struct Decoded {
     /// What only a newer version can read, by the position of its message. The rest of these messages is stored; a newer version
     /// finds it on record.
     left: BTreeMap<usize, String>,
+    /// Reports that could not be stored now, because others hold their calls locked.
+    pub(super) locked: HashSet<GrantRef>,
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// All of it that this version can take is on record.
+    Stored,
+    /// The rest is stored; it is delivered again for what is locked.
+    Locked,
+    /// The rest is stored; it is left to a newer version.
+    Left,
 }
 
 /// A message of the result stream.
@@ -39,6 +52,8 @@ pub(super) struct ResultMessage<'a> {
 /// One report, ready to be stored.
 #[derive(Clone)]
 pub(super) struct Reported {
+    /// The position of its message.
+    message: usize,
     pub(super) grant: GrantRef,
     pub(super) worker: WorkerId,
     pub(super) duration_ms: u64,
@@ -51,7 +66,8 @@ pub(super) fn decode<'a>(
     now: DateTime<Utc>,
     most: usize,
 ) -> Decoded {
-    let mut decoded = Decoded { reports: Vec::new(), rejected: BTreeMap::new(), left: BTreeMap::new() };
+    let mut decoded =
+        Decoded { reports: Vec::new(), rejected: BTreeMap::new(), left: BTreeMap::new(), locked: HashSet::new() };
     let mut seen = HashSet::new();
     for (message, result) in messages.enumerate() {
         let (subject, is_left) = (result.subject, result.is_newer && now - result.sent_at < MAY_BE_LEFT);
@@ -79,7 +95,7 @@ pub(super) fn decode<'a>(
                 Ok((grant, ..)) if !seen.insert((grant, batch.worker.clone())) => {}
                 Ok((grant, duration_ms, outcome)) => {
                     let worker = batch.worker.clone();
-                    decoded.reports.push(Reported { grant, worker, duration_ms, outcome });
+                    decoded.reports.push(Reported { message, grant, worker, duration_ms, outcome });
                 }
                 Err(error) => decoded.unreadable(message, Some(position), is_left, format!("not a report: {error}")),
             }
@@ -102,9 +118,21 @@ impl Decoded {
         }
     }
 
-    /// Whether this message is left to a newer version.
-    pub(super) fn is_left(&self, message: usize) -> bool {
-        self.left.contains_key(&message)
+    /// What becomes of this message.
+    pub(super) fn fate(&self, message: usize) -> Fate {
+        let mut own = self.reports.iter().filter(|report| report.message == message);
+        if !self.locked.is_empty() && own.any(|report| self.locked.contains(&report.grant)) {
+            Fate::Locked
+        } else if self.left.contains_key(&message) {
+            Fate::Left
+        } else {
+            Fate::Stored
+        }
+    }
+
+    /// The reports that are on record.
+    pub(super) fn stored(&self) -> impl Iterator<Item = &Reported> {
+        self.reports.iter().filter(|report| !self.locked.contains(&report.grant))
     }
 
     /// Tells operators what is left to a newer version.
@@ -117,7 +145,7 @@ impl Decoded {
     /// Tells operators what becomes dead letters: in one line for each worker identity, because one of them may send nothing else.
     fn tell_rejected(&self, batch: &[Delivery]) {
         let mut by_identity = BTreeMap::<String, Vec<&Rejections>>::new();
-        for (message, rejections) in self.rejected.iter().filter(|(message, _)| !self.is_left(**message)) {
+        for (message, rejections) in self.rejected.iter().filter(|(message, _)| self.fate(**message) == Fate::Stored) {
             let identity = results_identity(batch[*message].subject()).map(|identity| identity.to_string());
             by_identity.entry(identity.unwrap_or_default()).or_default().push(rejections);
         }
@@ -136,7 +164,7 @@ impl Decoded {
             let delivery = &batch[*message];
             DeadLetter::of_results(delivery.subject(), delivery.payload.to_vec(), rejections.clone())
         };
-        self.rejected.iter().filter(|(message, _)| !self.is_left(**message)).map(letter).collect()
+        self.rejected.iter().filter(|(message, _)| self.fate(**message) == Fate::Stored).map(letter).collect()
     }
 }
 

@@ -1,0 +1,26 @@
+//! Calls that another transaction holds locked: statements about many calls leave them out, so that one of them delays no other.
+
+use std::collections::HashSet;
+
+use redial_proto::CallId;
+use uuid::Uuid;
+
+use crate::{StoreError, connect::Store};
+
+impl Store {
+    /// Which of these calls a statement leaves out: those that are locked, if locks were met lately.
+    pub(super) async fn avoided(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
+        if self.locks.is_wary() { self.locked(calls).await } else { Ok(HashSet::new()) }
+    }
+
+    /// Which of these calls are locked, after a statement about them timed out.
+    pub(super) async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
+        let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
+        let rows = on_connection!(self, |db| sqlx::query_file!("sql/locked_calls.sql", &ids).fetch_all(db).await)?;
+        let locked: HashSet<CallId> = rows.into_iter().map(|row| CallId(row.id)).collect();
+        if !locked.is_empty() {
+            self.locks.met();
+        }
+        Ok(locked)
+    }
+}
