@@ -95,10 +95,10 @@ async fn whoever_trickles_large_bodies_and_answers_keeps_no_other_tenant_waiting
     // The gateway asks for the body once it has room for it; then less than 64 KiB a second comes.
     let uploads = ("POST", "/v1/calls", &*upload);
     for (requests, blanks) in [(answers, 0), (uploads, 1_200_000)] {
-        let mut stuck = Stuck::of(&acme, requests, blanks).await;
+        let mut trickles = Stuck::of(&acme, requests, blanks).await;
         let answer = timeout(AT_ONCE, globex.post("/v1/calls", &text(1_500_000))).await;
         answer.expect("another tenant has its share").must(202);
-        stuck.still();
+        trickles.still();
         // Nor does a small body wait that does not say how long it is.
         let body =
             reqwest::Body::wrap_stream(futures_util::stream::iter([Ok::<_, std::io::Error>(text(10).to_string())]));
@@ -119,7 +119,7 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("LOCK TABLE stats_progress IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let mut reads = JoinSet::new();
-    for http in acme.iter().cycle().take(100).cloned() {
+    for http in acme.iter().cycle().take(100) {
         reads.spawn(async move { http.get("/v1/statistics/models").await.status });
     }
     until("as many wait for the lock as may read", async || {

@@ -114,6 +114,7 @@ fn every_other_rule() {
     let overdue = started(limit);
     let unheard = CallRecord { effect: ToolEffect::Unsafe, lease_until: Some(now()), ..running() };
     let silent = CallRecord { started_at: overdue.started_at, ..unheard.clone() };
+    let of_a_day = CallRecord { timeout_ms: 86_400_000, ..unheard.clone() };
     let cancelled = CallRecord { cancel_requested: true, ..running() };
     for (rule, call, event, wanted) in [
         ("nothing can have happened", &of_unsafe, failed(&harmless), "retry in 500 ms"),
@@ -140,12 +141,7 @@ fn every_other_rule() {
         ("the lease ends first", &started(TimeDelta::seconds(1)), DUE, "look again in 15000 ms"),
         ("its worker could not report", &overdue, after_outage(5), "look again in 5000 ms"),
         ("nobody else gets an unsafe one", &unheard, DUE, "look again in 30000 ms"),
-        (
-            "it may take a day",
-            &CallRecord { timeout_ms: 86_400_000, ..unheard.clone() },
-            DUE,
-            "look again in 3600000 ms",
-        ),
+        ("it may take a day", &of_a_day, DUE, "look again in 3600000 ms"),
         ("its report counts", &unheard, succeeded(), "succeeded"),
         ("it is never heard again", &silent, DUE, "unknown/lost"),
         ("it may be heard again", &silent, after_outage(5), "look again in 5000 ms"),
