@@ -5,37 +5,26 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use redial_http::Route;
 use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_REPLY};
 use redial_redaction::{Secrets, hosts};
 use reqwest::{
-    Client, Response, Url,
+    Response, Url,
     header::{CONTENT_TYPE, HeaderMap},
-    redirect::Policy,
 };
 use serde_json::Value;
 
 use crate::{api::Api, failure, limit, openai, piece::Watch, response};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// At most this many bytes of an error's body are read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// At most this many bytes of a body are read: more than a reply may have, because a body has more fields.
 const MAX_BODY: usize = 4 * MAX_REPLY;
 
-/// The client for all models. It follows no redirects: a redirect could send the key to another host.
-pub(crate) fn client() -> Result<Client, reqwest::Error> {
-    // reqwest is built without a TLS provider. If another crate installed one already, that one is used.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(Policy::none())
-        .user_agent(concat!("redial/", env!("CARGO_PKG_VERSION")))
-        .build()
-}
-
 /// The endpoint of a model's requests.
 pub(crate) struct Endpoint {
-    pub(crate) client: Client,
+    pub(crate) route: Route,
     pub(crate) url: Url,
     /// The headers, or why the model cannot be asked, such as a missing variable.
     pub(crate) headers: Result<HeaderMap, Failure>,
@@ -73,53 +62,60 @@ impl Endpoint {
         watch: Watch<'_>,
     ) -> Result<TurnReply, Failure> {
         let headers = self.headers.clone()?;
-        let sent = self.client.post(self.url.clone()).json(body).headers(headers).send().await;
-        let response = sent.map_err(|error| failure::transport(&error))?;
+        let sent = self.route.client().post(self.url.clone()).json(body).headers(headers).send().await;
+        let response = sent.map_err(|error| self.lost(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
             let body = self.secrets.redact_bytes(&read_up_to(response, MAX_ERROR_BODY).await);
             return match openai::failed_generation(&body).filter(|_| api == Api::OpenAi && status == 400) {
                 Some(reply) => Ok(reply),
-                None => Err(failure::response(status, &headers, &body, SystemTime::now())),
+                None => Err(self.route.answered(failure::response(status, &headers, &body, SystemTime::now()))),
             };
         }
         let streamed = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        if streamed {
-            read_stream(api, request, response, watch).await
+        let read = if streamed {
+            self.read_stream(api, request, response, watch).await
         } else {
-            read_whole(api, request, response).await
-        }
-    }
-}
-
-async fn read_whole(api: Api, request: &TurnRequest, mut response: Response) -> Result<TurnReply, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure::transport(&error))? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_BODY {
-            return Ok(limit::too_long("", body.len()));
-        }
-    }
-    response::whole(api, request, &body)
-}
-
-async fn read_stream(
-    api: Api,
-    request: &TurnRequest,
-    mut response: Response,
-    watch: Watch<'_>,
-) -> Result<TurnReply, Failure> {
-    let mut events = response::StreamedResponse::new(api);
-    loop {
-        let end = match response.chunk().await {
-            Ok(Some(chunk)) => match events.take(&chunk, watch)? {
-                ControlFlow::Continue(()) => continue,
-                ControlFlow::Break(()) => None,
-            },
-            Ok(None) => Some(failure::incomplete()),
-            Err(error) => Some(failure::transport(&error)),
+            self.read_whole(api, request, response).await
         };
-        return events.end(request, end);
+        read.map_err(|failure| self.route.answered(failure))
+    }
+
+    async fn read_whole(&self, api: Api, request: &TurnRequest, mut response: Response) -> Result<TurnReply, Failure> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(&error))? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BODY {
+                return Ok(limit::too_long("", body.len()));
+            }
+        }
+        response::whole(api, request, &body)
+    }
+
+    async fn read_stream(
+        &self,
+        api: Api,
+        request: &TurnRequest,
+        mut response: Response,
+        watch: Watch<'_>,
+    ) -> Result<TurnReply, Failure> {
+        let mut events = response::StreamedResponse::new(api);
+        loop {
+            let end = match response.chunk().await {
+                Ok(Some(chunk)) => match events.take(&chunk, watch)? {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(()) => None,
+                },
+                Ok(None) => Some(failure::incomplete()),
+                Err(error) => Some(self.lost(&error)),
+            };
+            return events.end(request, end);
+        }
+    }
+
+    /// The failure for a missing or incomplete response.
+    fn lost(&self, error: &reqwest::Error) -> Failure {
+        self.route.unanswered(failure::transport(error))
     }
 }
 

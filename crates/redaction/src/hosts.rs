@@ -1,6 +1,6 @@
 //! Removes names and addresses of hosts from errors, because errors of services often quote them.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use redial_proto::{Failure, limits};
 
@@ -32,9 +32,8 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>) -> Failure {
 #[must_use]
 pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+    host.strip_suffix('.').unwrap_or(host).eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// The text without IP addresses, internal names, names with a port, and `own`, also inside longer words. Other public
@@ -170,7 +169,9 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1", "[::1]"] {
+        for host in
+            ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.9.9.9", "::1", "[::1]", "[::ffff:127.0.0.1]"]
+        {
             assert!(is_loopback(host), "{host}");
         }
         for host in

@@ -7,7 +7,7 @@ use std::{
 
 use opentelemetry::{global, metrics::MeterProvider, trace::TracerProvider};
 use opentelemetry_sdk::{error::OTelSdkResult, metrics::SdkMeterProvider, trace::SdkTracerProvider};
-use tracing::{Level, Metadata, warn};
+use tracing::{Level, Metadata, info, warn};
 use tracing_subscriber::{
     Layer, Registry,
     filter::{LevelFilter, dynamic_filter_fn},
@@ -15,7 +15,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::{TelemetryConfig, TelemetryError, install_crypto, logs, metrics, names, otlp, settings};
+use crate::{TelemetryConfig, TelemetryError, logs, metrics, names, otlp, settings};
 
 static TRACING: AtomicBool = AtomicBool::new(false);
 
@@ -35,14 +35,18 @@ pub struct Telemetry {
 /// Starts logs, and traces and metrics if the `OTEL_*` variables ask for them. Once per process, before the first span;
 /// inside or outside of a runtime.
 pub fn init(config: &TelemetryConfig) -> Result<Telemetry, TelemetryError> {
-    install_crypto();
+    redial_http::install_crypto();
     let mut layers = logs::layers(config)?;
     let signals = settings::signals(|name| std::env::var(name).ok())?;
-    let traces = signals.traces.then(|| otlp::tracer_provider(config)).transpose()?;
-    let metrics = signals.metrics.then(|| otlp::meter_provider(config)).transpose()?;
+    let mut proxies = Vec::new();
+    let traces = signals.traces.then(|| otlp::tracer_provider(config, &mut proxies)).transpose()?;
+    let metrics = signals.metrics.then(|| otlp::meter_provider(config, &mut proxies)).transpose()?;
     layers.extend(traces.as_ref().map(spans));
     tracing_subscriber::registry().with(layers).try_init().map_err(|_| TelemetryError::AlreadyStarted)?;
     TRACING.store(traces.is_some(), Ordering::Relaxed);
+    for (signal, variable) in proxies {
+        info!(signal, variable, "Telemetry goes through a proxy");
+    }
     if let Some(provider) = &metrics {
         // Global too, for the instruments of tool authors.
         global::set_meter_provider(provider.clone());

@@ -6,7 +6,6 @@
 
 mod config;
 mod context;
-mod crypto;
 mod error;
 mod filter;
 mod format;
@@ -24,7 +23,6 @@ mod visible;
 
 pub use config::{LogFileConfig, TelemetryConfig};
 pub use context::{current_traceparent, set_parent};
-pub use crypto::install_crypto;
 pub use error::{ALLOWED_FILTERS, TelemetryError};
 pub use filter::is_filter;
 pub use format::LogFormat;

@@ -1,8 +1,6 @@
 //! The exporters: OTLP over HTTP with a blocking client, because the SDK exports on its own threads, where an async client
 //! would make no progress.
 
-use std::time::Duration;
-
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_otlp::{ExporterBuildError, MetricExporter, SpanExporter, WithHttpConfig};
 use opentelemetry_sdk::{
@@ -11,20 +9,33 @@ use opentelemetry_sdk::{
     resource::{EnvResourceDetector, ResourceDetector},
     trace::SdkTracerProvider,
 };
+use reqwest::blocking::Client;
 
-use crate::{TelemetryConfig, TelemetryError};
+use crate::{
+    TelemetryConfig, TelemetryError,
+    settings::{self, Names, Target},
+};
+
+/// Signals that go through a proxy, each with the variable that names it.
+pub(crate) type Proxies = Vec<(&'static str, &'static str)>;
 
 /// Spans to the collector, in batches. The sampler is that of `OTEL_TRACES_SAMPLER`, the parent's decision by default.
-pub(crate) fn tracer_provider(config: &TelemetryConfig) -> Result<SdkTracerProvider, TelemetryError> {
-    let client = client("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "traces")?;
+pub(crate) fn tracer_provider(
+    config: &TelemetryConfig,
+    proxies: &mut Proxies,
+) -> Result<SdkTracerProvider, TelemetryError> {
+    let client = client(&settings::TRACES, "traces", proxies)?;
     let exporter = SpanExporter::builder().with_http().with_http_client(client).build();
     let exporter = exporter.map_err(|error| failed("traces", &error))?;
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource(config)).build())
 }
 
 /// Metrics to the collector, once a minute (`OTEL_METRIC_EXPORT_INTERVAL`).
-pub(crate) fn meter_provider(config: &TelemetryConfig) -> Result<SdkMeterProvider, TelemetryError> {
-    let client = client("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "metrics")?;
+pub(crate) fn meter_provider(
+    config: &TelemetryConfig,
+    proxies: &mut Proxies,
+) -> Result<SdkMeterProvider, TelemetryError> {
+    let client = client(&settings::METRICS, "metrics", proxies)?;
     let exporter = MetricExporter::builder().with_http().with_http_client(client).build();
     let exporter = exporter.map_err(|error| failed("metrics", &error))?;
     Ok(SdkMeterProvider::builder().with_periodic_exporter(exporter).with_resource(resource(config)).build())
@@ -34,22 +45,24 @@ fn failed(signal: &'static str, error: &ExporterBuildError) -> TelemetryError {
     TelemetryError::Exporter { signal, reason: error.to_string() }
 }
 
-/// Built on a new thread: a blocking client starts its own runtime, which panics on a thread that is inside one.
-fn client(timeout_variable: &str, signal: &'static str) -> Result<reqwest::blocking::Client, TelemetryError> {
-    let timeout = timeout(timeout_variable);
-    let build = move || reqwest::blocking::Client::builder().timeout(timeout).build();
+/// Built on a new thread: a blocking client starts its own runtime, which panics on a thread that is inside one. `proxies`
+/// learns which variable's proxy the signal goes through.
+fn client(names: &Names, signal: &'static str, proxies: &mut Proxies) -> Result<Client, TelemetryError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let target = Target::read(names, variable);
+    let build = move || {
+        let url = target.url.as_ref();
+        redial_http::blocking(url, target.has_secret, target.timeout, variable)
+    };
     let reason = match std::thread::spawn(build).join() {
-        Ok(Ok(client)) => return Ok(client),
+        Ok(Ok((client, proxy))) => {
+            proxies.extend(proxy.map(|variable| (signal, variable)));
+            return Ok(client);
+        }
         Ok(Err(error)) => error.to_string(),
         Err(_) => "the HTTP client panicked".to_owned(),
     };
     Err(TelemetryError::Exporter { signal, reason })
-}
-
-/// The specification's 10 s if no valid timeout is set: a wrong timeout is not a reason to lose the telemetry.
-fn timeout(own: &str) -> Duration {
-    let set = |name: &str| std::env::var(name).ok()?.parse().ok();
-    Duration::from_millis(set(own).or_else(|| set("OTEL_EXPORTER_OTLP_TIMEOUT")).unwrap_or(10_000))
 }
 
 /// Describes this process. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` override it.

@@ -1,6 +1,10 @@
 //! The standard `OTEL_*` variables that enable an export. The exporters themselves read the others (headers, timeouts,
 //! intervals, the sampler).
 
+use std::time::Duration;
+
+use reqwest::Url;
+
 use crate::TelemetryError;
 
 /// The signals to export.
@@ -11,25 +15,55 @@ pub(crate) struct Signals {
 }
 
 /// The variables of one signal.
-struct Names {
+pub(crate) struct Names {
     endpoint: &'static str,
     protocol: &'static str,
     exporter: &'static str,
+    headers: &'static str,
+    timeout: &'static str,
 }
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
+const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+const TIMEOUT: &str = "OTEL_EXPORTER_OTLP_TIMEOUT";
 
-const TRACES: Names = Names {
+pub(crate) const TRACES: Names = Names {
     endpoint: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     protocol: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
     exporter: "OTEL_TRACES_EXPORTER",
+    headers: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    timeout: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
 };
-const METRICS: Names = Names {
+pub(crate) const METRICS: Names = Names {
     endpoint: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
     protocol: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
     exporter: "OTEL_METRICS_EXPORTER",
+    headers: "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    timeout: "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT",
 };
+
+/// What an exporter's HTTP client has to know.
+pub(crate) struct Target {
+    /// Where the signal goes; `None` for the specification's default, which is this machine.
+    pub(crate) url: Option<Url>,
+    /// Whether requests have headers of the operator, which may be keys.
+    pub(crate) has_secret: bool,
+    /// The specification's 10 s if no valid timeout is set: a wrong timeout is not a reason to lose the telemetry.
+    pub(crate) timeout: Duration,
+}
+
+impl Target {
+    pub(crate) fn read(names: &Names, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let timeout = |name: &str| set(name)?.parse().ok();
+        Self {
+            url: set(names.endpoint).or_else(|| set(ENDPOINT)).and_then(|url| Url::parse(&url).ok()),
+            has_secret: set(names.headers).or_else(|| set(HEADERS)).is_some(),
+            timeout: Duration::from_millis(timeout(names.timeout).or_else(|| timeout(TIMEOUT)).unwrap_or(10_000)),
+        }
+    }
+}
 
 /// Reads the switches with `variable`, which returns the value of an environment variable. An empty value counts as
 /// not set, as the OpenTelemetry specification says.
@@ -63,7 +97,7 @@ fn refused(variable: &'static str, value: &str, allowed: &'static str) -> Teleme
 }
 
 fn check_endpoint(variable: &'static str, url: &str) -> Result<(), TelemetryError> {
-    let reason = match reqwest::Url::parse(url) {
+    let reason = match Url::parse(url) {
         Err(_) => "not a URL",
         Ok(url) if !matches!(url.scheme(), "http" | "https") => "not an HTTP URL",
         // It would be part of every request and shown in errors; headers have their own variable.

@@ -1,17 +1,17 @@
 //! Tools that are one HTTP request.
 
 mod classify;
-mod client;
 mod declared;
 
 use std::{sync::Arc, time::SystemTime};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use redial_http::Route;
 use redial_proto::{Failure, ToolEffect, limits::MAX_PAYLOAD};
 use redial_redaction::hosts;
 use reqwest::{
-    Client, Method, Request, Response,
+    Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::value::RawValue;
@@ -23,7 +23,6 @@ use crate::{
     template::{JsonTemplate, RefusedValue, Template, UrlTemplate, Values},
 };
 
-pub(crate) use client::build as build_client;
 pub(crate) use declared::{Declared, unknown_reference};
 
 /// At most this many bytes of an error's body are read.
@@ -47,7 +46,7 @@ pub(crate) enum Body {
 /// A tool that sends one HTTP request.
 #[derive(Debug)]
 pub(crate) struct HttpTool {
-    pub(crate) client: Client,
+    pub(crate) route: Route,
     pub(crate) method: Method,
     pub(crate) url: UrlTemplate,
     pub(crate) headers: Vec<(HeaderName, Template)>,
@@ -74,14 +73,16 @@ impl Handler for Arc<HttpTool> {
 impl HttpTool {
     async fn attempt(&self, context: &Context, arguments: &RawValue) -> ToolResult {
         let request = self.request(context, arguments)?;
-        let response = self.client.execute(request).await.map_err(|error| classify::transport(&error))?;
+        let unanswered = |error| self.route.unanswered(classify::transport(&error));
+        let response = self.route.client().execute(request).await.map_err(unanswered)?;
         if response.status().is_success() {
-            return output::from_bytes(&read_output(response, context).await?);
+            let body = read_output(response, context).await?;
+            return output::from_bytes(&body.map_err(unanswered)?);
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = context.secrets.redact_bytes(&read_up_to(response, MAX_ERROR_BODY).await);
         let failed = classify::FailedResponse { status, headers: &headers, body: &body };
-        Err(classify::response(&failed, self.error_text_to_model, SystemTime::now()))
+        Err(self.route.answered(classify::response(&failed, self.error_text_to_model, SystemTime::now())))
     }
 
     fn request(&self, context: &Context, arguments: &RawValue) -> Result<Request, Failure> {
@@ -132,16 +133,21 @@ fn header_key(key: &str) -> String {
     if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
 }
 
-async fn read_output(mut response: Response, context: &Context) -> Result<Vec<u8>, Failure> {
+/// The body, or why it is not complete; the outer error is for one that is too large.
+async fn read_output(mut response: Response, context: &Context) -> Result<reqwest::Result<Vec<u8>>, Failure> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| classify::transport(&error))? {
+    loop {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Ok(Ok(body)),
+            Err(error) => return Ok(Err(error)),
+        };
         body.extend_from_slice(&chunk);
         context.memory.grown_to(body.len()).await;
         if body.len() > MAX_PAYLOAD {
             return Err(output::too_large(&context.secrets.redact(&String::from_utf8_lossy(&body))));
         }
     }
-    Ok(body)
 }
 
 /// The start of an error's body, also if the connection is lost in the middle of it.

@@ -9,7 +9,7 @@ mod file;
 mod name;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map},
     fs,
     path::Path,
     time::Duration,
@@ -18,7 +18,7 @@ use std::{
 use redial_files::{
     Entries, FileError, FileErrors, LIMIT, Location, Rules, entries, field_at, fill_missing, is_misspelt, read_entry,
 };
-use reqwest::Client;
+use redial_http::Http;
 use serde::Deserialize;
 use toml::{Spanned, de::DeTable};
 
@@ -28,7 +28,6 @@ use self::{
 };
 use crate::{
     command::{Account, CommandUser},
-    http,
     tool::{Tool, ToolConflict, check_compatible},
 };
 
@@ -117,8 +116,8 @@ struct Loader<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     /// The user that programs run as; the worker's own if `None`.
     account: Option<&'a Account>,
-    /// One client for each connect timeout, so that tools share connections.
-    clients: HashMap<Duration, Client>,
+    /// One for each connect timeout, so that tools share connections.
+    clients: HashMap<Duration, Http>,
 }
 
 impl Loader<'_> {
@@ -130,13 +129,13 @@ impl Loader<'_> {
         self.tool(entry, &location)
     }
 
-    fn client(&mut self, connect_timeout: Duration) -> Result<Client, String> {
-        if let Some(client) = self.clients.get(&connect_timeout) {
-            return Ok(client.clone());
-        }
-        let client = http::build_client(connect_timeout)
-            .map_err(|error| format!("the HTTP client could not be created: {error}"))?;
-        self.clients.insert(connect_timeout, client.clone());
-        Ok(client)
+    fn clients(&mut self, connect_timeout: Duration) -> Result<&Http, String> {
+        Ok(match self.clients.entry(connect_timeout) {
+            hash_map::Entry::Occupied(clients) => clients.into_mut(),
+            hash_map::Entry::Vacant(missing) => {
+                let clients = Http::new(connect_timeout, self.variable);
+                missing.insert(clients.map_err(|error| format!("the HTTP client could not be created: {error}"))?)
+            }
+        })
     }
 }

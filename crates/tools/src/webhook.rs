@@ -16,7 +16,7 @@ use redial_proto::{
     webhook::{self, Delivery},
 };
 use redial_webhooks::{Allowed, Signed, WebhookKey, check_target, signed};
-use reqwest::{Client, Response, header::CONTENT_TYPE, redirect::Policy};
+use reqwest::{Client, Response, header::CONTENT_TYPE};
 use serde_json::value::RawValue;
 
 use self::{
@@ -65,12 +65,9 @@ impl Tool {
 }
 
 fn client(allowed: Allowed, lookup: Arc<dyn Lookup>) -> Result<Client, reqwest::Error> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    // Past the proxy of the environment, which would ask for the address itself, and reach what this process may not.
+    redial_http::direct()
         .connect_timeout(CONNECT)
-        .redirect(Policy::none())
-        // A proxy of the environment would ask for the address itself, and reach what this process may not.
-        .no_proxy()
         .dns_resolver(Arc::new(PublicOnly::new(allowed, lookup)))
         .user_agent(concat!("redial-webhooks/", env!("CARGO_PKG_VERSION")))
         .build()

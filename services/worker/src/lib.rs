@@ -61,7 +61,6 @@ pub use redial_proto::{
     Delta, ErrorClass, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, TurnReply, TurnRequest, WorkerId,
 };
 pub use redial_queue::QueueConfig;
-pub use redial_telemetry::install_crypto;
 pub use redial_tools::{
     Allowed, AllowedError, CommandUser, Context, FileError, FileErrors, Handler, IntoToolResult, NativeTool, Rules,
     Tool, ToolConflict, ToolError, ToolResult, Watchers, WebhookKey,

@@ -41,7 +41,7 @@ impl Browser {
             std::io::stderr().write_all(note.as_bytes()).unwrap();
             return None;
         }
-        redial_telemetry::install_crypto();
+        redial_http::install_crypto();
         let (driver, chromium) =
             (program("REDIAL_CHROMEDRIVER", "chromedriver"), program("REDIAL_CHROMIUM", "chromium"));
         let profile = tempfile::tempdir().unwrap();

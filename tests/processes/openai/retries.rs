@@ -17,11 +17,9 @@ const SHOULD_RETRY: &str = "x-should-retry";
 
 /// A request to create a response.
 pub(crate) fn create(gateway: &TestGateway, more: &Value) -> RequestBuilder {
-    // The library wants one, also for plain HTTP.
-    redial_telemetry::install_crypto();
     let mut body = json!({"model": "travel", "input": "Hello"});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = redial_http::direct().build().unwrap();
     client.post(format!("{}/v1/responses", gateway.url)).json(&body)
 }
 
@@ -72,13 +70,14 @@ async fn a_gateway_that_stops_names_the_response_that_goes_on() {
     let slow = says("never").after(Duration::from_secs(30));
     let Some(fixture) = Fixture::open([slow]).await else { return };
     let [one, two] = &fixture.gateways[..] else { panic!("there are two gateways") };
+    let client = redial_http::direct().build().unwrap();
     let stream = create(one, &json!({"stream": true, "conversation": "streamed"})).send().await.unwrap();
     assert_eq!((stream.status().as_u16(), should_retry(&stream)), (200, Some("false")));
     fixture.model.arrived(1).await;
     // The second one waits for the first.
     let waits = tokio::spawn(create(one, &json!({"conversation": "streamed"})).send());
     until("both are waited for", async || {
-        let metrics = reqwest::get(format!("{}/metrics", one.url)).await.unwrap().text().await.unwrap();
+        let metrics = client.get(format!("{}/metrics", one.url)).send().await.unwrap().text().await.unwrap();
         let is_told = |line: &str| metrics.lines().any(|one| one == line);
         (is_told("redial_gateway_streams 1") && is_told("redial_gateway_waiting 2")).then_some(())
     })
@@ -96,9 +95,8 @@ async fn a_gateway_that_stops_names_the_response_that_goes_on() {
     // Neither was stopped.
     for (id, status) in [(waiting, "queued"), (first["response"]["id"].as_str().unwrap(), "in_progress")] {
         let url = format!("{}/v1/responses/{id}", two.url);
-        let shown: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
+        let shown: Value = client.get(&url).send().await.unwrap().json().await.unwrap();
         assert_eq!(shown["status"], status);
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let cancelled: Value = client.post(format!("{url}/cancel")).send().await.unwrap().json().await.unwrap();
         assert_eq!(cancelled["status"], "cancelled");
     }

@@ -25,7 +25,7 @@ async fn a_token_that_may_only_submit_cancels_and_is_shown_nothing_more() {
     let begun = create(&gateway, &json!({"background": true})).bearer_auth(&submits).send().await.unwrap();
     let id = begun.json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
     let cancel = async |token: &str| {
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = redial_http::direct().build().unwrap();
         let request = client.post(format!("{}/v1/responses/{id}/cancel", gateway.url)).bearer_auth(token);
         request.send().await.unwrap().json::<Value>().await.unwrap()
     };

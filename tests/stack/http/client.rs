@@ -49,10 +49,8 @@ impl Http {
     }
 
     pub(crate) fn at(url: &str) -> Self {
-        // The library wants one, also for plain HTTP.
-        redial_telemetry::install_crypto();
         // A gateway closes connections that are idle, perhaps while a request is on its way.
-        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        let client = redial_http::direct().pool_max_idle_per_host(0).build().unwrap();
         Self { client, url: url.to_owned(), token: None, _gateway: None }
     }
 

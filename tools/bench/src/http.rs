@@ -17,8 +17,7 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(gateway: &str) -> anyhow::Result<Self> {
-        redial_worker::install_crypto();
-        let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
+        let client = redial_http::direct().tcp_nodelay(true).build()?;
         Ok(Self { client, calls: format!("{gateway}/v1/calls") })
     }
 

@@ -9,8 +9,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -31,6 +33,16 @@ SILENCE = 45.0
 """Seconds without a byte after which a stream counts as lost; gateways send a comment every 15 s."""
 
 
+def may_go_through_a_proxy(url: httpx.URL) -> bool:
+    """Whether a proxy of the environment may be used: not for this machine, and not where it would read the token."""
+    host = url.host.removesuffix(".")
+    try:
+        is_this_machine = ip_address(host).is_loopback
+    except ValueError:
+        is_this_machine = host == "localhost"
+    return url.scheme == "https" and not is_this_machine
+
+
 class Transport:
     """The connections to a gateway. `patience` is how many seconds after its first failure a request is tried again
     while no gateway answers."""
@@ -40,7 +52,11 @@ class Transport:
         if token:
             headers["authorization"] = f"Bearer {token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-        self._http = httpx.AsyncClient(base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits)
+        base = url.rstrip("/")
+        may_proxy = may_go_through_a_proxy(httpx.URL(base))
+        self._http = httpx.AsyncClient(base_url=base, headers=headers, timeout=timeout, limits=limits, trust_env=may_proxy)
+        through = may_proxy and "https" in getproxies() and not proxy_bypass(httpx.URL(base).host)
+        self._way = " through the proxy of HTTPS_PROXY" if through else ""
         self.url = without_login(url)
         """Where the gateway is, for people."""
         self._timeout, self._patience = timeout, patience
@@ -92,7 +108,7 @@ class Transport:
                 # Nothing was sent if there is no connection.
                 unsent = isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout))
                 cause = str(failure) or type(failure).__name__
-                reason = f"{self.url} cannot be reached: {cause}"
+                reason = f"{self.url} cannot be reached{self._way}: {cause}"
                 error = ConnectionFailed(f"{reason}; {HINT}" if unsent else reason)
                 error.__cause__ = failure
                 may_help = again or unsent

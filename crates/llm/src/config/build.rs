@@ -7,13 +7,14 @@ use std::{
 };
 
 use redial_files::{FileError, Location};
+use redial_http::Http;
 use redial_proto::{
     RetryPolicy, ToolEffect, ToolSpec,
     tool::{parse_retry_time, parse_timeout},
     turn,
 };
 use redial_redaction::hosts;
-use reqwest::{Client, Url};
+use reqwest::Url;
 use toml::Spanned;
 
 use super::file::{Chat, Entry, Provider, Retry};
@@ -38,7 +39,7 @@ pub(super) struct Builder<'a> {
     /// The file's folder; paths of scripts are relative to it.
     folder: &'a Path,
     pub(super) variable: &'a dyn Fn(&str) -> Option<String>,
-    pub(super) client: Client,
+    pub(super) http: Http,
     /// What is wrong in the scripts, which are read once however many models name them.
     scripts: RefCell<WrongScripts>,
 }
@@ -51,8 +52,9 @@ struct WrongScripts {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(folder: &'a Path, variable: &'a dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        let client = http::client().map_err(|error| format!("the HTTP client could not be created: {error}"))?;
-        Ok(Self { folder, variable, client, scripts: RefCell::default() })
+        let http = Http::new(http::CONNECT_TIMEOUT, variable);
+        let http = http.map_err(|error| format!("the HTTP client could not be created: {error}"))?;
+        Ok(Self { folder, variable, http, scripts: RefCell::default() })
     }
 
     /// What is wrong in the scripts of the models that were built.
@@ -161,11 +163,16 @@ fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> 
     parse_url(api, base.get_ref()).map_err(|message| location.field_error(base, "base_url", message))
 }
 
-/// Refuses to send a key over a network unencrypted. Every header counts: most of them are keys, and none is for others.
+/// Whether requests have something in them that is for the provider only. Every header counts: most of them are keys, and
+/// none is for others.
+pub(super) fn has_key(entry: &Entry) -> bool {
+    entry.key_env.is_some() || !entry.headers.is_empty()
+}
+
+/// Refuses to send a key over a network unencrypted.
 fn check_encryption(entry: &Entry, url: &Url, location: &Location<'_>) -> Result<(), FileError> {
-    let has_key = entry.key_env.is_some() || !entry.headers.is_empty();
     let this_machine = url.host_str().is_some_and(hosts::is_loopback);
-    if url.scheme() == "https" || this_machine || entry.insecure_http || !has_key {
+    if url.scheme() == "https" || this_machine || entry.insecure_http || !has_key(entry) {
         return Ok(());
     }
     let message = "sends a key unencrypted; allowed: https, a host that is this machine (localhost, 127.0.0.1, ::1), or \

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use toml::Spanned;
 
 use super::{
-    build::Builder,
+    build::{Builder, has_key},
     file::Entry,
     variables::{self, Filled},
 };
@@ -42,7 +42,8 @@ impl Builder<'_> {
             Some(problem) => Err(failure::configuration(problem)),
             None => Ok(collected.headers),
         };
-        Ok(Endpoint { client: self.client.clone(), url, headers, secrets: Secrets::new(&collected.secrets) })
+        let route = self.http.route(&url, has_key(entry));
+        Ok(Endpoint { route, url, headers, secrets: Secrets::new(&collected.secrets) })
     }
 
     fn header(

@@ -145,7 +145,8 @@ impl Loader<'_> {
             .map_err(|message| location.field_error(&http.url, "http.url", message))?;
         let headers = http.headers.iter().map(|(name, value)| self.header(name, value, spec, location));
         let headers: Vec<(HeaderName, Template)> = headers.collect::<Result<_, FileError>>()?;
-        if url.is_readable_on_the_way() && !http.insecure_http && headers.iter().any(is_secret) {
+        let has_secret = headers.iter().any(is_secret);
+        if has_secret && url.is_readable_on_the_way() && !http.insecure_http {
             let message = "sends a secret unencrypted; allowed: https, a host that is this machine (localhost, 127.0.0.1, ::1), \
                            or http.insecure_http = true if everyone on the way may read it";
             return Err(location.field_error(&http.url, "http.url", message));
@@ -156,10 +157,11 @@ impl Loader<'_> {
                 .map_err(|message| location.field_error(text, "http.connect_timeout", message))?,
             None => CONNECT_TIMEOUT,
         };
-        let client = self.client(connect_timeout).map_err(|message| location.whole_error("http", message))?;
+        let clients = self.clients(connect_timeout).map_err(|message| location.whole_error("http", message))?;
+        let route = clients.route(url.address(), has_secret);
         let secrets = Secrets::new(headers.iter().flat_map(|(_, value)| value.secrets()));
         let (effect, error_text_to_model) = (spec.effect, http.error_text_to_model);
-        Ok((HttpTool { client, method, url, headers, body, effect, error_text_to_model }, secrets))
+        Ok((HttpTool { route, method, url, headers, body, effect, error_text_to_model }, secrets))
     }
 
     fn header(

@@ -20,7 +20,8 @@ const MAX_DECODED: usize = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct UrlTemplate {
     origin: String,
-    host: String,
+    /// The same, parsed.
+    address: Url,
     segments: Vec<Segment>,
     query: Vec<(String, Option<Template>)>,
 }
@@ -46,8 +47,8 @@ impl UrlTemplate {
     /// arguments named in `slashes` may contain `/` in a path segment.
     pub(crate) fn parse(text: &str, scope: &Scope<'_>, slashes: &[String]) -> Result<Self, String> {
         let (origin, rest) = split_origin(text)?;
-        let host = check_origin(&origin)?;
-        let mut url = Self { origin, host, segments: Vec::new(), query: Vec::new() };
+        let address = check_origin(&origin)?;
+        let mut url = Self { origin, address, segments: Vec::new(), query: Vec::new() };
         url.read(Template::parse(rest, scope)?)?;
         for segment in &mut url.segments {
             segment.template.require_values()?;
@@ -63,13 +64,17 @@ impl UrlTemplate {
 
     /// Whether a request crosses a network unencrypted.
     pub(crate) fn is_readable_on_the_way(&self) -> bool {
-        self.origin.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http:"))
-            && !hosts::is_loopback(&self.host)
+        self.address.scheme() == "http" && !hosts::is_loopback(self.host())
     }
 
     /// The host, so that it can be removed from messages.
     pub(crate) fn host(&self) -> &str {
-        &self.host
+        self.address.host_str().unwrap_or_default()
+    }
+
+    /// Scheme, host and port.
+    pub(crate) fn address(&self) -> &Url {
+        &self.address
     }
 
     /// The URL of one attempt.
@@ -170,7 +175,7 @@ fn split_origin(text: &str) -> Result<(String, &str), String> {
     Ok((origin.to_owned(), rest))
 }
 
-fn check_origin(origin: &str) -> Result<String, String> {
+fn check_origin(origin: &str) -> Result<Url, String> {
     let url = Url::parse(origin).map_err(|error| format!("{origin:?} is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("scheme {:?} is not allowed; allowed: http, https", url.scheme()));
@@ -178,7 +183,7 @@ fn check_origin(origin: &str) -> Result<String, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("a user name or password in the URL is not allowed; use a header with {{secret.NAME}}".to_owned());
     }
-    url.host_str().map(str::to_owned).ok_or_else(|| "the URL has no host".to_owned())
+    if url.has_host() { Ok(url) } else { Err("the URL has no host".to_owned()) }
 }
 
 /// A value stays within its segment, also after proxies that decode the path once more: it is checked in every form that

@@ -6,3 +6,4 @@ mod command;
 mod http;
 mod manifest;
 mod native;
+mod proxy;

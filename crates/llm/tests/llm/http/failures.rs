@@ -107,3 +107,29 @@ async fn a_stream_that_ends_without_a_last_event_is_complete() {
     let events = r#"{"choices":[{"delta":{"content":"yes"},"finish_reason":"stop"}]}"#;
     assert_eq!(ask("openai", stream(events)).await.0.unwrap().text.as_deref(), Some("yes"));
 }
+
+#[tokio::test]
+async fn a_key_for_this_machine_is_not_given_to_a_proxy() {
+    let (proxy, server) = (ScriptedHttp::start().await, ScriptedHttp::start().await);
+    server.script("/chat/completions", [Reply::status(503)]);
+    proxy.script("/chat/completions", [Reply::status(503)]);
+    let failure = async |url: &str, key: &str| {
+        let variable: Variable<'_> = &|name| match name {
+            "HTTP_PROXY" => Some(proxy.url("")),
+            "KEY" => Some(KEY.to_owned()),
+            _ => None,
+        };
+        let model = format!("[models.m]\nprovider = \"openai\"\nmodel = \"big\"\nbase_url = \"{url}\"\n{key}\n");
+        load(&model, "", variable).unwrap()[0].ask(&asked(), |_| ()).await.unwrap_err().message
+    };
+    let local = failure(&server.url(""), "key_env = \"KEY\"").await;
+    assert_eq!(local, "the provider answered 503 Service Unavailable");
+    let far = failure("http://0.0.0.0:1", "key_env = \"KEY\"\ninsecure_http = true").await;
+    assert!(far.contains("cannot be reached") && far.contains("the proxy of HTTP_PROXY was not used"), "{far}");
+    assert!(proxy.requests().is_empty(), "{:?}", proxy.requests());
+    let proxied = failure("http://models.invalid", "").await;
+    assert_eq!(
+        proxied,
+        "the provider answered 503 Service Unavailable; the request went through the proxy of HTTP_PROXY"
+    );
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redial_proto::{ApiError, Code, limits::shorten};
-use reqwest::{Client, StatusCode, Url, redirect::Policy};
+use reqwest::{StatusCode, Url};
 
 /// The most of an answer that is read, in bytes.
 const MOST: usize = 16 * 1024;
@@ -36,8 +36,7 @@ fn readiness(address: &str) -> Result<Url, ApiError> {
 }
 
 async fn ask(url: Url) -> reqwest::Result<(StatusCode, String)> {
-    redial_telemetry::install_crypto();
-    let client = Client::builder().no_proxy().redirect(Policy::none()).build()?;
+    let client = redial_http::direct().build()?;
     let mut answer = client.get(url).send().await?;
     let mut body = Vec::new();
     while let Some(piece) = answer.chunk().await?.filter(|_| body.len() < MOST) {
