@@ -71,12 +71,16 @@ class Results(unittest.TestCase):
             (endless, "output_invalid"),
             (float("nan"), "output_invalid"),
             (object(), "output_invalid"),
-            ("\ud800", "output_invalid"),
         ]:
             error = of_result(output, NOTHING).error
             assert error is not None
             self.assertEqual(error["class"], wanted)
             self.assertLess(len(error["message"]), 700)
+
+    def test_half_of_a_surrogate_pair_is_kept_as_in_arguments(self) -> None:
+        for text in (r'"\ud800"', r'{"a\udfff":["x\ud83dy"]}'):
+            self.assertEqual(of_result(json.loads(text), NOTHING).output, text.encode())
+        self.assertEqual(of_result("\ud83d\ude00", NOTHING).output, rb'"\ud83d\ude00"')
 
     def test_common_types_have_json(self) -> None:
         class Colour(enum.Enum):

@@ -37,9 +37,10 @@ MAX_REPORT = 900 * 1024
 
 
 def encode(value: Any) -> bytes:
-    """JSON in UTF-8, without `\\u` escapes, which cost models more tokens. Raises ValueError or TypeError for what has no
-    JSON, such as NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain).encode()
+    """JSON in UTF-8, without `\\u` escapes, which cost models more tokens, but for half of a surrogate pair, which UTF-8 has
+    not and JSON may have. Raises ValueError or TypeError for what has no JSON, such as NaN."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=plain)
+    return text.encode(errors="backslashreplace")
 
 
 def plain(value: Any) -> Any:
