@@ -84,7 +84,7 @@ fn names(settings: &Settings, is_worker: bool) -> BTreeSet<String> {
             // No program is started here.
             let _ = redial_tools::load_with(&file, &CommandUser::Root, &variable);
         }
-        if let Some(file) = settings.models() {
+        if let Some(file) = settings.models(&[]) {
             let _ = redial_worker::check_models(&file, &variable);
         }
     }

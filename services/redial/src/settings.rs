@@ -16,7 +16,7 @@ use std::{
 
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code, Door, Tenant, User, limits};
+use redial_proto::{ApiError, Code, Door, Tenant, User, limits, turn};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig};
@@ -271,9 +271,15 @@ impl Settings {
         self.path("tools")
     }
 
-    /// The file of models, if there is one.
-    pub(crate) fn models(&self) -> Option<PathBuf> {
-        self.path("models")
+    /// The file of models of a worker with these pools, if there is one. A file that only lies in the folder is not the business
+    /// of a worker that asks no models.
+    pub(crate) fn models(&self, pools: &[String]) -> Option<PathBuf> {
+        let file = self.path("models")?;
+        if pools.is_empty() || pools.iter().any(|pool| pool == turn::POOL) || self.is_set("models") {
+            return Some(file);
+        }
+        tracing::debug!(file = %file.display(), ?pools, "Left a file of models alone: the pools of this worker lack models");
+        None
     }
 
     /// The file of agents, if there is one.

@@ -55,6 +55,7 @@ pub(crate) async fn run_worker(
 ) -> anyhow::Result<()> {
     let has = |pool: &str| config.pools.is_empty() || config.pools.iter().any(|one| one == pool);
     let (has_echo, has_webhooks) = (has(ECHO), has(webhook::POOL));
+    let (manifest, models) = (settings.manifest(), settings.models(&config.pools));
     let mut worker = Worker::new(config).on_ready(ready);
     if has_echo {
         worker = worker.add(redial_tools::Tool::echo().pool(ECHO));
@@ -62,7 +63,6 @@ pub(crate) async fn run_worker(
     if let Some((key, allowed)) = built_in.webhooks.filter(|_| has_webhooks) {
         worker = worker.webhooks(key, allowed)?;
     }
-    let (manifest, models) = (settings.manifest(), settings.models());
     if manifest.is_none() && models.is_none() {
         tracing::info!("Found no tools.toml and no models.toml; this worker has only built-in tools");
     }

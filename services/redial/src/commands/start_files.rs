@@ -60,6 +60,8 @@ pub(crate) fn gateway(settings: &Settings, problems: &mut Problems) {
 /// Checks the settings and files of a worker.
 pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut Found) {
     let config = problems.keep(settings.worker(QueueConfig::default()));
+    let pools = config.as_ref().map(|config| config.pools.clone()).unwrap_or_default();
+    let models = settings.models(&pools);
     if let Some(file) = settings.manifest() {
         // A wrong user is told already.
         let user = config.map_or(CommandUser::Root, |config| config.command_user);
@@ -73,7 +75,7 @@ pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut F
             found.tools = Some(tools.into_iter().map(|tool| tool.spec.name).collect());
         }
     }
-    if let Some(file) = settings.models() {
+    if let Some(file) = models {
         match redial_worker::check_models(&file, &environment::variable) {
             Ok(models) => {
                 let (names, warnings): (Vec<_>, Vec<_>) = models.into_iter().unzip();
