@@ -120,6 +120,7 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     sqlx::query("LOCK TABLE stats_progress IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let mut reads = JoinSet::new();
     for http in acme.iter().cycle().take(100) {
+        let http = http.clone();
         reads.spawn(async move { http.get("/v1/statistics/models").await.status });
     }
     until("as many wait for the lock as may read", async || {
