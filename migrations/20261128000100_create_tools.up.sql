@@ -61,11 +61,7 @@ CREATE TABLE workers (
     running      int         NOT NULL DEFAULT 0,
     draining     boolean     NOT NULL DEFAULT false,
     last_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    live_until   timestamptz NOT NULL DEFAULT '-infinity',
-    -- A heartbeat of the worker was written after this, by the clock of the database, and named all that the worker held. An attempt
-    -- that it did not name, and whose lease had ended by then, is not held. `last_seen_at` cannot say that: a registration sets it,
-    -- too, and a copy of an old heartbeat.
-    heard_after  timestamptz
+    live_until   timestamptz NOT NULL DEFAULT '-infinity'
 );
 
 -- What is known of a tool's health; `tokens` is the retry budget.

@@ -215,11 +215,13 @@ LEFT JOIN attempts a ON a.call_id = c.id AND a.attempt = c.attempt AND c.state =
 CREATE VIEW attempt_history AS
 SELECT a.call_id AS call, a.attempt, c.tool, a.worker, a.started_at, a.ended_at, a.duration_ms,
        CASE WHEN a.class IS NULL THEN 'succeeded' ELSE 'failed' END AS outcome,
-       a.class, a.message, a.details, a.retry_at, a.output
+       a.class, a.message, a.details, a.retry_at, a.output, NULL::timestamptz AS unheard_since
 FROM attempts a
 JOIN calls c ON c.id = a.call_id
 UNION ALL
-SELECT c.id, c.attempt, c.tool, c.worker, c.started_at, NULL, NULL, 'running', NULL, NULL, NULL, NULL, NULL
+SELECT c.id, c.attempt, c.tool, c.worker, c.started_at, NULL, NULL, 'running', NULL, NULL, NULL, NULL, NULL,
+       -- An attempt of an unsafe tool goes on although its lease has ended.
+       CASE WHEN c.lease_until < clock_timestamp() THEN c.lease_until END
 FROM calls c
 WHERE c.state = 'running' AND c.wake_at IS NOT NULL;
 
@@ -279,6 +281,7 @@ COMMENT ON COLUMN attempt_history.message IS 'The error in words.';
 COMMENT ON COLUMN attempt_history.details IS 'Rules that the arguments break.';
 COMMENT ON COLUMN attempt_history.retry_at IS 'When the retry was due.';
 COMMENT ON COLUMN attempt_history.output IS 'The tool''s result, byte for byte.';
+COMMENT ON COLUMN attempt_history.unheard_since IS 'Of a running attempt whose worker is silent: when its lease ended.';
 
 COMMENT ON VIEW calls_of_tasks IS 'The calls of tasks, found by their task. Read call_history instead.';
 COMMENT ON COLUMN calls_of_tasks.task_id IS 'The task.';

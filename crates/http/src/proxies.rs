@@ -29,7 +29,10 @@ impl fmt::Debug for Proxies {
     /// Without values, which may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |variable: &Option<Variable>| variable.as_ref().map(|(name, _)| *name);
-        f.debug_struct("Proxies").field("http", &name(&self.http)).field("https", &name(&self.https)).finish_non_exhaustive()
+        f.debug_struct("Proxies")
+            .field("http", &name(&self.http))
+            .field("https", &name(&self.https))
+            .finish_non_exhaustive()
     }
 }
 
