@@ -182,15 +182,16 @@ impl Puller {
         let (Some(inbox), Some(open)) = (&mut self.inbox, &self.open) else { return Ok(()) };
         let overdue = open.overdue;
         tokio::select! {
-            message = inbox.subscriber.next() => match message {
-                Some(message) => self.accept(message),
-                // The client failed; another one takes its place.
-                None => {
+            message = inbox.subscriber.next() => {
+                if let Some(message) = message {
+                    self.accept(message);
+                } else {
+                    // The client failed; another one takes its place.
                     self.forget_request();
                     self.suspect = true;
                     return Err(QueueError::Disconnected);
                 }
-            },
+            }
             Ok(()) = self.connections.changed() => {
                 tracing::debug!(consumer = %self.source.consumer, "Reconnected; sending a new pull request");
                 self.forget_request();
