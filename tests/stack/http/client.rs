@@ -49,8 +49,9 @@ impl Http {
     }
 
     pub(crate) fn at(url: &str) -> Self {
-        // A gateway closes connections that are idle, perhaps while a request is on its way.
-        let client = redial_http::direct().pool_max_idle_per_host(0).build().unwrap();
+        // A gateway closes connections that are idle, perhaps while a request is on its way. Browsers follow redirects.
+        let client = redial_http::direct().pool_max_idle_per_host(0).redirect(reqwest::redirect::Policy::limited(3));
+        let client = client.build().unwrap();
         Self { client, url: url.to_owned(), token: None, _gateway: None }
     }
 

@@ -117,15 +117,15 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     let globex = &clients(&stack, &http, "globex", 1).await[0];
     // Statistics wait for this until it is dropped.
     let mut lock = stack.db().begin().await.unwrap();
-    sqlx::query("LOCK TABLE stats_progress IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE model_stats IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let mut reads = JoinSet::new();
     for http in acme.iter().cycle().take(100) {
         let http = http.clone();
         reads.spawn(async move { http.get("/v1/statistics/models").await.status });
     }
     until("as many wait for the lock as may read", async || {
-        let waiting = "SELECT count(*) >= 2 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT clock_timestamp()%stats_progress'
-                       AND wait_event_type = 'Lock'";
+        let waiting = "SELECT count(*) >= 2 FROM pg_stat_activity
+                       WHERE datname = current_database() AND query LIKE '%FROM model_stats%' AND wait_event_type = 'Lock'";
         stack.value::<bool>(waiting).await.then_some(())
     })
     .await;
