@@ -4,7 +4,10 @@ use async_nats::{Message, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use crate::{Queue, QueueError, connect::ANSWER};
+use crate::{
+    Queue, QueueError,
+    connect::{ANSWER, RECONNECT},
+};
 
 impl Queue {
     /// Subscribes to a subject; wildcards are allowed. Survives reconnects, but misses messages published meanwhile.
@@ -28,7 +31,11 @@ impl Queue {
             match self.connected(ANSWER).await {
                 Ok(()) => match self.subscriber(subject, group).await {
                     Ok(subscriber) => return subscriber,
-                    Err(error) => tracing::debug!(subject, %error, "Failed to subscribe again"),
+                    Err(error) => {
+                        tracing::debug!(subject, %error, "Failed to subscribe again");
+                        // The client may look connected for a moment after it failed; without a pause nobody would come to see that.
+                        tokio::time::sleep(RECONNECT.after(1)).await;
+                    }
                 },
                 Err(error) => tracing::debug!(subject, %error, "Waiting to subscribe again"),
             }
