@@ -347,7 +347,7 @@ mod tests {
         queue.flush().await;
         let registered = tokio::spawn(async move {
             while let Some(request) = requests.next().await {
-                request.reply(&serde_json::json!({})).await;
+                request.reply(&serde_json::json!({"at": "2026-01-01T00:00:00Z", "lease_ms": 15_000})).await;
             }
         });
         config.drain_grace = Duration::from_hours(1);

@@ -125,7 +125,7 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     }
     until("as many wait for the lock as may read", async || {
         let waiting = "SELECT count(*) >= 2 FROM pg_stat_activity
-                       WHERE datname = current_database() AND query LIKE '%FROM model_stats%' AND wait_event_type = 'Lock'";
+                       WHERE datname = current_database() AND query LIKE '-- Sums of models%' AND wait_event_type = 'Lock'";
         stack.value::<bool>(waiting).await.then_some(())
     })
     .await;
