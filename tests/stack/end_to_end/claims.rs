@@ -181,6 +181,31 @@ async fn one_locked_call_keeps_no_other_waiting() {
     stack.finish().await;
 }
 
+/// Something else than the row of a call is locked, for which nothing looks: the batch is halved until the report that meets it is alone.
+#[tokio::test]
+async fn a_batch_of_reports_that_times_out_is_halved_until_one_is_put_off() {
+    let mut stack = Stack::start_leasing(LEASE).await;
+    stack.leaves_jobs();
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let (held, other) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    for call in [held, other] {
+        assert_eq!(worker.claim(call, 1).await.len(), 1);
+    }
+    let grants = [held, other].map(|call| worker.grant_of(call, 1));
+    let mut lock = stack.db().begin().await.unwrap();
+    let attempt = "INSERT INTO attempts (call_id, attempt, worker, started_at, ended_at, duration_ms, output) \
+                   SELECT id, attempt, worker, now(), now(), 1, '1' FROM calls WHERE id = $1";
+    sqlx::query(attempt).bind(held.0).execute(&mut *lock).await.unwrap();
+    let report = |grant: &GrantRef| json!({"call": grant.call, "attempt": 1, "claim": grant.claim, "duration_ms": 1, "output": 1});
+    let batch = json!({"worker": worker.id, "reports": grants.iter().map(report).collect::<Vec<_>>()});
+    stack.queue().put(&worker.results(), &batch).await.unwrap();
+    assert_eq!(stack.ended(other).await.state, CallState::Succeeded);
+    assert_eq!(stack.get(held).await.state, CallState::Running, "its report waits");
+    lock.rollback().await.unwrap();
+    assert_eq!(stack.ended(held).await.state, CallState::Succeeded);
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn a_released_attempt_is_not_used_up() {
     let stack = Stack::start().await;

@@ -30,7 +30,7 @@ impl Store {
     /// Writes transitions like [`Store::apply`], but for calls that stay locked, which delay no others.
     pub async fn apply_unlocked(&self, transitions: &[Transition]) -> Result<Applied, StoreError> {
         let calls: Vec<CallId> = transitions.iter().map(|one| one.call).collect();
-        let (mut locked, mut tries) = (self.avoided(&calls).await?, 0);
+        let mut locked = self.avoided(&calls).await?;
         loop {
             let free =
                 if locked.is_empty() { Cow::Borrowed(transitions) } else { Cow::Owned(without(transitions, &locked)) };
@@ -40,10 +40,7 @@ impl Store {
             let may_pass = |error: &StoreError| error.is_transient() && !error.is_timeout();
             match self.apply_if(may_pass, &free).await {
                 Ok(facts) => return Ok(Applied { facts, locked }),
-                Err(error) if error.is_lock_timeout() && tries < 3 => {
-                    tries += 1;
-                    locked.extend(self.locked(&calls).await?);
-                }
+                Err(error) if error.is_lock_timeout() && self.adds_locked(&calls, &mut locked).await? => {}
                 Err(error) => return Err(error),
             }
         }

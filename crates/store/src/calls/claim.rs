@@ -51,14 +51,11 @@ impl Store {
     /// must be in the [`limits::YEARS`]. Calls that stay locked delay no others, and are not granted.
     pub async fn claim(&self, claims: &[Claim], lease_ms: u64) -> Result<Vec<Granted>, StoreError> {
         let calls: Vec<CallId> = claims.iter().map(|claim| claim.job.call).collect();
-        let (mut locked, mut tries) = (self.avoided(&calls).await?, 0);
+        let mut locked = self.avoided(&calls).await?;
         loop {
             let free: Vec<&Claim> = claims.iter().filter(|claim| !locked.contains(&claim.job.call)).collect();
             match self.claim_all(free, lease_ms).await {
-                Err(error) if error.is_lock_timeout() && tries < 3 => {
-                    tries += 1;
-                    locked.extend(self.locked(&calls).await?);
-                }
+                Err(error) if error.is_lock_timeout() && self.adds_locked(&calls, &mut locked).await? => {}
                 done => return done,
             }
         }

@@ -13,8 +13,15 @@ impl Store {
         if self.locks.is_wary() { self.locked(calls).await } else { Ok(HashSet::new()) }
     }
 
-    /// Which of these calls are locked, after a statement about them timed out.
-    pub(super) async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
+    /// Adds those of these calls that are locked, after a statement about them timed out. False if there are none but those that it left
+    /// out: something else is locked, and the same statement would only wait for it again.
+    pub(super) async fn adds_locked(&self, calls: &[CallId], locked: &mut HashSet<CallId>) -> Result<bool, StoreError> {
+        let before = locked.len();
+        locked.extend(self.locked(calls).await?);
+        Ok(locked.len() > before)
+    }
+
+    async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
         let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
         let rows = on_connection!(self, |db| sqlx::query_file!("sql/locked_calls.sql", &ids).fetch_all(db).await)?;
         let locked: HashSet<CallId> = rows.into_iter().map(|row| CallId(row.id)).collect();
