@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use redial_test_stack::Servers;
+use redial_test_stack::{Process, Servers, Stack};
 use serde_json::Value;
 
 use super::redial;
@@ -136,6 +136,24 @@ async fn an_invalid_file_of_models_or_agents_is_named() {
         fs::remove_file(folder.path().join("redial.toml")).unwrap();
         fs::remove_file(default).unwrap();
     }
+}
+
+/// A file that only lies in the folder is left alone by a worker that serves no models, and it says so.
+#[tokio::test]
+async fn a_file_of_models_is_not_the_business_of_a_worker_without_models() {
+    let (stack, folder) = (Stack::start().await, tempfile::tempdir().unwrap());
+    fs::write(folder.path().join("models.toml"), "[models.small]\nprovider = \"oracle\"\n").unwrap();
+    let tool = "[[tool]]\nname = \"get\"\nhttp = { method = \"GET\", url = \"http://127.0.0.1:1/\" }\n";
+    fs::write(folder.path().join("tools.toml"), tool).unwrap();
+    let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
+        command.args(["worker", "--worker-pools", "default", "--log", "debug"]).current_dir(folder.path());
+        command.env("REDIAL_NATS_URL", stack.servers.nats_url());
+    });
+    worker.line("Left a file of models alone: the pools of this worker lack models").await;
+    worker.line("Worker started").await;
+    worker.terminate();
+    assert!(worker.ended().await.success(), "{}", worker.output());
+    stack.finish().await;
 }
 
 #[tokio::test]
