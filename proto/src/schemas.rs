@@ -8,12 +8,12 @@ use schemars::{Schema, schema_for};
 use crate::{
     AcceptTool, AcceptToolReply, AgentList, AgentSpec, AnswerReply, AnswerRequest, ApiError, CallView, CancelRedrive,
     CancelReply, CancelRequest, ClaimReply, ClaimRequest, ControlMessage, CreateRedrive, CreateWebhook, DeleteWebhook,
-    DeletedWebhook, Delta, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat, HeartbeatReply,
-    Job, ListAgents, ListTools, PieceReply, PieceRequest, RedriveReply, RedriveRequest, RedriveView, Registered,
-    Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission, SubmitBatch,
-    SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport, TaskResult,
-    TaskSubmission, TestWebhook, TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke, TokenRevokeReply, ToolList,
-    ToolSpec, TurnReply, TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
+    DeletedWebhook, Delta, DispatcherHealth, Forget, ForgetReply, ForgetTool, ForgetToolReply, GetRequest, Heartbeat,
+    HeartbeatReply, Job, ListAgents, ListTools, PieceReply, PieceRequest, RedriveReply, RedriveRequest, RedriveView,
+    Registered, Registration, ReleaseReply, ReleaseRequest, Report, ReportBatch, RotateWebhook, Submission,
+    SubmitBatch, SubmitBatchReply, SubmitResult, TaskCancel, TaskCancelReply, TaskGet, TaskNotice, TaskReport,
+    TaskResult, TaskSubmission, TestWebhook, TestedWebhook, TokenCreate, TokenCreateReply, TokenRevoke,
+    TokenRevokeReply, ToolList, ToolSpec, TurnReply, TurnRequest, UpdateWebhook, WebhookSecret, WebhookView,
 };
 
 /// File name (without `.json`) and schema of each message.
@@ -39,6 +39,7 @@ pub fn all() -> Vec<(&'static str, Schema)> {
         ("claim_reply", schema_for!(ClaimReply)),
         ("claim_request", schema_for!(ClaimRequest)),
         ("delta", schema_for!(Delta)),
+        ("dispatcher_health", schema_for!(DispatcherHealth)),
         ("forget", schema_for!(Forget)),
         ("forget_reply", schema_for!(ForgetReply)),
         ("accept_tool", schema_for!(AcceptTool)),

@@ -4,6 +4,7 @@ mod access;
 mod dev;
 mod exit_codes;
 mod forgetting;
+mod health;
 mod one_trace;
 mod readme;
 mod secrets;

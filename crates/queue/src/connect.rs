@@ -173,16 +173,20 @@ impl Queue {
         }
     }
 
-    /// One round trip to JetStream: succeeds if connection, server and JetStream work. For a login that may not ask about
-    /// JetStream, connection and server.
-    pub async fn health(&self) -> Result<(), QueueError> {
+    /// One round trip to JetStream: succeeds if connection, server and JetStream work.
+    pub async fn jetstream(&self) -> Result<(), QueueError> {
         if !self.is_connected() {
             return Err(QueueError::Disconnected);
         }
-        match self.api::<serde_json::Value>("INFO", Vec::new()).await {
+        self.api::<serde_json::Value>("INFO", Vec::new()).await.map(drop)
+    }
+
+    /// The same; for a login that may not ask about JetStream, connection and server.
+    pub async fn health(&self) -> Result<(), QueueError> {
+        match self.jetstream().await {
             // The server has answered.
-            Ok(_) | Err(QueueError::Forbidden { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Err(QueueError::Forbidden { .. }) => Ok(()),
+            done => done,
         }
     }
 }

@@ -302,6 +302,12 @@ impl Store {
         once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)
     }
 
+    /// Returns once the table of open calls takes writes: the server is a primary, this login has its rights, and nobody has
+    /// locked the table.
+    pub async fn takes_writes(&self) -> Result<(), StoreError> {
+        once_on_connection!(self, |db| sqlx::query("DELETE FROM calls WHERE false").execute(db).await.map(drop))
+    }
+
     /// Closes all connections.
     pub async fn close(&self) {
         self.hosts.close();

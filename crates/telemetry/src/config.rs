@@ -16,8 +16,6 @@ pub struct TelemetryConfig {
     /// What is logged, as directives of `EnvFilter`: `info`, or `info,redial_worker=debug`. Default: `info`. Traces do
     /// not depend on it.
     pub filter: String,
-    /// Show a warning that comes again and again only once a minute, with the number of those that were left out.
-    pub quiet: bool,
     /// A file that gets log lines, too. Default: none.
     pub file: Option<LogFileConfig>,
 }
@@ -34,13 +32,6 @@ pub struct LogFileConfig {
 impl TelemetryConfig {
     /// Info level, text on a terminal and JSON elsewhere.
     pub fn new(service: &'static str, instance: impl Into<String>) -> Self {
-        Self {
-            service,
-            instance: instance.into(),
-            format: LogFormat::Auto,
-            filter: "info".to_owned(),
-            quiet: false,
-            file: None,
-        }
+        Self { service, instance: instance.into(), format: LogFormat::Auto, filter: "info".to_owned(), file: None }
     }
 }

@@ -23,12 +23,11 @@ pub(crate) fn layers(config: &TelemetryConfig) -> Result<Vec<Box<dyn Layer<Regis
         LogFormat::Json => true,
     };
     let color = terminal && std::env::var_os("NO_COLOR").is_none();
-    let quiet = config.quiet.then(Quiet::default);
-    let mut layers = vec![writing_to(std::io::stderr, json, color, parse(&config.filter)?, quiet)];
+    let mut layers = vec![writing_to(std::io::stderr, json, color, parse(&config.filter)?, Quiet::default())];
     if let Some(LogFileConfig { path, filter }) = &config.file {
         let file = LogFile::open(path)
             .map_err(|error| TelemetryError::File { path: path.clone(), reason: error.to_string() })?;
-        layers.push(writing_to(Mutex::new(file), false, false, parse(filter)?, None));
+        layers.push(writing_to(Mutex::new(file), false, false, parse(filter)?, Quiet::default()));
     }
     Ok(layers)
 }
@@ -38,22 +37,21 @@ fn writing_to<W>(
     json: bool,
     color: bool,
     filter: EnvFilter,
-    quiet: Option<Quiet>,
+    quiet: Quiet,
 ) -> Box<dyn Layer<Registry> + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let writer = Visible { inner: writer, json, colours: color };
     let layer = fmt::layer().with_writer(writer).with_ansi(color);
-    match (json, quiet) {
-        (true, None) => layer.json().with_span_list(false).with_filter(filter).boxed(),
-        (true, Some(quiet)) => layer.json().with_span_list(false).with_filter(filter.and(quiet)).boxed(),
-        (false, None) => layer.with_filter(filter).boxed(),
-        (false, Some(quiet)) => {
-            let counted = quiet.clone();
-            let layer = layer.map_event_format(|format| Counted { format: format.with_ansi(color), quiet: counted });
-            layer.with_filter(filter.and(quiet)).boxed()
-        }
+    let counted = quiet.clone();
+    if json {
+        let layer = layer.json().with_span_list(false);
+        let layer = layer.map_event_format(|format| Counted { format, quiet: counted, json });
+        layer.with_filter(filter.and(quiet)).boxed()
+    } else {
+        let layer = layer.map_event_format(|format| Counted { format: format.with_ansi(color), quiet: counted, json });
+        layer.with_filter(filter.and(quiet)).boxed()
     }
 }
 
@@ -64,9 +62,13 @@ mod tests {
     use super::*;
 
     fn written(json: bool, filter: &str, log: impl Fn()) -> String {
+        written_by(&Quiet::default(), json, filter, log)
+    }
+
+    fn written_by(quiet: &Quiet, json: bool, filter: &str, log: impl Fn()) -> String {
         let log_file = tempfile::NamedTempFile::new().unwrap();
         let file = log_file.reopen().unwrap();
-        let layer = writing_to(move || file.try_clone().unwrap(), json, false, parse(filter).unwrap(), None);
+        let layer = writing_to(move || file.try_clone().unwrap(), json, false, parse(filter).unwrap(), quiet.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         std::fs::read_to_string(log_file.path()).unwrap()
     }
@@ -93,6 +95,30 @@ mod tests {
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("claim{pool=\"default\"}") && text.contains("granted calls=3"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_warning_that_repeats_is_one_line_a_minute_whatever_its_numbers_are() {
+        let told = ["\n(601 more like the next line were not shown)\n", ",\"hidden\":601}\n"];
+        for (json, told) in [false, true].into_iter().zip(told) {
+            let quiet = Quiet::default();
+            let written = written_by(&quiet, json, "info", || {
+                let fails = |failed: u32| tracing::warn!(error = %"no answer", failed, "Failed to publish jobs");
+                for n in 0..602 {
+                    fails(n);
+                    tracing::info!(n, "counts");
+                }
+                for peer in ["a", "b"] {
+                    tracing::warn!(peer, "refused");
+                }
+                quiet.wait();
+                fails(1);
+            });
+            let count = |text: &str| written.lines().filter(|line| line.contains(text)).count();
+            assert_eq!((count("no answer"), count("counts"), count("refused")), (2, 602, 2));
+            assert!(written.contains(told), "{written}");
+            assert!(!json || written.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+        }
     }
 
     #[test]

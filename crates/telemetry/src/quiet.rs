@@ -1,15 +1,21 @@
-//! Keeps a terminal readable during an outage: the same warning, from the same line of the program, is shown once in a
-//! while, with the number of those that were left out.
+//! Keeps a log readable during an outage: the same warning, from the same line of the program and with the same words, is
+//! written once a minute, with the number of those that were left out. Numbers among its fields make no difference: how many
+//! failed, or how long it will wait.
 
 use std::{
     collections::HashMap,
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
-use tracing::{Event, Level, Metadata, Subscriber, callsite::Identifier};
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    callsite::Identifier,
+    field::{Field, Visit},
+};
 use tracing_subscriber::{
     fmt::{FmtContext, FormatEvent, FormatFields, format::Writer},
     layer::{Context, Filter},
@@ -18,10 +24,15 @@ use tracing_subscriber::{
 
 /// A warning is shown again after this.
 pub(crate) const PAUSE: Duration = Duration::from_mins(1);
+/// So many different warnings are remembered; with more they are forgotten, and written once again.
+const MOST: usize = 1_000;
 
-/// What was shown when. There is one entry for each line of the program that warns, so it stays small.
+/// What was shown when.
 #[derive(Clone, Default)]
-pub(crate) struct Quiet(Arc<Mutex<HashMap<Identifier, Shown>>>);
+pub(crate) struct Quiet(Arc<Mutex<HashMap<Warning, Shown>>>);
+
+/// The line of the program, and its words as a hash.
+type Warning = (Identifier, u64);
 
 struct Shown {
     at: Instant,
@@ -32,33 +43,67 @@ struct Shown {
 }
 
 impl Quiet {
-    /// Whether to show an event now.
-    fn shows(&self, metadata: &Metadata<'_>, now: Instant) -> bool {
-        if *metadata.level() > Level::WARN {
-            return true;
-        }
+    /// Whether to show a warning now.
+    fn shows(&self, warning: Warning, now: Instant) -> bool {
         let mut all = self.0.lock();
-        match all.get_mut(&metadata.callsite()) {
+        match all.get_mut(&warning) {
             Some(shown) if now.saturating_duration_since(shown.at) < PAUSE => {
                 shown.hidden += 1;
-                false
+                return false;
             }
-            Some(shown) => {
-                *shown = Shown { at: now, hidden: 0, told: shown.told + shown.hidden };
-                true
-            }
+            Some(shown) => *shown = Shown { at: now, hidden: 0, told: shown.told + shown.hidden },
             None => {
-                all.insert(metadata.callsite(), Shown { at: now, hidden: 0, told: 0 });
-                true
+                if all.len() >= MOST {
+                    all.clear();
+                }
+                all.insert(warning, Shown { at: now, hidden: 0, told: 0 });
             }
+        }
+        true
+    }
+
+    /// As if a minute went by.
+    #[cfg(test)]
+    pub(crate) fn wait(&self) {
+        for shown in self.0.lock().values_mut() {
+            shown.at -= PAUSE;
         }
     }
 
     /// How many like this one were left out before it; 0 the second time.
-    fn left_out(&self, metadata: &Metadata<'_>) -> u64 {
+    fn left_out(&self, warning: Warning) -> u64 {
         let mut all = self.0.lock();
-        all.get_mut(&metadata.callsite()).map_or(0, |shown| std::mem::take(&mut shown.told))
+        all.get_mut(&warning).map_or(0, |shown| std::mem::take(&mut shown.told))
     }
+}
+
+/// The warning that an event is; `None` for one that is shown in any case.
+fn warning(event: &Event<'_>) -> Option<Warning> {
+    if *event.metadata().level() > Level::WARN {
+        return None;
+    }
+    let mut words = Words(DefaultHasher::new());
+    event.record(&mut words);
+    Some((event.metadata().callsite(), words.0.finish()))
+}
+
+/// Hashes the values of an event that are no numbers.
+struct Words(DefaultHasher);
+
+impl Visit for Words {
+    fn record_debug(&mut self, _: &Field, value: &dyn fmt::Debug) {
+        format!("{value:?}").hash(&mut self.0);
+    }
+
+    fn record_f64(&mut self, _: &Field, _: f64) {}
+
+    fn record_i64(&mut self, _: &Field, _: i64) {}
+
+    fn record_u64(&mut self, _: &Field, _: u64) {}
+
+    fn record_i128(&mut self, _: &Field, _: i128) {}
+
+    fn record_u128(&mut self, _: &Field, _: u128) {}
 }
 
 impl<S: Subscriber> Filter<S> for Quiet {
@@ -67,14 +112,15 @@ impl<S: Subscriber> Filter<S> for Quiet {
     }
 
     fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
-        self.shows(event.metadata(), Instant::now())
+        warning(event).is_none_or(|warning| self.shows(warning, Instant::now()))
     }
 }
 
-/// A format that also tells how many lines were left out.
+/// A format that also tells how many lines were left out: in a line before, or as a field `hidden`.
 pub(crate) struct Counted<F> {
     pub(crate) format: F,
     pub(crate) quiet: Quiet,
+    pub(crate) json: bool,
 }
 
 impl<S, N, F> FormatEvent<S, N> for Counted<F>
@@ -84,9 +130,16 @@ where
     F: FormatEvent<S, N>,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        let hidden = self.quiet.left_out(event.metadata());
-        if hidden > 0 {
-            writeln!(writer, "({hidden} more like the next line were not shown)")?;
+        match warning(event).map_or(0, |warning| self.quiet.left_out(warning)) {
+            0 => {}
+            hidden if self.json => {
+                let mut line = String::new();
+                self.format.format_event(context, Writer::new(&mut line), event)?;
+                let object = line.trim_end();
+                let fields = object.strip_suffix('}').unwrap_or(object);
+                return writeln!(writer, r#"{fields},"hidden":{hidden}}}"#);
+            }
+            hidden => writeln!(writer, "({hidden} more like the next line were not shown)")?,
         }
         self.format.format_event(context, writer, event)
     }
@@ -94,33 +147,28 @@ where
 
 #[cfg(test)]
 mod tests {
+    use tracing::Callsite as _;
+
     use super::*;
 
     #[test]
     fn a_repeated_warning_is_shown_once_in_a_while_and_counted() {
         let quiet = Quiet::default();
-        let (one, other) = (metadata_of(false), metadata_of(true));
+        let callsite = tracing::callsite! { name: "a", kind: tracing::metadata::Kind::EVENT, target: "t", level: Level::WARN, fields: };
+        let (one, other) = ((callsite.metadata().callsite(), 1), (callsite.metadata().callsite(), 2));
         let begin = Instant::now();
-        assert!(quiet.shows(one, begin));
+        assert!(quiet.shows(one.clone(), begin));
         for second in 0..50 {
-            assert!(!quiet.shows(one, begin + Duration::from_secs(second)));
+            assert!(!quiet.shows(one.clone(), begin + Duration::from_secs(second)));
         }
-        assert!(quiet.shows(other, begin), "another line of the program");
-        assert_eq!(quiet.left_out(one), 0);
-        assert!(quiet.shows(one, begin + PAUSE));
-        assert_eq!((quiet.left_out(one), quiet.left_out(one)), (50, 0));
-        assert!(!quiet.shows(one, begin + PAUSE));
-    }
-
-    /// The metadata of one of two callsites.
-    fn metadata_of(other: bool) -> &'static Metadata<'static> {
-        use tracing::Callsite as _;
-        if other {
-            tracing::callsite! { name: "b", kind: tracing::metadata::Kind::EVENT, target: "t", level: Level::ERROR, fields: }
-                .metadata()
-        } else {
-            tracing::callsite! { name: "a", kind: tracing::metadata::Kind::EVENT, target: "t", level: Level::WARN, fields: }
-                .metadata()
+        assert!(quiet.shows(other, begin), "with other words");
+        assert_eq!(quiet.left_out(one.clone()), 0);
+        assert!(quiet.shows(one.clone(), begin + PAUSE));
+        assert_eq!((quiet.left_out(one.clone()), quiet.left_out(one.clone())), (50, 0));
+        assert!(!quiet.shows(one.clone(), begin + PAUSE));
+        for n in 0..10_000 {
+            quiet.shows((one.0.clone(), n + 10), begin + PAUSE);
         }
+        assert!(quiet.0.lock().len() <= MOST);
     }
 }

@@ -56,6 +56,8 @@ pub enum Verb {
     TokenCreate,
     /// A [`crate::TokenRevoke`].
     TokenRevoke,
+    /// An empty object; the answer is a [`crate::DispatcherHealth`].
+    Health,
     /// A [`crate::PieceRequest`].
     Piece,
 }
@@ -90,6 +92,7 @@ impl Verb {
             Self::RedriveCancel => "redrives.cancel",
             Self::TokenCreate => "tokens.create",
             Self::TokenRevoke => "tokens.revoke",
+            Self::Health => "dispatchers.health",
             Self::Piece => PIECE,
         }
     }
@@ -100,7 +103,7 @@ impl Verb {
             Self::Piece => &UserRole::ALL,
             Self::CallSubmit | Self::CallCancel | Self::CallAnswer | Self::TaskCancel => &[UserRole::Submit],
             Self::TaskSubmit => &[UserRole::Submit, UserRole::Inline],
-            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList => &[UserRole::Read],
+            Self::CallGet | Self::TaskGet | Self::ToolList | Self::AgentList | Self::Health => &[UserRole::Read],
             Self::CallRedrive | Self::RedriveCreate | Self::RedriveCancel => &[UserRole::Operate],
             Self::ToolForget
             | Self::ToolAccept

@@ -17,8 +17,15 @@ use redial_store::{Store, Time};
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
-    agents::Agents, bodies::Bodies, config::DispatcherConfig, error::DispatcherError, feeder::Feeder, publish,
-    registry::Registry, wait::retry_transient, wake_set::WakeSet,
+    agents::Agents,
+    bodies::Bodies,
+    config::DispatcherConfig,
+    error::DispatcherError,
+    feeder::Feeder,
+    publish::{self, Publishing},
+    registry::Registry,
+    wait::retry_transient,
+    wake_set::WakeSet,
 };
 
 /// Erasures and their dry runs that a dispatcher works on at once.
@@ -49,6 +56,8 @@ pub(crate) struct Context {
     pub(crate) checking: Shares,
     /// Wakes the loop that carries out redrives.
     pub(crate) redrives: Notify,
+    /// Whether NATS takes jobs.
+    pub(crate) publishing: Arc<Publishing>,
     /// Bodies that do not fit into one message.
     pub(crate) bodies: Bodies,
     started: Instant,
@@ -64,7 +73,7 @@ impl Context {
         let store = Store::connect(&config.store()).await?;
         let registry = retry_transient(|| async { Ok(Registry::load(&store).await?) }).await?;
         let feeder = Arc::<Feeder>::default();
-        let jobs = publish::start(&queue, &store, &feeder, loops);
+        let (jobs, publishing) = publish::start(&queue, &store, &feeder, loops);
         let outages = OutageDetector::new(config.lease, LONGEST_RECONNECT, Duration::ZERO);
         Ok(Arc::new(Self {
             config,
@@ -80,6 +89,7 @@ impl Context {
             erasing: Shares::new(ERASURES),
             checking: Shares::new(CHECKS),
             redrives: Notify::new(),
+            publishing,
             bodies: Bodies::default(),
             started: Instant::now(),
             outages: Mutex::new(outages),

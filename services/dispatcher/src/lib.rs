@@ -24,6 +24,7 @@ mod effects;
 mod error;
 mod feed;
 mod feeder;
+mod health;
 mod intake;
 mod lag;
 mod lists;
@@ -164,6 +165,7 @@ async fn serve_requests(running: &Running) -> Result<(), DispatcherError> {
     serve::actions(running, Verb::TaskCancel, tasks::cancel::cancel).await?;
     serve::users(running, Verb::ConversationForget, serve::SMALL, conversations::forget::conversation).await?;
     serve::users(running, Verb::TenantForget, serve::SMALL, conversations::forget::tenant).await?;
+    health::start(running).await?;
     serve::users(running, Verb::Piece, pieces::MOST_BYTES, pieces::of_user).await?;
     serve::workers(running, ControlVerb::Piece, pieces::of_worker).await?;
     Ok(register::listen_for_changes(running).await?)

@@ -221,7 +221,8 @@ pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), 
     Err(ApiError::new(Code::Forbidden, message))
 }
 
-async fn each<R, F>(
+/// Answers the requests on a subject, each in a task of its own.
+pub(crate) async fn each<R, F>(
     running: &Running,
     name: &'static str,
     subject: &str,

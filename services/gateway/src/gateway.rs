@@ -21,7 +21,7 @@ use crate::{
     figures::Figures,
     hub::Hub,
     identity::Identity,
-    last_look::LastLook,
+    last_look::{Health, LastLook},
     limits::{LARGE_BYTES, Limits},
     problem::Problem,
     refusals::Refusals,
@@ -70,7 +70,7 @@ pub(crate) struct Gateway {
     /// What page tokens are sealed with, once it was read.
     pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Of Postgres, NATS and the dispatchers.
-    pub(crate) last_look: LastLook<3>,
+    pub(crate) last_look: LastLook<Health>,
     /// What tenants share.
     pub(crate) limits: Arc<Limits>,
     /// What runs beside the requests.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use redial_backoff::{Backoff, Waits};
-use redial_proto::{ApiError, CallId, CallView, Code, GetRequest, SubmitResult, UserRole, subjects::Verb};
+use redial_proto::{ApiError, Code, DispatcherHealth, SubmitResult, UserRole, subjects::Verb};
 use redial_queue::{Queue, QueueError};
 use redial_store::{Purpose, Store, StoreConfig};
 use serde::{Serialize, de::DeserializeOwned};
@@ -74,22 +74,15 @@ fn unreachable(why: &str) -> anyhow::Error {
     ApiError::new(Code::Unavailable, message).into()
 }
 
-/// Whether a dispatcher serves requests; an error if NATS cannot be asked.
-pub(crate) async fn dispatcher_answers(queue: &Queue) -> Result<bool, QueueError> {
-    // An id that no call has, so that nothing but the answer matters.
-    let nobody = GetRequest { call: CallId(Uuid::nil()), language: redial_proto::Language::default() };
-    match queue.ask::<_, CallView>(Verb::CallGet, &nobody, LOOK).await {
-        // An error is an answer, too: that no such call is known, or that its database is not available.
-        Ok(_) | Err(QueueError::Api(_)) => Ok(true),
-        Err(QueueError::NoResponders { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
+/// What a dispatcher says of itself.
+pub(crate) async fn dispatcher_health(queue: &Queue) -> Result<DispatcherHealth, QueueError> {
+    queue.ask(Verb::Health, &serde_json::json!({}), LOOK).await
 }
 
 /// Tells a user who reads records that nobody keeps them up to date. Says nothing if NATS cannot be asked.
 pub(crate) async fn note_missing_dispatcher(settings: &Settings) {
     let Ok(queue) = queue_within(settings, LOOK).await else { return };
-    if matches!(dispatcher_answers(&queue).await, Ok(false)) {
+    if matches!(dispatcher_health(&queue).await, Err(QueueError::NoResponders { .. })) {
         output::note(format!("{NO_DISPATCHER}. This is what was known when the last one stopped"));
     }
 }

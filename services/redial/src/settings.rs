@@ -303,12 +303,10 @@ impl Settings {
         start(&self.telemetry_config(service, filter)?)
     }
 
-    /// The same for a command: its warnings are text even if they go to a file, because its user reads them, and one that
-    /// comes again and again is not repeated.
+    /// The same for a command: its warnings are text even if they go to a file, because its user reads them.
     pub(crate) fn command_telemetry(&self) -> anyhow::Result<redial_telemetry::Telemetry> {
         // Why a connection failed is told once, by the command.
         let mut config = self.telemetry_config("redial-cli", "warn,async_nats::connector=off")?;
-        config.quiet = true;
         if self.find("log_format").is_none() {
             config.format = LogFormat::Text;
         }
@@ -319,7 +317,6 @@ impl Settings {
     pub(crate) fn dev_telemetry(&self, file: PathBuf) -> anyhow::Result<redial_telemetry::Telemetry> {
         let mut config = self.telemetry_config("redial-dev", "warn")?;
         let asked = self.text("log");
-        config.quiet = asked.is_none();
         config.file = Some(LogFileConfig { path: file, filter: asked.unwrap_or_else(|| "info".to_owned()) });
         start(&config)
     }

@@ -41,8 +41,8 @@ async fn a_request_that_the_server_refuses_fails_at_once_and_says_why() {
         ("acme.alice", &[("REDIAL_TENANT", "globex")], &call, 1, &["redial.api.globex.alice.", "[forbidden]"]),
         ("acme.alice", &[("REDIAL_NATS_INBOX_PREFIX", "_INBOX")], &call, 1, &[no_answers, "[forbidden]"]),
         ("acme.alice", &[("REDIAL_NATS_INBOX_PREFIX", "_INBOX")], &["health"], 1, &[no_answers]),
-        ("acme.alice", &[], &["health"], 0, &["nats: ok", "dispatcher: ok"]),
-        ("worker.tools", &[], &["health"], 0, &["nats: ok", "dispatcher: unknown: redial.api."]),
+        ("acme.alice", &[], &["health"], 0, &["nats: ok", "jetstream: ", "dispatcher: ok"]),
+        ("worker.tools", &[], &["health"], 0, &["nats: ok", "jetstream: ok", "dispatcher: skipped: redial.api."]),
     ];
     for (user, changed, arguments, code, wanted) in rows {
         let (exit, output) = redial(&world.config(user), changed, arguments).await;

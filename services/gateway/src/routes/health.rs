@@ -9,45 +9,19 @@ use axum::{
 };
 use prometheus_client::encoding::prometheus_text;
 use redial_proto::{
-    CallId, CallView, Code, GetRequest, Language, Tenant, User, UserRole,
+    DispatcherHealth, Tenant, User, UserRole,
     subjects::{self, Verb},
 };
-use redial_queue::QueueError;
-use schemars::JsonSchema;
-use serde::Serialize;
-use uuid::Uuid;
 
 use crate::{
     endpoint::Endpoint,
     gateway::{Api, Gateway, Shared},
+    last_look::{Health, PartHealth},
 };
 
 /// How long each part may take to answer.
 const LOOK: Duration = Duration::from_secs(2);
 const TAG: &str = "operations";
-
-/// Which parts answer.
-#[derive(Serialize, JsonSchema)]
-struct Health {
-    /// Whether requests can be answered.
-    ready: bool,
-    /// Postgres.
-    postgres: PartHealth,
-    /// NATS.
-    nats: PartHealth,
-    /// At least one dispatcher.
-    dispatcher: PartHealth,
-}
-
-/// Whether a part answers.
-#[derive(Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum PartHealth {
-    /// It answers.
-    Ok,
-    /// It does not.
-    Unavailable,
-}
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -66,27 +40,25 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 }
 
 async fn ready(State(gateway): State<Shared>) -> Response {
-    let ask = async {
-        let (postgres, dispatcher) =
-            tokio::join!(tokio::time::timeout(LOOK, gateway.store.now()), dispatcher_answers(&gateway));
-        [matches!(postgres, Ok(Ok(_))), gateway.queue.is_connected(), dispatcher]
-    };
-    let parts = gateway.last_look.parts(Box::pin(ask)).await;
-    let [postgres, nats, dispatcher] = parts.map(|ok| if ok { PartHealth::Ok } else { PartHealth::Unavailable });
-    let ready = parts == [true; 3] && !gateway.shutdown.is_cancelled();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, axum::Json(Health { ready, postgres, nats, dispatcher })).into_response()
+    let mut health = gateway.last_look.answer(Box::pin(look(&gateway))).await;
+    health.ready &= !gateway.shutdown.is_cancelled();
+    let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, axum::Json(health)).into_response()
 }
 
-/// Whether a dispatcher answers: to a question about a call that nobody has.
-async fn dispatcher_answers(gateway: &Gateway) -> bool {
-    let nobody = GetRequest { call: CallId(Uuid::nil()), language: Language::default() };
-    let subject = subjects::api(&Tenant::default(), &User::default(), UserRole::Read, Verb::CallGet);
-    match gateway.queue.request::<_, CallView>(&subject, &nobody, LOOK).await {
-        Ok(_) => true,
-        Err(QueueError::Api(error)) => error.code != Code::Unavailable,
-        Err(_) => false,
-    }
+/// Asks every part. What does not answer is not available, whatever the reason.
+async fn look(gateway: &Gateway) -> Health {
+    let subject = subjects::api(&Tenant::default(), &User::default(), UserRole::Read, Verb::Health);
+    let question = serde_json::json!({});
+    let (postgres, dispatcher) = tokio::join!(
+        tokio::time::timeout(LOOK, gateway.store.now()),
+        gateway.queue.request::<_, DispatcherHealth>(&subject, &question, LOOK),
+    );
+    let parts = [matches!(postgres, Ok(Ok(_))), gateway.queue.is_connected(), dispatcher.is_ok()];
+    let jobs_fail_since = dispatcher.ok().and_then(|health| health.jobs_fail_since);
+    let ready = parts == [true; 3] && jobs_fail_since.is_none();
+    let [postgres, nats, dispatcher] = parts.map(|ok| if ok { PartHealth::Ok } else { PartHealth::Unavailable });
+    Health { ready, postgres, nats, dispatcher, jobs_fail_since }
 }
 
 async fn metrics(Api { gateway, who }: Api) -> Response {

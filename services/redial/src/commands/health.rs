@@ -1,26 +1,38 @@
-//! `redial health`: checks that NATS, a dispatcher and, if they are known, Postgres and a gateway answer.
+//! `redial health`: checks that NATS, JetStream, a dispatcher and, if they are known, Postgres and a gateway answer, and that
+//! jobs are published.
 
 mod gateway;
 
 use std::{process::ExitCode, time::Duration};
+
+use redial_queue::{Queue, QueueError};
 
 use crate::{connect, exit, output, settings::Settings};
 
 /// Longest wait for a server's answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Begins the verdict about what could not be checked.
-const NOT_ASKED: &str = "unknown";
+/// What is known of a part.
+enum Verdict {
+    Ok,
+    /// Who asks may not: that says nothing about the part.
+    Skipped(String),
+    /// It does not answer, or says that something is wrong.
+    Failed(String),
+}
+
+/// A part, and what is known of it.
+type Check = (&'static str, Verdict);
 
 pub(crate) async fn run(settings: &Settings, gateway: Option<&str>) -> anyhow::Result<ExitCode> {
     if let Some(address) = gateway {
-        return told(settings, vec![("gateway", gateway::verdict(address, LIMIT).await?)]);
+        return told(settings, vec![("gateway", from_trouble(gateway::trouble(address, LIMIT).await?))]);
     }
     let mut checks = Vec::new();
     match connect::queue_within(settings, LIMIT).await {
         Ok(queue) => {
-            let nats = async { anyhow::Ok(queue.health().await?) };
-            checks.push(("nats", verdict(tokio::time::timeout(LIMIT, nats).await)));
+            checks.push(("nats", Verdict::Ok));
+            checks.push(("jetstream", jetstream(&queue).await));
             checks.push(("dispatcher", dispatcher(&queue).await));
         }
         Err(error) => {
@@ -28,49 +40,61 @@ pub(crate) async fn run(settings: &Settings, gateway: Option<&str>) -> anyhow::R
             if !exit::is_unavailable(&error) {
                 return Err(error);
             }
-            checks.push(("nats", format!("{error:#}")));
-            checks.push(("dispatcher", "cannot be asked without NATS".to_owned()));
+            checks.push(("nats", Verdict::Failed(format!("{error:#}"))));
+            checks.push(("dispatcher", Verdict::Failed("cannot be asked without NATS".to_owned())));
         }
     }
     if let Some(url) = settings.database_url_if_set() {
         let ping = async { anyhow::Ok(redial_store::admin::ping(&url).await?) };
         match tokio::time::timeout(LIMIT, ping).await {
             Ok(Err(error)) if !exit::is_unavailable(&error) => return Err(error),
-            done => checks.push(("postgres", verdict(done))),
+            Ok(Ok(())) => checks.push(("postgres", Verdict::Ok)),
+            Ok(Err(error)) => checks.push(("postgres", Verdict::Failed(error.to_string()))),
+            Err(_) => checks.push(("postgres", Verdict::Failed(format!("no answer within {LIMIT:?}")))),
         }
     }
     if let Some(address) = settings.dev_http_url() {
-        checks.push(("gateway", gateway::verdict(address, LIMIT).await?));
+        checks.push(("gateway", from_trouble(gateway::trouble(address, LIMIT).await?)));
     }
     told(settings, checks)
 }
 
-fn told(settings: &Settings, checks: Vec<(&'static str, String)>) -> anyhow::Result<ExitCode> {
-    // A user who may not send requests cannot ask a dispatcher, which says nothing about it.
-    let healthy = checks.iter().all(|(_, verdict)| verdict == "ok" || verdict.starts_with(NOT_ASKED));
+async fn jetstream(queue: &Queue) -> Verdict {
+    queue.jetstream().await.map_or_else(of_queue, |()| Verdict::Ok)
+}
+
+async fn dispatcher(queue: &Queue) -> Verdict {
+    match connect::dispatcher_health(queue).await {
+        Ok(health) => from_trouble(health.trouble()),
+        Err(error) => of_queue(error),
+    }
+}
+
+fn from_trouble(trouble: Option<String>) -> Verdict {
+    trouble.map_or(Verdict::Ok, Verdict::Failed)
+}
+
+fn told(settings: &Settings, checks: Vec<Check>) -> anyhow::Result<ExitCode> {
+    let healthy = checks.iter().all(|(_, verdict)| !matches!(verdict, Verdict::Failed(_)));
+    let told = checks.into_iter().map(|(name, verdict)| match verdict {
+        Verdict::Ok => (name, "ok".to_owned()),
+        Verdict::Skipped(why) => (name, format!("skipped: {why}")),
+        Verdict::Failed(why) => (name, why),
+    });
     if settings.json() {
-        let checks: serde_json::Map<_, _> = checks.into_iter().map(|(name, v)| (name.to_owned(), v.into())).collect();
+        let checks: serde_json::Map<_, _> = told.map(|(name, verdict)| (name.to_owned(), verdict.into())).collect();
         output::json(&serde_json::json!({ "healthy": healthy, "checks": checks }))?;
     } else {
-        for (name, verdict) in checks {
+        for (name, verdict) in told {
             output::line(format!("{name}: {verdict}"))?;
         }
     }
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-async fn dispatcher(queue: &redial_queue::Queue) -> String {
-    match connect::dispatcher_answers(queue).await {
-        Ok(true) => "ok".to_owned(),
-        Ok(false) => connect::NO_DISPATCHER.to_owned(),
-        Err(error) => format!("{NOT_ASKED}: {}", connect::user_error(error).message),
-    }
-}
-
-fn verdict(done: Result<anyhow::Result<()>, tokio::time::error::Elapsed>) -> String {
-    match done {
-        Ok(Ok(())) => "ok".to_owned(),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("no answer within {LIMIT:?}"),
+fn of_queue(error: QueueError) -> Verdict {
+    match error {
+        QueueError::Forbidden { .. } => Verdict::Skipped(error.to_string()),
+        error => Verdict::Failed(connect::user_error(error).message),
     }
 }

@@ -10,16 +10,16 @@ const MOST: usize = 16 * 1024;
 /// Bytes of the answer that are shown.
 const SHOWN: usize = 300;
 
-/// Returns `ok`, or why it is not ready. An error only if the address cannot be one.
-pub(super) async fn verdict(address: &str, limit: Duration) -> Result<String, ApiError> {
+/// Why it is not ready; `None` if it is. An error only if the address cannot be one.
+pub(super) async fn trouble(address: &str, limit: Duration) -> Result<Option<String>, ApiError> {
     let url = readiness(address)?;
     Ok(match tokio::time::timeout(limit, ask(url)).await {
         Ok(Ok((status, body))) => read(status, &body),
         Ok(Err(error)) => {
             let cause = std::error::Error::source(&error).map_or_else(String::new, |cause| format!(": {cause}"));
-            format!("cannot be reached at {address}: {}{cause}", error.without_url())
+            Some(format!("cannot be reached at {address}: {}{cause}", error.without_url()))
         }
-        Err(_) => format!("no answer within {limit:?}"),
+        Err(_) => Some(format!("no answer within {limit:?}")),
     })
 }
 
@@ -45,11 +45,11 @@ async fn ask(url: Url) -> reqwest::Result<(StatusCode, String)> {
     Ok((answer.status(), String::from_utf8_lossy(&body).into_owned()))
 }
 
-fn read(status: StatusCode, body: &str) -> String {
+fn read(status: StatusCode, body: &str) -> Option<String> {
     match status {
-        StatusCode::OK => "ok".to_owned(),
-        StatusCode::SERVICE_UNAVAILABLE => format!("not ready: {}", shorten(body.trim(), SHOWN)),
-        _ => format!("this is no gateway: it answers {status}"),
+        StatusCode::OK => None,
+        StatusCode::SERVICE_UNAVAILABLE => Some(format!("not ready: {}", shorten(body.trim(), SHOWN))),
+        _ => Some(format!("this is no gateway: it answers {status}")),
     }
 }
 

@@ -1,0 +1,25 @@
+//! Says whether this dispatcher can do its work.
+
+use redial_proto::{ApiError, DispatcherHealth, subjects, subjects::Verb};
+use redial_queue::QueueError;
+use tokio::time::Instant;
+
+use crate::{asked::caller, context::Context, error::store_failed, running::Running, serve};
+
+/// Answers every user, whatever the access file says of it: nothing is told but how the dispatcher is.
+pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
+    let (verb, subject) = (Verb::Health, subjects::api_of_all(Verb::Health));
+    serve::each(running, verb.name(), &subject, move |context, request| {
+        let asked = caller(request, verb);
+        async move {
+            asked?;
+            health(&context).await
+        }
+    })
+    .await
+}
+
+async fn health(context: &Context) -> Result<DispatcherHealth, ApiError> {
+    context.store.takes_writes().await.map_err(|error| store_failed(&error))?;
+    Ok(DispatcherHealth { jobs_fail_since: context.publishing.fail_since(Instant::now()) })
+}
