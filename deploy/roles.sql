@@ -90,6 +90,28 @@ $$;
 
 ALTER ROLE redial_owner SET lock_timeout = '10s';
 ALTER ROLE redial_reader SET default_transaction_read_only = on;
-ALTER ROLE redial_reader SET statement_timeout = '60s';
-ALTER ROLE redial_reader SET idle_in_transaction_session_timeout = '60s';
-ALTER ROLE redial_gateway SET idle_in_transaction_session_timeout = '60s';
+
+-- What each session of Redial asks for when it begins (crates/store/src/connect.rs says why). PgBouncer and poolers like it pass
+-- that on to nobody; through them the role must have it.
+ALTER ROLE redial_dispatcher SET idle_in_transaction_session_timeout = '15s';
+ALTER ROLE redial_dispatcher SET jit = off;
+ALTER ROLE redial_dispatcher SET statement_timeout = '8s';
+ALTER ROLE redial_dispatcher SET lock_timeout = '4s';
+ALTER ROLE redial_dispatcher SET enable_seqscan = off;
+ALTER ROLE redial_dispatcher SET enable_hashjoin = off;
+ALTER ROLE redial_dispatcher SET enable_mergejoin = off;
+ALTER ROLE redial_dispatcher SET enable_bitmapscan = off;
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['redial_reader', 'redial_gateway'] LOOP
+        EXECUTE format('ALTER ROLE %I SET idle_in_transaction_session_timeout = ''15s''', name);
+        EXECUTE format('ALTER ROLE %I SET jit = off', name);
+        EXECUTE format('ALTER ROLE %I SET statement_timeout = ''110s''', name);
+        EXECUTE format('ALTER ROLE %I SET lock_timeout = ''4s''', name);
+        EXECUTE format('ALTER ROLE %I SET plan_cache_mode = force_custom_plan', name);
+        EXECUTE format('ALTER ROLE %I SET client_connection_check_interval = ''1s''', name);
+    END LOOP;
+END
+$$;

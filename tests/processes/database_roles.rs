@@ -18,12 +18,12 @@ const ROLES: &str = include_str!("../../deploy/roles.sql");
 static APPLYING: Mutex<()> = Mutex::const_new(());
 
 /// The test's database with its roles.
-struct Database {
-    servers: Servers,
+pub(crate) struct Database {
+    pub(crate) servers: Servers,
 }
 
 impl Database {
-    async fn create() -> Self {
+    pub(crate) async fn create() -> Self {
         let servers = Servers::start().await;
         redial_store::admin::create_database(servers.postgres_url(), servers.database()).await.unwrap();
         let database = Self { servers };
@@ -46,7 +46,7 @@ impl Database {
     }
 
     /// A command with the login of a role; its output.
-    async fn redial(&self, role: &str, arguments: &[&str]) -> String {
+    pub(crate) async fn redial(&self, role: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(REDIAL);
         command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
         command.env("REDIAL_NATS_URL", self.servers.nats_url()).env("REDIAL_DATABASE_URL", self.url(role));

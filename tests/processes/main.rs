@@ -10,6 +10,7 @@ mod memory;
 mod new_task;
 mod openai;
 mod outages;
+mod pooler;
 mod program;
 #[path = "../shared/python.rs"]
 mod python;

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Connection, migrate::MigrateError};
 
 use crate::{
     StoreError,
-    connect::{Purpose, Store, StoreConfig, connect_once},
+    connect::connect_once,
     error::message,
     migrations::{MIGRATIONS, applied, compare},
 };
@@ -61,7 +61,7 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
 
 /// Is there a server, and does it answer?
 pub async fn ping(url: &str) -> Result<(), StoreError> {
-    let config = StoreConfig { url: url.to_owned(), connections: 1, purpose: Purpose::Dispatch };
-    let store = Store::open(&config)?;
-    store.now().await.map(drop).map_err(|error| store.told(error))
+    let mut connection = connect_once(url).await?;
+    sqlx::raw_sql("SELECT").execute(&mut connection).await?;
+    Ok(connection.close().await?)
 }

@@ -73,6 +73,9 @@ const OPEN: Duration = Duration::from_secs(5);
 /// Between tries to reach a server at the start.
 const RECONNECT: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
 
+/// The oldest version of Postgres, as its `server_version_num`.
+const OLDEST: u32 = 150_000;
+
 /// What a set of connections is for; it decides what the planner may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -107,14 +110,24 @@ pub struct Store {
 impl Store {
     /// Opens the database and checks its durability settings and that it has this version's tables. Waits for a server
     /// that does not answer yet, for as long as the caller lets it.
+    ///
+    /// Connections ask for their settings when they begin. A pooler that takes none is used without: then the role has them
+    /// (`deploy/roles.sql`), which is checked.
     pub async fn connect(config: &StoreConfig) -> Result<Self, StoreError> {
-        let store = Self::open(config)?;
+        match Self::connect_with(config, &settings(config.purpose)).await {
+            Err(error) if error.is_about_parameters() => Self::connect_with(config, &[]).await,
+            done => done,
+        }
+    }
+
+    async fn connect_with(config: &StoreConfig, parameters: &[Setting]) -> Result<Self, StoreError> {
+        let store = Self::open(config, parameters)?;
         let report = |error: StoreError, wait: Duration| {
             tracing::warn!(%error, wait_ms = wait.as_millis(), "Failed to connect to Postgres; trying again");
         };
         // Boxed, because it would make the futures of all callers large.
         let check = || async {
-            let checked = store.check().await;
+            let checked = store.check(config).await;
             checked.map_err(|error| store.told(error))
         };
         Box::pin(RECONNECT.retry(check, StoreError::is_transient, report)).await?;
@@ -127,9 +140,10 @@ impl Store {
     }
 
     /// Opens the database without checking anything; connections are made when they are needed.
-    pub(crate) fn open(config: &StoreConfig) -> Result<Self, StoreError> {
+    fn open(config: &StoreConfig, parameters: &[Setting]) -> Result<Self, StoreError> {
         let prepare = |options: PgConnectOptions| {
-            let options = options.application_name("redial").options(settings(config.purpose));
+            let options = options.application_name("redial");
+            let options = if parameters.is_empty() { options } else { options.options(parameters.iter().copied()) };
             // The library would ask the log filter for each statement.
             options.disable_statement_logging()
         };
@@ -165,7 +179,8 @@ impl Store {
         })
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
+    async fn check(&self, config: &StoreConfig) -> Result<(), StoreError> {
+        once_on_connection!(self, |db| Ok(check_server(db)))??;
         let setting = |name: &'static str| async move {
             once_on_connection!(self, |db| {
                 sqlx::query_scalar::<_, String>("SELECT current_setting($1)").bind(name).fetch_one(db).await
@@ -189,7 +204,47 @@ impl Store {
         if setting("fsync").await? == "off" {
             tracing::warn!("Found fsync = off in Postgres: a power cut can lose accepted calls");
         }
+        self.check_sessions(config).await?;
         self.check_version().await
+    }
+
+    /// Checks what a pooler may get wrong: whether sessions have their settings, and whether two clients on one connection
+    /// of the server disturb each other's statements.
+    async fn check_sessions(&self, config: &StoreConfig) -> Result<(), StoreError> {
+        let wanted = settings(config.purpose);
+        let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
+        let question = "SELECT current_setting(name), source = 'client' \
+            FROM unnest($1::text[]) WITH ORDINALITY wanted (name, n) JOIN pg_settings USING (name) ORDER BY n";
+        let found: Vec<(String, bool)> =
+            once_on_connection!(self, |db| sqlx::query_as(question).bind(&names).fetch_all(db).await)?;
+        let mut is_pooled = false;
+        for ((name, wanted), (value, is_ours)) in wanted.into_iter().zip(found) {
+            is_pooled |= !is_ours;
+            if value != wanted {
+                let why = "a pooler before it drops the settings of sessions; run deploy/roles.sql, which gives them to the \
+                           roles, and give each process the login of its role";
+                return Err(StoreError::UnsafeSetting { name, value, why });
+            }
+        }
+        if is_pooled && config.connections > 1 {
+            tracing::info!("Found a pooler before Postgres");
+            self.run(self.share_statements()).await?;
+        }
+        Ok(())
+    }
+
+    /// Executes a statement on two connections in turns. A pooler that lends both the same one of the server, or one of them
+    /// several, must know what is prepared there.
+    async fn share_statements(&self) -> Result<(), sqlx::Error> {
+        let (mut one, mut other) = (self.checkout().await?, self.checkout().await?);
+        for _ in 0..2 {
+            for connection in [&mut one, &mut other] {
+                sqlx::query("SELECT pg_backend_pid()").execute(&mut **connection).await?;
+            }
+        }
+        one.done(());
+        other.done(());
+        Ok(())
     }
 
     async fn check_version(&self) -> Result<(), StoreError> {
@@ -302,7 +357,7 @@ impl Store {
         once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)
     }
 
-    /// Returns once the table of open calls takes writes: the server is a primary, this login has its rights, and nobody has
+    /// Returns once the table of calls takes writes: the server is a primary, this login has its rights, and nobody has
     /// locked the table.
     pub async fn takes_writes(&self) -> Result<(), StoreError> {
         once_on_connection!(self, |db| sqlx::query("DELETE FROM calls WHERE false").execute(db).await.map(drop))
@@ -332,6 +387,23 @@ impl Purpose {
 
 /// Opens a connection of its own to the primary, without limits of time.
 pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> {
+    let connection = connect_to_primary(url).await?;
+    check_server(&connection)?;
+    Ok(connection)
+}
+
+fn check_server(connection: &PgConnection) -> Result<(), StoreError> {
+    match connection.server_version_num() {
+        Some(version) if version < OLDEST => Err(StoreError::UnsafeSetting {
+            name: "server_version",
+            value: (version / 10_000).to_string(),
+            why: "Redial needs 15 or newer; upgrade Postgres",
+        }),
+        _ => Ok(()),
+    }
+}
+
+async fn connect_to_primary(url: &str) -> Result<PgConnection, StoreError> {
     let hosts = Hosts::new(Address::parse(url)?, |options| options);
     let first = hosts.first();
     if hosts.are_several() {
@@ -351,7 +423,10 @@ pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> 
     connection.await.map_err(|error| StoreError::from(error).of_connection(&first))
 }
 
-/// Settings of each connection. Postgres has no time limits by default.
+/// A setting of Postgres, and its value as Postgres writes it.
+type Setting = (&'static str, &'static str);
+
+/// Settings of each connection; `deploy/roles.sql` gives the same to its roles. Postgres has no time limits by default.
 ///
 /// Dispatch: every statement finds its rows by key, whatever the statistics of a table that was empty a minute ago
 /// say; a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements
@@ -367,7 +442,7 @@ pub(crate) async fn connect_once(url: &str) -> Result<PgConnection, StoreError> 
 ///
 /// Audit: a filter that is not set must not spoil the plan of those that are, so each question is planned with its
 /// values.
-fn settings(purpose: Purpose) -> Vec<(&'static str, &'static str)> {
+fn settings(purpose: Purpose) -> Vec<Setting> {
     let mut settings = vec![("idle_in_transaction_session_timeout", "15s"), ("jit", "off")];
     settings.extend(match purpose {
         Purpose::Dispatch => [

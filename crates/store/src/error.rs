@@ -10,7 +10,7 @@ pub enum StoreError {
     /// The address cannot be used.
     #[error("database address: {0}; allowed: postgres://user:password@host:port/name, several host:port with commas")]
     BadAddress(String),
-    /// The server refused the login, or has no such database. Trying again would not help.
+    /// The server, or a pooler before it, refused the login, or has no such database. Trying again would not help.
     #[error("Postgres at {address} refused the login of user {user:?}: {reason}; {remedy}")]
     Refused {
         /// `host:port/database`.
@@ -22,6 +22,15 @@ pub enum StoreError {
         /// What to set.
         remedy: &'static str,
     },
+    /// The login lacks a right.
+    #[error("Postgres: {0}; run deploy/roles.sql in this database, and give each process the login of its role")]
+    NoRight(String),
+    /// A pooler lends each transaction another connection, and does not know which prepared statements that has.
+    #[error(
+        "the pooler before Postgres loses prepared statements ({0}); use PgBouncer 1.21 or newer with max_prepared_statements, \
+         or pool_mode = session"
+    )]
+    LossyPooler(String),
     /// No host takes writes on the newest timeline: a standby was not promoted yet, or an old primary is all that is there.
     #[error("Postgres has no primary: {0}")]
     NoPrimary(String),
@@ -134,10 +143,14 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::Configuration(what) => Self::BadAddress(what.to_string()),
-            sqlx::Error::Database(db)
-                if db.code().as_deref() == Some(CHECK) && db.message().starts_with(NO_PARTITION) =>
-            {
-                Self::NoPartition(db.message().to_owned())
+            sqlx::Error::Database(db) => {
+                let (code, message) = (db.code().unwrap_or_default().into_owned(), db.message().to_owned());
+                match code.as_str() {
+                    CHECK if message.starts_with(NO_PARTITION) => Self::NoPartition(message),
+                    NO_RIGHT => Self::NoRight(message),
+                    TWICE_PREPARED | NOT_PREPARED => Self::LossyPooler(message),
+                    _ => Self::Sql(sqlx::Error::Database(db)),
+                }
             }
             sqlx::Error::Io(error) => match error.get_ref().and_then(|error| error.downcast_ref::<NotUsable>()) {
                 Some(why) => Self::NoPrimary(why.0.clone()),
@@ -153,10 +166,12 @@ impl StoreError {
     pub(crate) fn of_connection(self, options: &PgConnectOptions) -> Self {
         let Self::Sql(sqlx::Error::Database(db)) = &self else { return self };
         let remedy = match db.code().as_deref() {
-            Some(NO_DATABASE) => "set the right database in database_url, or create this one",
-            Some(code) if code.starts_with(LOGIN) => "set the right user and password in database_url",
-            _ => return self,
+            Some(NO_DATABASE) => Some(SET_DATABASE),
+            Some(code) if code.starts_with(LOGIN) => Some(SET_LOGIN),
+            Some(PROTOCOL) => remedy_of_pooler(db.message()),
+            _ => None,
         };
+        let Some(remedy) = remedy else { return self };
         let (user, database) = (options.get_username(), options.get_database());
         Self::Refused {
             // Without a name, the database is that of the user.
@@ -165,6 +180,11 @@ impl StoreError {
             reason: db.message().to_owned(),
             remedy,
         }
+    }
+
+    /// True if whoever answers takes no parameters of sessions, as poolers do.
+    pub(crate) fn is_about_parameters(&self) -> bool {
+        matches!(self, Self::Refused { reason, .. } if reason.starts_with(PARAMETER))
     }
 
     /// True if the same statement may succeed when tried again: the connection broke, the server restarts, or the
@@ -225,8 +245,18 @@ impl StoreError {
 
 /// SQLSTATE class: invalid authorization.
 const LOGIN: &str = "28";
+const SET_LOGIN: &str = "set the right user and password in database_url";
 /// SQLSTATE: the database does not exist.
 const NO_DATABASE: &str = "3D000";
+const SET_DATABASE: &str = "set the right database in database_url, or create this one";
+/// SQLSTATE: the login lacks a right.
+const NO_RIGHT: &str = "42501";
+/// SQLSTATE: a prepared statement is there already, or is not there.
+const TWICE_PREPARED: &str = "42P05";
+const NOT_PREPARED: &str = "26000";
+/// SQLSTATE: a protocol violation, which is what PgBouncer (1.18) calls all that goes wrong before a session begins.
+const PROTOCOL: &str = "08P01";
+const PARAMETER: &str = "unsupported startup parameter";
 /// SQLSTATE: a check was violated; also a row that no partition takes.
 const CHECK: &str = "23514";
 const NO_PARTITION: &str = "no partition of relation";
@@ -240,12 +270,31 @@ const IDLE_IN_TRANSACTION: &str = "25P03";
 /// Two tasks of a conversation that start at once meet at this index, and one of them is rolled back: it has to wait.
 const ONE_AT_A_TIME: &str = "tasks_running";
 
+/// What to do if a pooler will never make a connection; `None` if it may, as once its server is back. Only the text tells.
+fn remedy_of_pooler(text: &str) -> Option<&'static str> {
+    let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if text.starts_with(PARAMETER) {
+        Some("take it out of database_url")
+    } else if says(&["authentication failed", "no such user", "role \"", "login rejected", "pg_hba.conf"]) {
+        Some(SET_LOGIN)
+    } else if says(&["SSL required"]) {
+        Some("set sslmode=require in database_url")
+    } else if says(&["no such database", "does not exist"]) {
+        Some(SET_DATABASE)
+    } else if says(&["permission denied"]) {
+        Some("run deploy/roles.sql in this database")
+    } else {
+        None
+    }
+}
+
 /// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
 /// 55P03 lock timeout, 57 operator intervention (shutdown, 57P03 starting up), 25006 read-only: a standby, or a primary
 /// that is fenced, 25P03 idle in a transaction for too long. Postgres documentation, appendix A.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(db) if db.code().as_deref() == Some(PROTOCOL) => remedy_of_pooler(db.message()).is_none(),
         sqlx::Error::Database(db) => {
             db.code().is_some_and(|code| {
                 ["08", "40", "53", "57"].iter().any(|class| code.starts_with(class))
@@ -253,5 +302,41 @@ fn is_transient(error: &sqlx::Error) -> bool {
             }) || db.constraint() == Some(ONE_AT_A_TIME)
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_pooler_says_the_text_tells_whether_it_passes() {
+        for final_one in [
+            "unsupported startup parameter: extra_float_digits",
+            "unsupported startup parameter in options: jit",
+            "password authentication failed",
+            "SASL authentication failed",
+            "no such user: redial",
+            "role \"redial\" is not permitted to log in",
+            "no pg_hba.conf entry for host \"10.0.0.1\", user \"redial\", database \"redial\", no encryption",
+            "SSL required",
+            "no such database: redial",
+            "server login has been failing, cached error: FATAL: database \"redial\" does not exist (server_login_retry)",
+            "permission denied for database \"redial\"",
+        ] {
+            assert!(remedy_of_pooler(final_one).is_some(), "{final_one}");
+        }
+        for passing in [
+            "pgbouncer cannot connect to server",
+            "server login has been failing, try again later (server_login_retry)",
+            "server login has been failing, cached error: connect failed (server_login_retry)",
+            "the database system is starting up",
+            "no more connections allowed (max_client_conn)",
+            "query_wait_timeout",
+            "server conn crashed?",
+            "the database is being suspended",
+        ] {
+            assert_eq!(remedy_of_pooler(passing), None, "{passing}");
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Found {
     pub(crate) fn check_schema(&self) -> Result<(), StoreError> {
         match self.schema.as_deref() {
             Some(SCHEMA) => Ok(()),
-            other => Err(StoreError::OtherSchema(other.unwrap_or("no schema that exists").to_owned())),
+            other => Err(StoreError::OtherSchema(other.unwrap_or("no schema that it may use").to_owned())),
         }
     }
 }

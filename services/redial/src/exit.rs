@@ -184,6 +184,8 @@ fn store_code(error: &StoreError) -> Code {
     match error {
         StoreError::BadAddress(_)
         | StoreError::Refused { .. }
+        | StoreError::NoRight(_)
+        | StoreError::LossyPooler(_)
         | StoreError::UnsafeSetting { .. }
         | StoreError::NotMigrated(_)
         | StoreError::OtherSchema(_)

@@ -45,7 +45,8 @@ impl Address {
             let stands_alone = authority.is_empty() && !(port.is_empty() && login.is_empty());
             let authority = if stands_alone { "localhost" } else { authority };
             let url = format!("postgres://{login}{authority}{port}{}?{}", parts.path, query.join("&"));
-            hosts.push(url.parse::<PgConnectOptions>()?);
+            // Not the library's own parameter, which poolers refuse: numbers travel in binary.
+            hosts.push(url.parse::<PgConnectOptions>()?.extra_float_digits(None));
         }
         Ok(Self { hosts, any })
     }

@@ -1,6 +1,6 @@
 //! What a server says about itself, and which of several is the primary. Pure, but for the question.
 
-use sqlx::PgConnection;
+use sqlx::{FromRow, PgConnection};
 
 /// What a server says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,8 @@ impl Report {
             FROM (SELECT pg_is_in_recovery() AS standby OFFSET 0) r, pg_control_system() c, pg_control_checkpoint() p, \
                 pg_control_recovery() m";
         let (system, timeline, is_standby, is_read_only, started, is_followed, is_synchronous) =
-            sqlx::query_as(question).persistent(false).fetch_one(connection).await?;
+            // Nothing is prepared, which the next connection of a pooler would not know.
+            FromRow::from_row(&sqlx::raw_sql(question).fetch_one(connection).await?)?;
         Ok(Self { system, timeline, is_standby, is_read_only, started, is_followed, is_synchronous })
     }
 
