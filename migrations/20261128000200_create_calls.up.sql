@@ -32,6 +32,8 @@ CREATE TABLE calls (
     redrive_of       uuid,
     origin_id        uuid,
     content          uuid,
+    -- The version of the tool that its arguments were accepted for; NULL: they have no schema.
+    tool_version     uuid,
     -- The turn of a task that asked for this call: call_index 0 is the request to the model, its tool calls count from 1.
     -- All three are set or none; a CHECK of that would cost every bare call (measured: 5 % of its submission).
     task_id          uuid,

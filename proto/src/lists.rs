@@ -38,6 +38,9 @@ pub struct ToolView {
     pub spec: ToolSpec,
     /// A live worker has it. The calls of a tool that no worker has wait for one.
     pub served: bool,
+    /// Fingerprint of what was registered.
+    #[serde(default)]
+    pub version: String,
 }
 
 /// Asks for the declared agents that the tenant may give tasks to, by name. Sent as `agents.list`.

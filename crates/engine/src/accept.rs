@@ -67,6 +67,7 @@ pub fn accept(
         notify: submission.notify,
         traceparent,
         deadline_ms: policy.deadline_ms,
+        tool_version: tool.filter(|_| checked.refusal.is_none()).map(|tool| tool.version),
         arguments: checked.arguments,
         repairs: checked.repairs,
         undeclared: checked.undeclared,

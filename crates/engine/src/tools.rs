@@ -6,7 +6,8 @@ use std::{
 };
 
 use redial_arguments::{Schema, SchemaError};
-use redial_proto::{RetryBudget, RetryPolicy, ToolSpec, turn, webhook};
+use redial_proto::{Failure, RetryBudget, RetryPolicy, ToolSpec, limits, turn, webhook};
+use uuid::Uuid;
 
 use crate::fingerprint::fingerprint;
 
@@ -20,18 +21,31 @@ pub struct RegisteredTool {
     pub spec: ToolSpec,
     /// The schema of its arguments.
     pub schema: Arc<Schema>,
-    /// Fingerprint of the spec: changes whenever the spec does.
-    pub version: String,
+    /// See [`version`].
+    pub version: Uuid,
 }
 
 impl RegisteredTool {
     /// Compiles the schema of a tool; an error says where the schema is wrong.
     pub fn new(spec: ToolSpec) -> Result<Self, SchemaError> {
         let schema = Arc::new(Schema::compile(&spec.parameters)?);
-        // A spec has text keys only, so this cannot fail.
-        let version =
-            serde_json::to_value(&spec).map(|spec| fingerprint(&spec).simple().to_string()).unwrap_or_default();
-        Ok(Self { spec, schema, version })
+        Ok(Self { schema, version: version(&spec), spec })
+    }
+
+    /// Why arguments that were accepted for a version of the tool must not run as it is registered now; `None` if they may. They are not
+    /// repaired once more: a call runs with the arguments that are on record.
+    pub fn misfit(&self, accepted_for: Uuid, arguments: &str) -> Option<Failure> {
+        if accepted_for == self.version {
+            return None;
+        }
+        let failure = Failure::from(self.schema.check(arguments).err()?);
+        let message = format!(
+            "the arguments were accepted for version {} of the tool, and do not fit version {}, which is registered now: {}",
+            accepted_for.simple(),
+            self.version.simple(),
+            failure.message
+        );
+        Some(Failure { message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE), ..failure })
     }
 
     /// It asks a model; agents cannot call it.
@@ -43,6 +57,12 @@ impl RegisteredTool {
     pub fn is_for_agents(&self) -> bool {
         !self.is_model() && self.spec.name != webhook::TOOL
     }
+}
+
+/// Fingerprint of a spec: changes whenever the spec does.
+pub fn version(spec: &ToolSpec) -> Uuid {
+    // A spec has text keys only, so this cannot fail.
+    serde_json::to_value(spec).map(|spec| fingerprint(&spec)).unwrap_or_default()
 }
 
 /// Memory that the schemas of all tools of one worker identity may take, in bytes: about 1,000 schemas of 2 KB, or a dozen of
@@ -129,9 +149,27 @@ pub fn retry_budget(tools: &Tools, tool: &str) -> RetryBudget {
 
 #[cfg(test)]
 mod tests {
+    use redial_proto::ErrorClass;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn arguments_are_checked_again_for_another_version_and_both_are_named() {
+        let tool = |days: &str| {
+            let parameters = json!({"type": "object", "properties": {"days": {"type": days}}});
+            RegisteredTool::new(ToolSpec { parameters, ..ToolSpec::named("weather") }).unwrap()
+        };
+        let (then, now) = (tool("integer"), tool("string"));
+        assert_eq!(now.misfit(now.version, r#"{"days": 2}"#), None, "what this version accepted is not checked again");
+        assert_eq!(now.misfit(then.version, r#"{"days": "2"}"#), None);
+        let misfit = now.misfit(then.version, r#"{"days": 2}"#).unwrap();
+        assert_eq!((misfit.class, misfit.effect_possible), (ErrorClass::InvalidArguments, false));
+        assert_eq!(misfit.details[0].path, "/days");
+        for version in [then.version, now.version] {
+            assert!(misfit.message.contains(&version.simple().to_string()), "{}", misfit.message);
+        }
+    }
 
     #[test]
     fn the_schemas_of_an_identity_are_bounded_and_those_of_others_stay() {

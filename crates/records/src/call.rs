@@ -106,6 +106,8 @@ pub struct CallContent {
     pub conversation: Option<String>,
     /// Valid JSON.
     pub arguments: String,
+    /// See [`NewCall::tool_version`].
+    pub tool_version: Option<Uuid>,
 }
 
 /// A call to write. With a `refusal` it is on record only, and never runs.
@@ -129,6 +131,8 @@ pub struct NewCall {
     pub conversation: Option<String>,
     /// Valid JSON, as the tool gets it.
     pub arguments: String,
+    /// The version of the tool that they were accepted for; `None` if they have no schema, or are refused.
+    pub tool_version: Option<Uuid>,
     /// What was changed in the arguments that were sent; if it was refused, before they were found wrong.
     pub repairs: Vec<Repair>,
     /// JSON pointers to properties that the tool's schema does not declare, at most 100.

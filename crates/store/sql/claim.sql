@@ -36,4 +36,4 @@ RETURNING
             (SELECT b.retry_at FROM attempts b WHERE b.call_id = c.id AND b.attempt = i.attempt - 1) END,
         c.submitted_at)) * 1000)::bigint AS "ready_ms!",
     -- It may be an old job of a call that was published again.
-    CASE WHEN c.publish_no = c.attempt THEN c.consumer END AS consumer, c.published_at
+    CASE WHEN c.publish_no = c.attempt THEN c.consumer END AS consumer, c.published_at, c.tool_version

@@ -10,11 +10,11 @@ WITH i AS MATERIALIZED (
         (SELECT $2::uuid[]), $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[],
         $11::text[], $12::bigint[], $13::text[], $14::boolean[], $15::text[], $16::bigint[],
         $17::text[], $18::text[], $19::text[], $20::uuid[], $21::uuid[], $22::uuid[], $23::int[], $24::int[], $25::text[],
-        $26::text[], $27::text[], $28::text[]
+        $26::text[], $27::text[], $28::text[], $30::uuid[]
     ) AS i (id, tool, pool, effect, tenant, key, content, conversation, arguments,
             repairs, timeout_ms, retry, notify, traceparent, deadline_ms,
             class, message, details, redrive_of, origin_id, task_id, turn, call_index, consumer, undeclared, help,
-            submitted_by)
+            submitted_by, tool_version)
     WHERE (i.class IS NULL OR i.key IS NULL OR NOT EXISTS (
             SELECT FROM (
                 SELECT call_id FROM call_keys
@@ -53,7 +53,7 @@ WITH i AS MATERIALIZED (
         id, state, wake_at, tool, pool, effect, tenant, key, content, conversation, arguments, timeout_ms, retry, notify,
         traceparent, submitted_at, published_at, deadline_at, finished_at, class, message, details, redrive_of, origin_id, repairs,
         task_id, turn, call_index, consumer, publish_no, backlog_at,
-        undeclared, help, submitted_by)
+        undeclared, help, submitted_by, tool_version)
     SELECT
         i.id,
         CASE WHEN i.class IS NOT NULL THEN 'refused' WHEN i.pool = $29 THEN 'client_wait' ELSE 'ready' END,
@@ -65,7 +65,7 @@ WITH i AS MATERIALIZED (
         i.class, i.message, i.details::json, i.redrive_of, i.origin_id, i.repairs::json,
         i.task_id, i.turn, i.call_index, i.consumer, (i.consumer IS NOT NULL)::int,
         CASE WHEN i.class IS NULL AND i.consumer IS NULL AND i.pool <> $29 THEN t.now END,
-        i.undeclared::json, i.help::json, i.submitted_by
+        i.undeclared::json, i.help::json, i.submitted_by, i.tool_version
     FROM i, (SELECT clock_timestamp() AS now) t
     WHERE (i.key IS NULL OR i.id IN (SELECT call_id FROM keyed))
         AND (i.redrive_of IS NULL OR i.id IN (SELECT redriven_as FROM redriven))

@@ -54,6 +54,7 @@ pub use forget::{
 pub use health::LockedHealth;
 pub use low_water::Mark;
 pub use partitions::{Dropped, Partition};
+pub use payloads::OpenedArguments;
 pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};
 pub use registry::{AcceptedTool, Forgotten, NotAccepted, Registered, WorkerHeartbeat, WorkingConsumer};

@@ -21,6 +21,17 @@ const MAX_PIECES: i64 = 10_000;
 /// Pieces that one statement writes.
 const AT_ONCE: usize = 8;
 
+/// The arguments of an attempt that were too large for its grant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenedArguments {
+    /// The tool.
+    pub tool: String,
+    /// See [`Granted::tool_version`](crate::Granted::tool_version).
+    pub tool_version: Option<Uuid>,
+    /// As its worker gets them.
+    pub arguments: String,
+}
+
 impl Store {
     /// Keeps a piece. `false` if its owner has too many already.
     pub async fn put_piece(&self, owner: &str, payload: Uuid, piece: u32, text: &str) -> Result<bool, StoreError> {
@@ -162,11 +173,11 @@ impl Store {
         &self,
         worker: &WorkerId,
         grant: GrantRef,
-    ) -> Result<Option<Result<String, Unexpanded>>, StoreError> {
+    ) -> Result<Option<Result<OpenedArguments, Unexpanded>>, StoreError> {
         let GrantRef { call: CallId(call), attempt, claim } = grant;
         let found = on_connection!(self, |db| {
             let found = sqlx::query!(
-                r#"SELECT tenant, conversation, pool, task_id, arguments::text AS "arguments!" FROM calls
+                r#"SELECT tenant, conversation, pool, task_id, tool, tool_version, arguments::text AS "arguments!" FROM calls
                    WHERE id = $1 AND state = 'running' AND attempt = $2 AND claim_id = $3 AND worker = $4"#,
                 call,
                 int(attempt),
@@ -176,14 +187,16 @@ impl Store {
             found.fetch_optional(db).await
         })?;
         let Some(found) = found else { return Ok(None) };
+        let (tool, tool_version) = (found.tool, found.tool_version);
+        let opened = |arguments| OpenedArguments { tool, tool_version, arguments };
         match (found.conversation, found.task_id) {
             (Some(conversation), Some(task)) if found.pool == turn::POOL => {
                 let task = TaskId(task);
                 let turn = AskedTurn { tenant: found.tenant, conversation, task, arguments: found.arguments };
                 let expanded = self.expand_turns(&[turn], TurnRoom::ALL).await?.pop();
-                Ok(expanded.map(|expanded| expanded.map(|expanded| expanded.request)))
+                Ok(expanded.map(|expanded| expanded.map(|expanded| opened(expanded.request))))
             }
-            _ => Ok(Some(Ok(found.arguments))),
+            _ => Ok(Some(Ok(opened(found.arguments)))),
         }
     }
 }

@@ -24,7 +24,11 @@ pub(crate) async fn tools(asked: Asked, request: ListTools) -> Result<ToolList, 
     };
     let mut found: Vec<&RegisteredTool> = tools.values().map(|tool| &**tool).filter(may).collect();
     found.sort_unstable_by(|a, b| a.spec.name.cmp(&b.spec.name));
-    let view = |tool: &RegisteredTool| ToolView { served: asked.is_served(&tool.spec.name), spec: tool.spec.clone() };
+    let view = |tool: &RegisteredTool| ToolView {
+        served: asked.is_served(&tool.spec.name),
+        version: tool.version.simple().to_string(),
+        spec: tool.spec.clone(),
+    };
     let (tools, more) = fitting(found.into_iter().map(view), request.limit);
     let next = tools.last().filter(|_| more).map(|tool| tool.spec.name.clone());
     Ok(ToolList { tools, next })

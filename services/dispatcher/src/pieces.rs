@@ -20,6 +20,7 @@ use crate::{
     error::store_failed,
     serve::{self, check_own},
     wait::until,
+    workers::recheck,
 };
 
 /// The most bytes of a request with a piece: as a JSON string it takes up to twice as much.
@@ -69,9 +70,12 @@ pub(crate) async fn of_worker(
     };
     let bytes = context.store.arguments_bytes(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
     let _memory = context.bodies.memory(&owner, bytes).await?;
-    let arguments = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
-    let arguments = arguments.map_err(|why| not_together(grant, why))?;
-    let opened = apart::in_pieces(&context, &owner, &arguments).await?;
+    let opened = context.store.arguments_of(&worker, grant).await.map_err(failed)?.ok_or_else(not_held)?;
+    let opened = opened.map_err(|why| not_together(grant, why))?;
+    if !recheck::may_open(&context, grant, &opened).await? {
+        return Err(not_held());
+    }
+    let opened = apart::in_pieces(&context, &owner, &opened.arguments).await?;
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })
 }
 

@@ -45,6 +45,8 @@ async fn wrong_calls_are_corrected_and_the_saved_record_replays_until_it_is_chan
     let ended = fixture.calls_of(report.task.task).await.into_iter().map(|(.., state, attempts)| (state, attempts));
     let wanted = [("failed", 1), ("refused", 0), ("succeeded", 1)];
     assert_eq!(ended.collect::<Vec<_>>(), wanted.map(|(state, attempts)| (state.to_owned(), attempts)));
+    // By it they are checked again, should the tool be registered with another schema before an attempt.
+    assert_eq!(fixture.stack.count("calls WHERE (tool_version IS NULL) = (tool = 'book')").await, 0);
     let repairs = "SELECT repairs::text FROM calls WHERE turn = 2 AND call_index = 1";
     assert!(fixture.stack.value::<String>(repairs).await.contains("departureCity"));
     let run = |arguments: &[&str]| {

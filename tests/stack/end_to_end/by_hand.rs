@@ -9,13 +9,14 @@ use std::{
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
     ANY_POOL, ApiError, CONTRACT, CallId, ClaimId, ClaimJob, ClaimReply, ClaimRequest, ControlMessage, Failure, Grant,
-    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, Registered, ReleaseReply, ReleaseRequest, Report, ReportBatch,
-    ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
+    GrantRef, Heartbeat, HeartbeatReply, Job, JobRef, PieceReply, PieceRequest, Registered, ReleaseReply,
+    ReleaseRequest, Report, ReportBatch, ReturnedPack, ToolSpec, WorkerId, WorkerIdentity,
     subjects::{self, ControlVerb},
 };
 use redial_queue::{Queue, Subscription};
 use redial_test_stack::Stack;
 use serde_json::{Value, json, value::RawValue};
+use tokio::time::Instant;
 
 use super::fixture::{ANSWER, api};
 
@@ -102,6 +103,12 @@ impl Hand {
             panic!("no job arrived on consumer {} within {PATIENCE:?}", self.consumer)
         };
         job
+    }
+
+    /// Asks for the arguments of a grant that has them apart.
+    pub(crate) async fn open(&self, call: CallId, attempt: u32) -> Result<PieceReply, ApiError> {
+        let open = PieceRequest::Open { worker: self.id.clone(), grant: self.grant_of(call, attempt) };
+        api(self.queue.piece(&self.subject(ControlVerb::Piece), &open, Instant::now() + ANSWER).await)
     }
 
     /// Sends a heartbeat that renews nothing.

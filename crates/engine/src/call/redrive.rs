@@ -95,6 +95,7 @@ pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, i
         traceparent: call.traceparent.clone(),
         deadline_ms: policy.with(&call.retry).deadline_ms,
         arguments: content.arguments,
+        tool_version: content.tool_version,
         repairs: Vec::new(),
         undeclared: Vec::new(),
         help: None,

@@ -139,6 +139,7 @@ impl StepBuilder<'_> {
             call_index: number(n),
             tool: calling.calls[n].tool.clone(),
             arguments: arguments.text,
+            version: calling.calls[n].version.clone(),
             repairs: arguments.repairs,
             undeclared: arguments.undeclared,
             help: refusal.and_then(|refusal| refusal.help).map(|help| Box::new(help.without_lists())),

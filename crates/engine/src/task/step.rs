@@ -69,6 +69,8 @@ pub struct WantedCall {
     pub tool: String,
     /// Checked arguments, or what was written if it was refused.
     pub arguments: String,
+    /// The version of the tool that was offered.
+    pub version: String,
     /// What was changed, without loss.
     pub repairs: Vec<Repair>,
     /// JSON pointers to properties that the tool's schema does not declare, at most 100.

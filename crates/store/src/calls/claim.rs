@@ -40,6 +40,8 @@ pub struct Granted {
     pub ready_ms: u64,
     /// To which consumer the job was published, and when; `None` if it was published more than once for this attempt.
     pub published: Option<(String, Time)>,
+    /// The version of the tool that the arguments were accepted for; `None` if they have no schema.
+    pub tool_version: Option<Uuid>,
 }
 
 /// [`limits::MAX_INLINE`].
@@ -108,6 +110,7 @@ impl Store {
                 timeout_ms: u64::try_from(row.timeout_ms).unwrap_or(1),
                 ready_ms: u64::try_from(row.ready_ms).unwrap_or(0),
                 published: row.consumer.zip(row.published_at),
+                tool_version: row.tool_version,
             })
         });
         Ok(granted.collect())

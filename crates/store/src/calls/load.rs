@@ -90,14 +90,16 @@ impl Store {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = on_connection!(self, |db| {
             sqlx::query!(
-                r#"SELECT id, tenant, conversation, arguments::text AS "arguments!" FROM calls WHERE id = ANY($1)"#,
+                r#"SELECT id, tenant, conversation, arguments::text AS "arguments!", tool_version FROM calls WHERE id = ANY($1)"#,
                 &ids,
             )
             .fetch_all(db)
             .await
         })?;
         let contents = rows.into_iter().map(|row| {
-            let content = CallContent { tenant: row.tenant, conversation: row.conversation, arguments: row.arguments };
+            let (tenant, conversation) = (row.tenant, row.conversation);
+            let content =
+                CallContent { tenant, conversation, arguments: row.arguments, tool_version: row.tool_version };
             (CallId(row.id), content)
         });
         Ok(contents.collect())

@@ -159,6 +159,7 @@ async fn insert_bare(db: &mut PgConnection, calls: &[&NewCall], check_after_ms: 
         &sparse(calls, |c| json_list(&c.undeclared)) as &[Option<String>],
         &sparse(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
         &sparse(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
+        &sparse(calls, |c| c.tool_version) as &[Option<Uuid>],
     );
     insert.execute(db).await.map(|_| ())
 }
@@ -200,6 +201,7 @@ pub(crate) async fn insert(
         &sparse(calls, |c| c.help.as_ref().and_then(|help| serde_json::to_string(help).ok())) as &[Option<String>],
         &sparse(calls, |c| c.submitted_by.as_deref()) as &[Option<&str>],
         function::POOL,
+        &sparse(calls, |c| c.tool_version) as &[Option<Uuid>],
     )
     .fetch_all(db)
     .await?;

@@ -347,6 +347,7 @@ pub(crate) fn bare_call() -> NewCall {
         content: None,
         conversation: Some("c".to_owned()),
         arguments: r#"{"city": "Paris"}"#.to_owned(),
+        tool_version: None,
         repairs: Vec::new(),
         undeclared: Vec::new(),
         help: None,

@@ -170,6 +170,7 @@ pub(super) fn new_call(
         content: None,
         conversation,
         arguments: serde_json::to_string(&delivery)?,
+        tool_version: None,
         repairs: Vec::new(),
         undeclared: Vec::new(),
         help: None,

@@ -14,7 +14,7 @@ use redial_store::{AskedTurn, Granted, TurnRoom};
 use redial_telemetry::metrics;
 use serde_json::value::RawValue;
 
-use super::{release, returned};
+use super::{recheck, release, returned};
 use crate::{
     batcher::{BatchWork, Batching},
     context::Context,
@@ -65,16 +65,21 @@ impl BatchWork<Request> for Granter {
             asked.push(AskedClaim { request, claim, worker });
         }
         metrics().batch_size("claim", claims.len());
-        match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
-            Ok(mut granted) => {
+        let granted = match self.0.store.claim(&claims, self.0.config.lease_ms()).await {
+            Ok(granted) => {
                 let grants = returned::grants_of(&granted);
+                recheck::fitting(&self.0, granted).await.map(|granted| (granted, grants))
+            }
+            Err(error) => Err(store_failed(&error)),
+        };
+        match granted {
+            Ok((mut granted, grants)) => {
                 self.put_turns_together(&mut granted).await;
                 self.answer(asked, granted).await;
                 returned::publish(&self.0, given_back, grants).await;
             }
             // What the workers gave back stays on the stream: they acknowledge nothing.
             Err(error) => {
-                let error = store_failed(&error);
                 for AskedClaim { request, .. } in asked {
                     request.reply_error(&error).await;
                 }

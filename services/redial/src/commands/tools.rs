@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
-use redial_engine::publish::MAX_CHECK_MS;
+use redial_engine::{publish::MAX_CHECK_MS, tools::version};
 use redial_proto::{
     AcceptTool, AcceptToolReply, ForgetTool, ForgetToolReply, ToolSpec, WorkerIdentity, subjects::Verb,
 };
@@ -58,6 +58,8 @@ struct Line<'a> {
     #[serde(flatten)]
     tool: &'a ToolRecord,
     state: &'static str,
+    /// Fingerprint of what was registered, unless it is not readable.
+    version: Option<String>,
     /// The worker identities that may serve it.
     identities: Vec<&'a str>,
     /// What waits until an operator accepts it.
@@ -78,7 +80,8 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
                 identities.get(&tool.name).into_iter().flatten().map(String::as_str).collect();
             identities.sort_unstable();
             let pending = pending.iter().filter(|pending| pending.tool == tool.name).collect();
-            output::json(&Line { tool, state: state(tool), identities, pending })
+            let version = spec(tool).ok().map(|spec| version(&spec).simple().to_string());
+            output::json(&Line { tool, state: state(tool), version, identities, pending })
         })?;
     } else {
         let now = store.now().await?;

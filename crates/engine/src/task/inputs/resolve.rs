@@ -8,6 +8,7 @@ use std::{collections::HashMap, mem, sync::Arc};
 use redial_arguments::{Repairs, Schema, Steps, tool_name_in};
 use redial_proto::{ErrorClass, Failure, Finish, Language, Repair, ReplyCall, ToolOffer, TurnReply};
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{conversation::Conversation, cut_off};
 use crate::{
@@ -203,7 +204,7 @@ fn refused(offer: Option<&ToolOffer>, Refused { failure, help }: Refused) -> Ver
 }
 
 fn is_version(tool: &RegisteredTool, offer: &ToolOffer) -> bool {
-    !offer.version.is_empty() && tool.version == offer.version
+    Uuid::try_parse(&offer.version) == Ok(tool.version)
 }
 
 #[cfg(test)]
@@ -229,7 +230,7 @@ mod tests {
             name: tool.spec.name.clone(),
             description: String::new(),
             parameters: tool.spec.parameters.clone(),
-            version: tool.version.clone(),
+            version: tool.version.simple().to_string(),
             polling: true,
             sequential: true,
             repairs: true,
@@ -267,7 +268,7 @@ mod tests {
         };
         assert!(undeclared.is_empty(), "{undeclared:?}");
         assert_eq!((name.as_str(), arguments.as_str()), ("get_weather", r#"{"location": "Paris", "days": 2}"#));
-        assert_eq!((version, polling, sequential), (tool.version, true, true));
+        assert_eq!((version.parse(), polling, sequential), (Ok(tool.version), true, true));
         let kinds: Vec<RepairKind> = repairs.iter().map(|repair| repair.kind).collect();
         assert_eq!(
             kinds,

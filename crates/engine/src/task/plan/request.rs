@@ -112,7 +112,7 @@ fn offer(tool: &RegisteredTool) -> ToolOffer {
         name: spec.name.clone(),
         description: spec.description.clone(),
         parameters: spec.parameters.clone(),
-        version: tool.version.clone(),
+        version: tool.version.simple().to_string(),
         polling: spec.polling,
         sequential: spec.sequential,
         repairs: spec.repairs,

@@ -6,6 +6,7 @@ use redial_proto::{
 };
 use redial_records::{EndedCall, NewCall, TaskCall, TaskRecord, TurnTools};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
     super::{
@@ -31,8 +32,9 @@ pub(super) fn tool(record: &TaskRecord, agent: &AgentSpec, call: WantedCall, too
         None => call.arguments,
     };
     let (id, turn, call_index) = (call.id, call.turn, call.call_index);
+    let tool_version = Uuid::try_parse(&call.version).ok().filter(|_| refusal.is_none());
     let WantedCall { repairs, undeclared, help, .. } = call;
-    let call = Content { id, turn, call_index, repairs, undeclared, help, spec, arguments, refusal };
+    let call = Content { id, turn, call_index, repairs, undeclared, help, spec, arguments, tool_version, refusal };
     call.row(record)
 }
 
@@ -72,7 +74,9 @@ pub(super) fn turn(
     let spec = known.map_or_else(unserved, |tool| tool.spec.clone());
     let (id, turn) = (wanted.id, wanted.turn);
     let (repairs, undeclared) = (Vec::new(), Vec::new());
-    let content = Content { id, turn, call_index: 0, repairs, undeclared, help: None, spec, arguments, refusal };
+    let tool_version = None;
+    let content =
+        Content { id, turn, call_index: 0, repairs, undeclared, help: None, spec, arguments, tool_version, refusal };
     Ok((content.row(record), offers))
 }
 
@@ -87,6 +91,7 @@ struct Content {
     spec: ToolSpec,
     /// Valid JSON.
     arguments: String,
+    tool_version: Option<Uuid>,
     refusal: Option<Failure>,
 }
 
@@ -107,6 +112,7 @@ impl Content {
             content: None,
             conversation: Some(record.conversation.clone()),
             arguments: self.arguments,
+            tool_version: self.tool_version,
             repairs: self.repairs,
             undeclared: self.undeclared,
             help: self.help,

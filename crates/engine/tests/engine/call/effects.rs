@@ -9,7 +9,8 @@ use super::fixture::{DUE, POLICY, call, due_while, facts, now, running, shown, w
 
 #[test]
 fn a_new_call_is_published_at_once_or_wakes_the_feeder() {
-    let content = CallContent { tenant: String::new(), conversation: None, arguments: "{}".to_owned() };
+    let content =
+        CallContent { tenant: String::new(), conversation: None, arguments: "{}".to_owned(), tool_version: None };
     let one = redriven(&call(CallState::Failed, 1), content, &POLICY, CallId(Uuid::nil()));
     let new = |consumer: Option<&str>| NewCall { consumer: consumer.map(str::to_owned), ..one.clone() };
     assert_eq!(

@@ -58,7 +58,8 @@ fn no_worker_gets_it_and_it_can_be_cancelled() {
 
 #[test]
 fn it_has_no_job_and_its_end_wakes_its_task() {
-    let content = CallContent { tenant: String::new(), conversation: None, arguments: "{}".to_owned() };
+    let content =
+        CallContent { tenant: String::new(), conversation: None, arguments: "{}".to_owned(), tool_version: None };
     let new: NewCall = redriven(&asked(), content, &POLICY, CallId(Uuid::nil()));
     assert_eq!(shown(&submitted(&new)), "");
     let task = TaskId(Uuid::nil());

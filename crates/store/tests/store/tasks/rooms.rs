@@ -239,7 +239,8 @@ async fn a_worker_learns_what_of_its_turn_is_missing() {
     let grant = GrantRef { call: call.id, attempt: 1, claim };
     let bytes = fixture.store.arguments_bytes(&worker, grant).await.unwrap().unwrap();
     assert!((asked.request.len()..10_000).contains(&bytes), "{bytes}");
-    assert_eq!(fixture.store.arguments_of(&worker, grant).await.unwrap(), Some(Ok(asked.request)));
+    let opened = fixture.store.arguments_of(&worker, grant).await.unwrap().unwrap().unwrap();
+    assert_eq!((opened.arguments, opened.tool_version), (asked.request, None));
     sqlx::raw_sql("DELETE FROM messages").execute(&fixture.db).await.unwrap();
     let missing = Missing("message 1".to_owned());
     assert_eq!(fixture.store.arguments_of(&worker, grant).await.unwrap(), Some(Err(Unexpanded::Missing(missing))));
