@@ -38,9 +38,14 @@ const RETRY: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_s
 /// What to do when nobody answers requests.
 pub(crate) const NO_DISPATCHER: &str = "no dispatcher is running: NATS answers, but nobody serves requests. Start one: `redial dev` (everything on this \
      machine) or `redial dispatcher`";
-/// What a role says after the first Ctrl-C.
+/// What a shell says of a program that Ctrl-C or SIGTERM ended.
+const INTERRUPTED: i32 = 130;
+const TERMINATED: i32 = 143;
+/// What `redial dev` and a dispatcher say after the first Ctrl-C.
 pub(crate) const STOPPING: &str = "stopping once the running calls have ended; Ctrl-C again ends at once";
-
+/// The same of a worker.
+pub(crate) const STOPPING_WORKER: &str =
+    "stopping once the running calls have ended; Ctrl-C again stops them and gives them back";
 /// The same of a gateway.
 pub(crate) const STOPPING_GATEWAY: &str = "stopping once the running requests have ended; Ctrl-C again ends at once";
 
@@ -218,24 +223,36 @@ pub(crate) fn shutdown() -> anyhow::Result<CancellationToken> {
     Ok(token)
 }
 
-/// The same for a role, which finishes its work after the first signal and says so: a second Ctrl-C ends the process at
-/// once. Nothing on record is lost by that; what runs counts as lost, as after a crash.
-pub(crate) fn shutdown_at_once_if_repeated(stopping: &'static str) -> anyhow::Result<CancellationToken> {
+/// The same for a role, which finishes its work after the first signal, and after Ctrl-C says so. A second one, whichever of the two,
+/// cancels `kill`, which ends the grace of a worker: what still runs is stopped and given back. The next one, or without `kill` the second,
+/// ends the process at once. Nothing on record is lost by that; what runs counts as lost, as after a crash.
+pub(crate) fn shutdown_sooner_if_repeated(
+    stopping: &'static str,
+    kill: Option<CancellationToken>,
+) -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let cancel = token.clone();
     tokio::spawn(async move {
-        let asked = tokio::select! {
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => false,
+        let mut next = async || {
+            tokio::select! {
+                _ = interrupt.recv() => INTERRUPTED,
+                _ = terminate.recv() => TERMINATED,
+            }
         };
+        let first = next().await;
         cancel.cancel();
-        if asked {
+        if first == INTERRUPTED {
             output::note(stopping);
         }
-        interrupt.recv().await;
+        let mut last = next().await;
+        if let Some(kill) = kill {
+            kill.cancel();
+            output::note("stopping what still runs");
+            last = next().await;
+        }
         output::note("stopped at once");
-        std::process::exit(130);
+        std::process::exit(last);
     });
     Ok(token)
 }

@@ -19,8 +19,9 @@ Exit codes:
   1    it failed: the call, the task, a check, some lines of a file, or a server that cannot be
        reached; or the output could not be written
   2    a mistake of the command line, of a setting, or of a file such as tools.toml
-  130  ended by Ctrl-C; a role (dev, dispatcher, worker, gateway) only by a second one, 0 after one
+  130  ended by Ctrl-C; a role (dev, dispatcher, worker, gateway) ends with 0 after the first one
   141  the reader of the output closed the pipe, as head does
+  143  ended by SIGTERM; a role ends with 0 after the first one
 
 Settings: redial help settings. Completion for your shell: redial help completions.";
 

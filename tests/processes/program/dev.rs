@@ -3,6 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use redial_test_stack::{Process, until};
+use tempfile::TempDir;
 
 use super::{folder, redial};
 
@@ -87,6 +88,28 @@ async fn a_start_is_quiet_a_second_one_is_told_who_runs_and_one_after_a_kill_rec
 
 #[tokio::test]
 async fn a_second_ctrl_c_ends_it_at_once() {
+    let (dev, _folder) = with_a_running_call().await;
+    dev.interrupt();
+    dev.line("Ctrl-C again ends at once").await;
+    dev.interrupt();
+    assert_eq!(dev.ended().await.code(), Some(130), "{}", dev.output());
+}
+
+/// Whoever supervises it sends no Ctrl-C.
+#[tokio::test]
+async fn a_second_sigterm_ends_it_at_once() {
+    let (dev, _folder) = with_a_running_call().await;
+    // Two that come at the same moment are one.
+    until("it ends in its grace", async || {
+        dev.terminate();
+        (!dev.runs()).then_some(())
+    })
+    .await;
+    assert_eq!(dev.ended().await.code(), Some(143), "{}", dev.output());
+}
+
+/// A call runs that ends later than any test. Its folder is removed with the second.
+async fn with_a_running_call() -> (Process, TempDir) {
     let folder = folder();
     // As root, programs run as another user.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -106,10 +129,7 @@ async fn a_second_ctrl_c_ends_it_at_once() {
     let call = redial(folder.path(), &[], &["call", "slow", "--nats-url", ready["nats_url"].as_str().unwrap()]).await;
     assert_eq!(call.code, 0, "{}", call.err);
     until("the tool runs", async || marker.exists().then_some(())).await;
-    dev.interrupt();
-    dev.line("Ctrl-C again ends at once").await;
-    dev.interrupt();
-    assert_eq!(dev.ended().await.code(), Some(130), "{}", dev.output());
+    (dev, folder)
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a message costs that the NATS client does not survive; and how a dispatcher ends.
 
 use redial_proto::{
-    WorkerId,
+    CallState, WorkerId,
     subjects::{self, Intake},
 };
 use redial_test_stack::{Paused, Process, Servers, Stack};
@@ -65,5 +65,30 @@ async fn a_dispatcher_waits_until_nats_has_read_its_acknowledgements() {
     leaving.line("messages whose acknowledgements it lost will be delivered again").await;
     assert!(leaving.ended().await.success(), "{}", leaving.output());
     drop(paused);
+    stack.finish().await;
+}
+
+/// A tool whose program runs for longer than a test.
+const SLOW: &str =
+    "[[tool]]\nname = \"slow\"\neffect = \"read\"\ntimeout = \"10m\"\n[tool.command]\nargv = [\"sleep\", \"100\"]\n";
+
+/// Whoever supervises a process sends no Ctrl-C.
+#[tokio::test]
+async fn a_second_sigterm_ends_the_grace_of_a_worker() {
+    let mut stack = Stack::start().await;
+    let manifest = redial_test_stack::file("tools", SLOW);
+    let arguments = ["--drain-grace", "10m", "--command-user", "nobody", "--tools", manifest.to_str().unwrap()];
+    let worker = stack.process(env!("CARGO_BIN_EXE_redial"), "worker", &arguments);
+    worker.line("Worker started").await;
+    let call = stack.call("slow", serde_json::json!({})).await;
+    stack.is(call, CallState::Running).await;
+    worker.terminate();
+    worker.line("Started draining").await;
+    worker.terminate();
+    assert!(worker.ended().await.success(), "{}", worker.output());
+    let view = stack.get(call).await;
+    assert_eq!((view.state, view.attempts), (CallState::Ready, 0), "it was given back");
+    stack.cancel(call).await;
+    stack.leaves_jobs();
     stack.finish().await;
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(settings: &Settings, args: &DevArgs) -> anyhow::Result<E
     };
     redial_servers::check_programs()?;
     let telemetry = settings.dev_telemetry(folder.join(LOG))?;
-    let shutdown = connect::shutdown_at_once_if_repeated(STOPPING)?;
+    let shutdown = connect::shutdown_sooner_if_repeated(STOPPING, None)?;
     if let DevState::Stale(addresses) = &left {
         let who = addresses.who(Utc::now());
         output::note(format!("the last redial dev here ({who}) ended without cleaning up; nothing on record is lost"));

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     commands::start_files,
-    connect::{STOPPING, STOPPING_GATEWAY, shutdown_at_once_if_repeated},
+    connect::{STOPPING, STOPPING_GATEWAY, STOPPING_WORKER, shutdown_sooner_if_repeated},
     environment,
     settings::Settings,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) async fn dispatcher(settings: &Settings) -> anyhow::Result<ExitCode> {
     start_files::check_dispatcher(settings)?;
     let config = settings.dispatcher(settings.queue("redial-dispatcher")?, settings.database_url()?)?;
-    redial_dispatcher::run(config, shutdown_at_once_if_repeated(STOPPING)?, || {}).await?;
+    redial_dispatcher::run(config, shutdown_sooner_if_repeated(STOPPING, None)?, || {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -25,14 +25,15 @@ pub(crate) async fn worker(settings: &Settings) -> anyhow::Result<ExitCode> {
     let config = settings.worker(settings.queue("redial-worker")?)?;
     let allowed = settings.webhook_allow()?.unwrap_or_default();
     let built_in = BuiltIn { webhooks: Settings::webhook_key()?.map(|key| (key, allowed)) };
-    run_worker(settings, (config, built_in), shutdown_at_once_if_repeated(STOPPING)?, || ()).await?;
+    let shutdown = shutdown_sooner_if_repeated(STOPPING_WORKER, Some(config.kill.clone()))?;
+    run_worker(settings, (config, built_in), shutdown, || ()).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn gateway(settings: &Settings) -> anyhow::Result<ExitCode> {
     start_files::check_gateway(settings)?;
     let config = settings.gateway(settings.queue("redial-gateway")?, settings.database_url()?)?;
-    redial_gateway::run(config, shutdown_at_once_if_repeated(STOPPING_GATEWAY)?, |_| {}).await?;
+    redial_gateway::run(config, shutdown_sooner_if_repeated(STOPPING_GATEWAY, None)?, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
