@@ -9,9 +9,9 @@ mod calls;
 mod fixture;
 mod list;
 mod messages;
-mod statements;
+pub(crate) mod statements;
 mod tasks;
-mod wire;
+pub(crate) mod wire;
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe};
 

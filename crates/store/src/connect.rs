@@ -36,7 +36,7 @@ use std::{
     pin::pin,
     sync::Arc,
     task::Poll,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use redial_backoff::Backoff;
@@ -52,7 +52,7 @@ use tokio::{
 
 pub(crate) use self::checkout::{Connection, Transaction};
 use self::{address::Address, primary::Hosts};
-use crate::{error::StoreError, lock_watch::LockWatch, low_water::LowWater, migrations};
+use crate::{clock::Clock, error::StoreError, lock_watch::LockWatch, low_water::LowWater, migrations};
 
 /// A connection that was idle for longer is tried before it is used: the server may have been restarted meanwhile.
 const FRESH: Duration = Duration::from_secs(1);
@@ -105,6 +105,7 @@ pub struct Store {
     limit: Duration,
     pub(crate) low_water: Arc<LowWater>,
     pub(crate) locks: Arc<LockWatch>,
+    pub(crate) clock: Arc<Clock>,
 }
 
 impl Store {
@@ -176,6 +177,7 @@ impl Store {
             limit: config.purpose.limit(),
             low_water: Arc::default(),
             locks: Arc::default(),
+            clock: Arc::default(),
         })
     }
 
@@ -205,6 +207,7 @@ impl Store {
             tracing::warn!("Found fsync = off in Postgres: a power cut can lose accepted calls");
         }
         self.check_sessions(config).await?;
+        self.now().await?;
         self.check_version().await
     }
 
@@ -354,7 +357,9 @@ impl Store {
 
     /// The database's clock.
     pub async fn now(&self) -> Result<Time, StoreError> {
-        once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)
+        let now = once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)?;
+        self.clock.seen(now, SystemTime::now());
+        Ok(now)
     }
 
     /// Returns once the table of calls takes writes: the server is a primary, this login has its rights, and nobody has

@@ -65,6 +65,9 @@ pub enum StoreError {
          see the log of the dispatchers"
     )]
     NoPartition(String),
+    /// Ids of this process would be hours old.
+    #[error("the clock of this process is {0:?} behind the database's: set it right; until then it writes no new work")]
+    ClockBehind(Duration),
     /// A registration needs one consumer more than a pool may have.
     #[error("pool {:?} has {} different sets of tools, which is the most allowed", .0.pool, .0.most)]
     FullPool(FullPool),
@@ -191,7 +194,7 @@ impl StoreError {
     /// statement lost a deadlock. Whether a broken one took effect is unknown; guards and keys make that harmless.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout(_) | Self::NoPartition(_) | Self::NoPrimary(_) => true,
+            Self::Timeout(_) | Self::NoPartition(_) | Self::ClockBehind(_) | Self::NoPrimary(_) => true,
             Self::Sql(error) => is_transient(error),
             _ => false,
         }

@@ -15,6 +15,7 @@ mod actions;
 pub mod admin;
 pub mod audit;
 mod calls;
+mod clock;
 mod columns;
 mod dead_letters;
 mod error;

@@ -197,9 +197,11 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::TooLargeTools(_)
         | StoreError::TooManyPending(_)
         | StoreError::Migrate(_) => Code::Internal,
-        StoreError::Timeout(_) | StoreError::NoPartition(_) | StoreError::NoPrimary(_) | StoreError::Sql(_) => {
-            Code::Unavailable
-        }
+        StoreError::Timeout(_)
+        | StoreError::NoPartition(_)
+        | StoreError::ClockBehind(_)
+        | StoreError::NoPrimary(_)
+        | StoreError::Sql(_) => Code::Unavailable,
     }
 }
 

@@ -14,6 +14,7 @@ use redial_tools::{Tool, ToolError};
 use serde_json::{Value, json, value::RawValue};
 
 use super::by_hand::Hand;
+use crate::mutations::{statements, wire::Hits};
 
 #[path = "batches.rs"]
 mod batches;
@@ -21,6 +22,25 @@ mod batches;
 fn keyed(key: &str, arguments: &str) -> Submission {
     let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
     Submission { key: Some(key.to_owned()), ..Submission::new("echo", arguments) }
+}
+
+/// Ids begin with a time: new work would be older than what others wrote hours ago.
+#[tokio::test]
+async fn a_dispatcher_whose_clock_is_hours_behind_accepts_no_work_until_it_is_set_right() {
+    let mut stack = Stack::start().await;
+    stack.stop_dispatchers().await;
+    let later = ("SELECT clock_timestamp()", "SELECT clock_timestamp() + interval '3 h'");
+    let (nats_url, database_url) = (stack.servers.nats_url().to_owned(), stack.servers.database_url());
+    let (_wire, database_url) = statements::before(database_url, &[(later, Hits::default())]).await;
+    stack.dispatch_between(&nats_url, &database_url).await;
+    let refused = stack.submit(&keyed("key", "{}")).await;
+    assert_eq!((refused.status, code(&refused)), (Rejected, Code::Unavailable));
+    assert_eq!(stack.count("calls").await, 0);
+    stack.stop_dispatchers().await;
+    stack.dispatch().await;
+    // No worker has the tool, but it is on record.
+    assert_eq!(stack.submit(&keyed("key", "{}")).await.status, Refused);
+    stack.finish().await;
 }
 
 /// An unknown tool may be known to the database: nothing final may be written while that cannot be read.

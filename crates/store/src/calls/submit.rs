@@ -55,6 +55,7 @@ impl Store {
     ///
     /// `check_after_ms`: how long a job may stay unclaimed before the sweeper checks it.
     pub async fn submit(&self, calls: &[NewCall], check_after_ms: u64) -> Result<Vec<Submitted>, StoreError> {
+        self.clock.check()?;
         let rows: Vec<&NewCall> = calls.iter().collect();
         if rows.iter().all(|call| is_bare(call)) {
             let written = self.run_again(|| async {

@@ -117,6 +117,7 @@ impl Store {
         step: &RedriveStep,
         check_after_ms: u64,
     ) -> Result<Option<Counted>, StoreError> {
+        self.clock.check()?;
         self.run(async {
             let mut db = self.begin().await?;
             if !lock(&mut db, work).await? {

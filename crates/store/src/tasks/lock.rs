@@ -206,6 +206,9 @@ impl LockedTasks {
         transitions: &[&TaskTransition],
         check_after_ms: u64,
     ) -> Result<Vec<TaskId>, StoreError> {
+        if transitions.iter().any(|one| !one.calls.is_empty()) {
+            store.clock.check()?;
+        }
         let mut writes = Vec::with_capacity(transitions.len());
         for transition in transitions.iter().copied() {
             let Some(locked) = self.tasks.get(&transition.task) else {

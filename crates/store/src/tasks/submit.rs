@@ -42,6 +42,7 @@ impl Store {
     /// Writes up to 1,000 tasks in one statement and says for each what became of it, in order. Safe to repeat: a task
     /// whose id is on record already counts as written.
     pub async fn submit_tasks(&self, tasks: &[NewTask]) -> Result<Vec<SubmittedTask>, StoreError> {
+        self.clock.check()?;
         let written = on_connection!(self, |db| insert(db, tasks).await)?;
         let met: Vec<(usize, &NewTask)> =
             tasks.iter().enumerate().filter(|(_, task)| !written.contains(&task.id.0)).collect();

@@ -104,6 +104,7 @@ impl Store {
         deliveries: &[WebhookDelivery],
         check_after_ms: u64,
     ) -> Result<DeliverOutcome, StoreError> {
+        self.clock.check()?;
         let (with, without): (Vec<&WebhookDelivery>, Vec<&WebhookDelivery>) =
             deliveries.iter().partition(|one| one.call.is_some());
         let with: Vec<(&PendingEvent, &NewCall)> =
