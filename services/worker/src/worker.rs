@@ -171,6 +171,12 @@ impl Worker {
         registered?;
         (self.ready)();
         tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
+        if std::process::id() == 1 && state.tools.values().any(|tool| tool.starts_programs) {
+            tracing::warn!(
+                "Found no init: this worker is process 1, and does not reap what its programs leave behind; start it below an init, \
+                 such as tini or that of `docker run --init`"
+            );
+        }
 
         let loops = state.control_tasks.group();
         let _background = spawn_background(&state, &loops, reporters);

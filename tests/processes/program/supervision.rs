@@ -1,5 +1,7 @@
 //! What a message costs that the NATS client does not survive; and how a dispatcher ends.
 
+use std::{io::Write as _, path::Path};
+
 use redial_proto::{
     CallState, WorkerId,
     subjects::{self, Intake},
@@ -90,5 +92,35 @@ async fn a_second_sigterm_ends_the_grace_of_a_worker() {
     assert_eq!((view.state, view.attempts), (CallState::Ready, 0), "it was given back");
     stack.cancel(call).await;
     stack.leaves_jobs();
+    stack.finish().await;
+}
+
+/// As in a container whose image has no init.
+#[tokio::test]
+async fn a_worker_of_programs_that_is_process_1_says_that_an_init_is_needed() {
+    let namespace = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let allowed = std::process::Command::new("unshare").args(namespace).arg("true").status();
+    if !allowed.is_ok_and(|status| status.success()) {
+        // Bypasses the capture of the test's output.
+        let _ = std::io::stderr().write_all(b"NOT RUN: a namespace of processes, which needs root\n");
+        return;
+    }
+    let stack = Stack::start().await;
+    let manifest = redial_test_stack::file("tools", SLOW);
+    let start = |namespace: &[&str]| {
+        Process::start(Path::new("unshare"), |command| {
+            command.args(namespace).arg(env!("CARGO_BIN_EXE_redial"));
+            command.args(["worker", "--command-user", "nobody", "--tools"]).arg(&manifest);
+            command.env("REDIAL_NATS_URL", stack.servers.nats_url());
+        })
+    };
+    let (first, other) = (start(&namespace), start(&[]));
+    first.line("Found no init").await;
+    other.line("Worker started").await;
+    other.terminate();
+    other.line("Drained").await;
+    assert!(!other.output().contains("Found no init"), "{}", other.output());
+    // `unshare` ignores SIGTERM.
+    first.kill().await;
     stack.finish().await;
 }
