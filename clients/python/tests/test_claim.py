@@ -6,7 +6,7 @@ import unittest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from redial._claim import Delivery, unpack
+from redial._claim import Delivery, Job, Returned, claims, returned, unpack
 from redial._link import Address, Link
 
 
@@ -39,6 +39,17 @@ class Messages(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(link.sent, [])
             await delivery.done(link, 2)
             self.assertEqual(link.sent, [answer])
+
+    def test_what_goes_back_of_a_pack_goes_with_the_claim_of_its_jobs(self) -> None:
+        def job(call: str, size: int) -> Job:
+            delivery = Delivery(Msg(_client=Client(), subject="redial.jobs.p.t"), 1)
+            return Job(delivery, call, 1, "t", size)
+
+        alone, pack = [job(call, 250 * 1024) for call in "abc"], job("d", 2)
+        pack.rest = Returned("p", "t", [{"call": "e", "attempt": 1, "bytes": 2}])
+        first, second = claims([*alone, pack])
+        self.assertEqual([one.call for one in second], ["c", "d"])
+        self.assertEqual((returned(first), returned(second)), ([], [pack.rest.ref]))
 
 
 if __name__ == "__main__":

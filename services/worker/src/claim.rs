@@ -1,6 +1,6 @@
 //! Claim: asks a dispatcher for permission to run jobs, and starts those that it grants.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
 use redial_proto::{
     ClaimId, ClaimReply, ClaimRequest, GrantRef,
@@ -25,26 +25,23 @@ const MAX_BYTES: usize = 700 * 1024;
 /// A claim that waits in Postgres for the lock of a row, for 4 s at most, is granted so long after its time.
 const LOCKED: Duration = Duration::from_secs(5);
 
-/// Splits jobs into claims whose replies fit into one message each. What goes back goes with the first one.
-pub(crate) fn batches(pulled: Pulled) -> Vec<Pulled> {
-    let mut batches: Vec<Pulled> = Vec::new();
-    let mut bytes = 0;
-    for job in pulled.jobs {
+/// Splits jobs into claims whose replies fit into one message each. The rest of a message goes back with the claim of its first job: a
+/// dispatcher publishes it again at once if something of that claim is granted.
+pub(crate) fn batches(jobs: Vec<PulledJob>) -> Vec<Pulled> {
+    let (mut batches, mut batch, mut bytes) = (Vec::new(), Pulled::default(), 0);
+    for mut job in jobs {
         // Larger ones are fetched apart.
         let size = usize::try_from(job.job.bytes).ok().filter(|bytes| *bytes <= MAX_INLINE).unwrap_or(0);
-        match batches.last_mut() {
-            Some(batch) if fits(batch.jobs.len(), bytes, size) => {
-                bytes += size;
-                batch.jobs.push(job);
-            }
-            _ => {
-                bytes = size;
-                batches.push(Pulled { jobs: vec![job], returned: Vec::new() });
-            }
+        if !fits(batch.jobs.len(), bytes, size) {
+            batches.push(mem::take(&mut batch));
+            bytes = 0;
         }
+        bytes += size;
+        batch.returned.extend(job.rest.take().map(|rest| (rest, job.message.clone())));
+        batch.jobs.push(job);
     }
-    if let Some(first) = batches.first_mut() {
-        first.returned = pulled.returned;
+    if !batch.jobs.is_empty() {
+        batches.push(batch);
     }
     batches
 }

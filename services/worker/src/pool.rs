@@ -44,9 +44,11 @@ pub(crate) struct PulledJob {
     pub(crate) job: Job,
     pub(crate) message: PulledMessage,
     pub(crate) permit: Permit,
+    /// The jobs of its message that there are no permits for; of the first one that there is one for.
+    pub(crate) rest: Option<ReturnedPack>,
 }
 
-/// What was pulled.
+/// What is claimed in one request.
 #[derive(Default)]
 pub(crate) struct Pulled {
     /// Jobs with permits.

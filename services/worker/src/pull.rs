@@ -19,7 +19,7 @@ use crate::{
     claim,
     message::PulledMessage,
     pause,
-    pool::{LimitReached, Permit, Pool, Pulled, PulledJob},
+    pool::{LimitReached, Permit, Pool, PulledJob},
     state::WorkerState,
 };
 
@@ -167,17 +167,16 @@ async fn take_all(
     consumer: &str,
     history: &mut PullHistory,
     deliveries: Vec<Delivery>,
-) -> Pulled {
-    let (mut pulled, mut messages) = (Pulled::default(), 0);
+) -> Vec<PulledJob> {
+    let (mut pulled, mut messages) = (Vec::new(), 0);
     for delivery in deliveries {
         let taken = take(state, pool, consumer, history, delivery).await;
-        messages += usize::from(!taken.jobs.is_empty());
-        pulled.jobs.extend(taken.jobs);
-        pulled.returned.extend(taken.returned);
+        messages += usize::from(!taken.is_empty());
+        pulled.extend(taken);
     }
     if messages > 0 {
-        let returned: usize = pulled.returned.iter().map(|(back, _)| back.pack.jobs.len()).sum();
-        history.jobs_per_message = (pulled.jobs.len() + returned).div_ceil(messages);
+        let returned: usize = pulled.iter().filter_map(|job| Some(job.rest.as_ref()?.pack.jobs.len())).sum();
+        history.jobs_per_message = (pulled.len() + returned).div_ceil(messages);
     }
     pulled
 }
@@ -190,19 +189,19 @@ async fn take(
     consumer: &str,
     history: &mut PullHistory,
     delivery: Delivery,
-) -> Pulled {
+) -> Vec<PulledJob> {
     let Pack { tool, mut jobs } = match Pack::read(&delivery.payload) {
         Ok(pack) if !pack.jobs.is_empty() => pack,
         Err(error) if delivery.is_newer() => {
             set_aside("jobs", 1, &delivery.subject(), &error);
             delivery.nak(LEFT_FOR).await;
-            return Pulled::default();
+            return Vec::new();
         }
         read => {
             let error = read.err().map(tracing::field::display);
             tracing::error!(subject = delivery.subject(), error, "Discarded a job that could not be parsed");
             delivery.term().await;
-            return Pulled::default();
+            return Vec::new();
         }
     };
     if !state.tools.contains_key(&tool) {
@@ -212,7 +211,7 @@ async fn take(
         if history.missing_tools.insert(tool.clone()) {
             tracing::warn!(tool, pool = %pool.name, "Discarded a job whose tool this worker does not have");
         }
-        return Pulled::default();
+        return Vec::new();
     }
     let (mut permits, mut reached) = (Vec::with_capacity(jobs.len()), None);
     while permits.len() < jobs.len() && reached.is_none() {
@@ -223,18 +222,16 @@ async fn take(
     }
     if let (true, Some(limit)) = (permits.is_empty(), reached) {
         hand_back(limit, &delivery).await;
-        return Pulled::default();
+        return Vec::new();
     }
     let (message, rest) = (PulledMessage::new(delivery), jobs.split_off(permits.len()));
-    let mut pulled = Pulled::default();
-    if !rest.is_empty() {
-        let pack = Pack { tool: tool.clone(), jobs: rest };
-        pulled.returned.push((ReturnedPack { consumer: consumer.to_owned(), pack }, message.clone()));
-    }
-    let with_permit =
-        |(job, permit): (PackedJob, Permit)| PulledJob { job: job.of_tool(&tool), message: message.clone(), permit };
-    pulled.jobs.extend(jobs.into_iter().zip(permits).map(with_permit));
-    pulled
+    let back = |jobs| ReturnedPack { consumer: consumer.to_owned(), pack: Pack { tool: tool.clone(), jobs } };
+    let mut rest = (!rest.is_empty()).then(|| back(rest));
+    let with_permit = |(job, permit): (PackedJob, Permit)| {
+        let (job, message) = (job.of_tool(&tool), message.clone());
+        PulledJob { job, message, permit, rest: rest.take() }
+    };
+    jobs.into_iter().zip(permits).map(with_permit).collect()
 }
 
 /// Gives a message back of which nothing can run now. Where the pool has no permit any more, another worker may have one.

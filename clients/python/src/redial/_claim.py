@@ -85,7 +85,6 @@ class Delivery:
 class Returned:
     """Jobs of a message that there are no permits for."""
 
-    delivery: Delivery
     consumer: str
     tool: str
     jobs: list[dict[str, Any]]
@@ -105,6 +104,8 @@ class Job:
     attempt: int
     tool: str
     bytes: int
+    rest: Returned | None = None
+    """Of the first job of a message: those that there are no permits for."""
 
     @property
     def is_large(self) -> bool:
@@ -119,6 +120,16 @@ class Job:
     def grant(self, claim: str) -> Grant:
         """As a release names it, if it was granted to this claim."""
         return {"call": self.call, "attempt": self.attempt, "claim": claim}
+
+
+def claims(jobs: list[Job]) -> list[list[Job]]:
+    """The jobs of each request. Its answer has to fit into a message."""
+    return [jobs[part] for part in parts([0 if job.is_large else job.bytes for job in jobs])]
+
+
+def returned(jobs: list[Job]) -> list[dict[str, Any]]:
+    """What the request for these jobs gives back: a dispatcher publishes it again at once if one of them is granted."""
+    return [job.rest.ref for job in jobs if job.rest is not None]
 
 
 class Pool:
@@ -210,19 +221,16 @@ class Pool:
                 await answer(self._core.link, message, b"-NAK")
             return
         jobs: list[Job] = []
-        returned: list[Returned] = []
         taken = 0
         for message in messages:
-            more, rest = await self._take(message, puller.consumer)
+            more = await self._take(message, puller.consumer)
             taken += bool(more)
             jobs += more
-            returned += rest
         if taken:
-            count = len(jobs) + sum(len(rest.jobs) for rest in returned)
+            count = len(jobs) + sum(len(job.rest.jobs) for job in jobs if job.rest is not None)
             self._jobs_per_message = -(-count // taken)
-        for part in parts([0 if job.is_large else job.bytes for job in jobs]):
-            self._spawn(self._claim(jobs[part], returned))
-            returned = []
+        for of_claim in claims(jobs):
+            self._spawn(self._claim(of_claim))
 
     async def _next(self, puller: Puller) -> list[Msg]:
         await self._core.may_claim()
@@ -236,7 +244,7 @@ class Pool:
         for message in await puller.end():
             await answer(self._core.link, message, b"-NAK")
 
-    async def _take(self, message: Msg, consumer: str) -> tuple[list[Job], list[Returned]]:
+    async def _take(self, message: Msg, consumer: str) -> list[Job]:
         """Reads a message and takes permits for its jobs, as many as there are; the others go back with the claim. A message of
         which no job can run here is discarded, or given back."""
         try:
@@ -248,17 +256,17 @@ class Pool:
                     log.warning("Set aside a job of a newer version that cannot be read: see UPGRADING.md error=%r", error)
                 self._set_aside += 1
                 await answer(self._core.link, message, b'-NAK {"delay": 5000000000}')
-                return [], []
+                return []
             log.error("Discarded a job that could not be parsed error=%r", error)
             await answer(self._core.link, message, b"+TERM")
-            return [], []
+            return []
         if tool not in self._tools:
             # Left over from workers with other tools. It is only a hint: it is published again where the tool is.
             await answer(self._core.link, message, b"+ACK")
             if tool not in self._missing:
                 self._missing.add(tool)
                 log.warning("Discarded a job whose tool this worker does not have tool=%s", tool)
-            return [], []
+            return []
         delivery = Delivery(message, len(packed))
         jobs: list[Job] = []
         for one in packed:
@@ -270,24 +278,25 @@ class Pool:
             jobs.append(job)
         if not jobs:
             await answer(self._core.link, message, b"-NAK" if self._permits.free <= 0 else b'-NAK {"delay": 1000000000}')
-            return [], []
-        rest = packed[len(jobs) :]
-        return jobs, [Returned(delivery, consumer, tool, rest)] if rest else []
+            return []
+        if rest := packed[len(jobs) :]:
+            jobs[0].rest = Returned(consumer, tool, rest)
+        return jobs
 
-    async def _claim(self, jobs: list[Job], returned: list[Returned]) -> None:
+    async def _claim(self, jobs: list[Job]) -> None:
         claim, sent, lasts = str(uuid.uuid4()), time.monotonic(), self._core.claim_time()
         if lasts is None:
-            await self._give_back(jobs, returned)
+            await self._give_back(jobs)
             return
         request: dict[str, Any] = {"claim": claim, "worker": self._core.id, "not_after": lasts.not_after}
         request["jobs"] = [job.ref for job in jobs]
-        if returned:
-            request["returned"] = [rest.ref for rest in returned]
+        if back := returned(jobs):
+            request["returned"] = back
         reply, failures = await self._ask(request, lasts)
         if reply is None:
-            await self._give_back(jobs, returned)
+            await self._give_back(jobs)
         else:
-            await self._start_granted(jobs, returned, reply, claim, sent, lasts, failures)
+            await self._start_granted(jobs, reply, claim, sent, lasts, failures)
         if failures > 0:
             # A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
             await asyncio.sleep(max(0.0, lasts.over_at - time.monotonic()))
@@ -304,7 +313,6 @@ class Pool:
     async def _start_granted(
         self,
         jobs: list[Job],
-        returned: list[Returned],
         reply: dict[str, Any],
         claim: str,
         sent: float,
@@ -335,9 +343,10 @@ class Pool:
         for job in jobs:
             # From here on the leases guard the calls.
             await job.delivery.done(self._core.link, back=not in_time and (job.call, job.attempt) in waiting)
-        for rest in returned:
-            # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
-            await rest.delivery.done(self._core.link, len(rest.jobs), back=failures > 0)
+        for job in jobs:
+            if job.rest is not None:
+                # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
+                await job.delivery.done(self._core.link, len(job.rest.jobs), back=failures > 0)
         await release(self._core, late)
 
     def _start(self, job: Job, grant: dict[str, Any], claim: str, sent: float) -> bool:
@@ -364,13 +373,12 @@ class Pool:
                     return None, failures
             await asyncio.sleep(self._core.pause(failures))
 
-    async def _give_back(self, jobs: list[Job], returned: list[Returned]) -> None:
+    async def _give_back(self, jobs: list[Job]) -> None:
         """Nothing of it was started, and no dispatcher answers."""
         for job in jobs:
             self._done(job)
-            await job.delivery.done(self._core.link, back=True)
-        for rest in returned:
-            await rest.delivery.done(self._core.link, len(rest.jobs), back=True)
+            rest = 0 if job.rest is None else len(job.rest.jobs)
+            await job.delivery.done(self._core.link, 1 + rest, back=True)
 
 
 async def answer(link: Link, message: Msg, word: bytes) -> None:

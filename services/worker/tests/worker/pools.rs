@@ -75,6 +75,25 @@ async fn what_does_not_fit_of_a_pack_goes_back_with_the_claim() {
     worker.stop().await;
 }
 
+/// It is published again at once only if something of the same claim is granted.
+#[tokio::test]
+async fn what_goes_back_of_a_pack_goes_with_the_claim_of_its_jobs() {
+    let mut dispatcher = Dispatcher::start().await;
+    let (gated, gate) = tools::gated("gated");
+    // The answer to a claim has room for two of these.
+    dispatcher.submit_many("default", "gated", 3, 250 * 1024).await;
+    let pack = dispatcher.submit_pack("gated", 4).await;
+    let worker = dispatcher.worker(4, [gated]).await;
+    let gives_back = |received| match received {
+        Received::Claim(claim) if !claim.returned.is_empty() => Some(claim),
+        _ => None,
+    };
+    let claim = dispatcher.next(gives_back).await;
+    assert_eq!((jobs_of(&claim).last(), claim.returned[0].pack.jobs.len()), (Some(&pack[0]), 3));
+    gate.open(4);
+    worker.stop().await;
+}
+
 /// Each copy of a claim would publish once more what it gives back.
 #[tokio::test]
 async fn only_the_first_request_of_a_claim_gives_jobs_back() {
