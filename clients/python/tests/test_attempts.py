@@ -139,6 +139,16 @@ class Fetching(unittest.IsolatedAsyncioTestCase):
             self.attempts.forget([HELD])
             self.go_on.clear()
 
+    async def test_a_function_is_stopped_when_leases_have_become_shorter(self) -> None:
+        sent = time.monotonic()
+        grant = {**GRANT, "apart": False, "arguments": {"to": "Oslo"}, "effect": "keyed"}
+        self.go_on.append(asyncio.Event())
+        self.assertTrue(self.attempts.start(self.tool, grant, "claim-1", sent, lambda: None))
+        await asyncio.sleep(0)
+        self.attempts.renew([HELD], sent)
+        await asyncio.wait_for(self.attempts.idle(), 20)
+        self.assertEqual((self.reports.sent, self.core.released), ([], [HELD]))
+
     async def test_a_lost_lease_ends_the_fetch(self) -> None:
         await self.start()
         self.attempts.lose([HELD])

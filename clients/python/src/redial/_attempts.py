@@ -27,6 +27,9 @@ Reason = Literal["timeout", "lease", "lost", "cancelled", "shutdown"]
 STOP = 2.0
 """Seconds that a function which was stopped may take to end."""
 
+LOOK = 0.5
+"""Seconds after which it is looked again whether a lease has ended: it may have become shorter."""
+
 
 @dataclass
 class Attempt:
@@ -120,9 +123,9 @@ class Attempts:
         return [attempt for attempt in found if attempt is not None]
 
     def renew(self, grants: Iterable[Grant], lease_ends: float) -> None:
-        """Extends leases; never shortens one."""
+        """Says when leases end, as the last heartbeat was answered. That is earlier than before if leases are shorter now."""
         for attempt in self.find(grants):
-            attempt.lease_ends = max(attempt.lease_ends, lease_ends)
+            attempt.lease_ends = lease_ends
 
     def forget(self, grants: Iterable[Grant] | None) -> None:
         """They are on record, or another worker's."""
@@ -217,7 +220,7 @@ class Attempts:
             else:
                 wait = (min(attempt.deadline, attempt.lease_ends) if attempt.ends_with_lease else attempt.deadline) - now
                 futures: set[asyncio.Future[Any]] = {ended, attempt.stopped}
-                await asyncio.wait(futures, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(futures, timeout=min(wait, LOOK), return_when=asyncio.FIRST_COMPLETED)
         # An attempt that is another worker's is not reported, even if its function has ended meanwhile.
         if attempt.stopped.done() and (attempt.stopped.result() == "lost" or not ended.done()):
             return attempt.stopped.result()

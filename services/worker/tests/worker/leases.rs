@@ -67,6 +67,23 @@ async fn a_lost_lease_stops_the_tool_and_nothing_is_reported() {
     assert_eq!(told.count(), 0, "{received:?}");
 }
 
+/// The dispatchers were started again with another setting. The lease of before would end later than this waits.
+#[tokio::test]
+async fn a_lease_that_changed_is_that_of_the_answer_to_a_heartbeat() {
+    let mut dispatcher = Dispatcher::start().await;
+    dispatcher.script().lease_ms = 45_000;
+    let StuckCall { worker, mut events, .. } = tools::start_stuck(&mut dispatcher).await;
+    dispatcher.script().lease_ms = 600;
+    dispatcher.received();
+    // One comes with the lease of before, another at once.
+    for _ in 0..2 {
+        dispatcher.heartbeat().await;
+    }
+    dispatcher.script().ignores_heartbeats = true;
+    assert_eq!(within(20, events.recv()).await, Some(Event::Dropped));
+    worker.stop().await;
+}
+
 /// If one of two dispatchers hangs, a retry must not depend on which one gets it.
 #[tokio::test]
 async fn a_failed_heartbeat_is_repeated_in_copies() {
