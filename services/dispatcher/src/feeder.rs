@@ -65,8 +65,8 @@ struct Known {
     /// What was observed since it was last written, by tool.
     observed: HashMap<String, Counts>,
     positions: Positions,
-    /// When the job was published that a worker claimed last, by consumer; of models not, whose jobs workers give back.
-    claimed: HashMap<String, Time>,
+    /// When the job was published that a worker claimed last, by consumer and tool; of models not, whose jobs workers give back for long.
+    claimed: HashMap<String, HashMap<String, Time>>,
     /// Nothing is published before this, because publishing failed.
     paused_until: Option<Instant>,
     /// The pauses after publications that failed one after another.
@@ -194,9 +194,13 @@ impl Feeder {
             wakes |= known.windows.claimed(&grant.tool);
             let Some((consumer, published_at)) = grant.published.as_ref() else { continue };
             if turn::model_name(&grant.tool).is_none() {
-                match known.claimed.get_mut(consumer) {
+                let of_consumer = match known.claimed.get_mut(consumer) {
+                    Some(of_consumer) => of_consumer,
+                    None => known.claimed.entry(consumer.clone()).or_default(),
+                };
+                match of_consumer.get_mut(&grant.tool) {
                     Some(latest) => *latest = (*latest).max(*published_at),
-                    None => drop(known.claimed.insert(consumer.clone(), *published_at)),
+                    None => drop(of_consumer.insert(grant.tool.clone(), *published_at)),
                 }
             }
         }
@@ -307,20 +311,22 @@ impl Known {
         self.paused_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether workers have claimed jobs that were published long after that of this call.
+    /// Whether workers have claimed jobs of its tool that were published long after that of this call. Those of other tools say nothing:
+    /// they may run while workers give this one back.
     fn was_passed(&self, consumer: &str, call: &CallRecord) -> bool {
-        let latest = self.claimed.get(consumer).filter(|_| turn::model_name(&call.tool).is_none());
+        let latest = self.claimed.get(consumer).and_then(|of_consumer| of_consumer.get(&call.tool));
         latest.zip(call.published_at).is_some_and(|(latest, published_at)| {
             // The database's clock may have jumped back since.
             published_at + OUT_OF_ORDER < *latest && *latest <= call.read_at
         })
     }
 
-    /// Whether a job of this tool likely waits for a worker. Only models have limits of their own, at which workers give
-    /// jobs back.
+    /// Whether a job of this tool likely waits for a worker: some are on the stream, and no worker asks for them, or workers gave some
+    /// back, because the tool has reached a limit of its own. Models have one, programs that share their pool with other tools, and large
+    /// arguments.
     fn is_queued(&self, consumer: &str, tool: &str) -> bool {
-        let returned = turn::model_name(tool).is_some() && self.returned.contains(consumer);
-        self.queued.contains(consumer) || (returned && self.windows.seen(consumer, tool) > 0)
+        let waits = self.queued.contains(consumer) || self.returned.contains(consumer);
+        waits && self.windows.seen(consumer, tool) > 0
     }
 }
 

@@ -1,3 +1,5 @@
+use redial_proto::{CallId, CallState, ClaimId, JobRef, RetryOverride, ToolEffect};
+use redial_queue::{ConsumerDepth, Unclaimed};
 use redial_store::WorkingConsumer;
 
 use super::*;
@@ -123,4 +125,80 @@ fn a_search_begins_where_the_one_before_ended_and_now_and_then_at_the_beginning(
     feeder.searched(&again, Some(time(2_000)));
     let next = feeder.search(at);
     assert_eq!((begins(&next), next.parts.len()), (Some(time(1_999)), 0));
+}
+
+/// Two programs that share their pool with `echo`: at the limit of programs their jobs go back and forth, while those of `echo` run.
+#[test]
+fn a_job_that_workers_give_back_is_not_lost_until_later_ones_of_its_tool_are_claimed() {
+    let feeder = Feeder::default();
+    let mut consumers = with_consumer("one");
+    consumers[0].consumer.tools.insert("echo".to_owned());
+    feeder.set_consumers(consumers, false);
+    let depth = |redelivered| ConsumerDepth { unacked: 1, redelivered, waiting_pulls: 1, ..ConsumerDepth::default() };
+    let on_stream = |jobs| {
+        let unclaimed = [(("one".to_owned(), "tool".to_owned()), Unclaimed { messages: jobs, jobs })];
+        feeder.set_depths(&unclaimed.into(), Duration::ZERO);
+    };
+    let call = ready("tool", time(0));
+    on_stream(1);
+    feeder.set_depth("one", depth(0));
+    assert_eq!(feeder.job_state(&call), JobState::Lost, "a worker asks for jobs, and is given none");
+    feeder.set_depth("one", depth(1));
+    assert_eq!(feeder.job_state(&call), JobState::Queued);
+    feeder.claimed(&[granted("echo", time(3_600))]);
+    assert_eq!(feeder.job_state(&call), JobState::Queued, "another tool has no limit");
+    feeder.claimed(&[granted("tool", time(59))]);
+    assert_eq!(feeder.job_state(&call), JobState::Queued);
+    feeder.claimed(&[granted("tool", time(61))]);
+    assert_eq!(feeder.job_state(&call), JobState::Lost);
+    on_stream(0);
+    assert_eq!(feeder.job_state(&ready("tool", time(61))), JobState::Lost, "none is on the stream");
+}
+
+/// A call whose job was published then.
+fn ready(tool: &str, published_at: Time) -> CallRecord {
+    CallRecord {
+        id: CallId::generate(),
+        state: CallState::Ready,
+        attempt: 0,
+        tool: tool.to_owned(),
+        pool: "default".to_owned(),
+        effect: ToolEffect::Read,
+        retry: RetryOverride::default(),
+        timeout_ms: 1,
+        traceparent: None,
+        deadline_at: time(7_200),
+        worker: None,
+        claim: None,
+        lease_until: None,
+        cancel_requested: false,
+        publish_no: 1,
+        published_at: Some(published_at),
+        consumer: Some("one".to_owned()),
+        backlog: None,
+        started_at: None,
+        origin: None,
+        read_at: time(3_601),
+    }
+}
+
+/// A grant of a job that was published then.
+fn granted(tool: &str, published_at: Time) -> Granted {
+    let call = CallId::generate();
+    Granted {
+        job: JobRef { call, attempt: 1 },
+        claim: ClaimId::generate(),
+        tool: tool.to_owned(),
+        arguments: None,
+        effect: ToolEffect::Read,
+        tenant: "default".to_owned(),
+        conversation: None,
+        traceparent: None,
+        task: None,
+        origin: call,
+        timeout_ms: 1,
+        ready_ms: 0,
+        published: Some(("one".to_owned(), published_at)),
+        tool_version: None,
+    }
 }
