@@ -42,7 +42,6 @@ enum Seen {
 
 /// A message of the conversation whose content was cut.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct CutMessage {
     seq: u32,
     /// Bytes of the beginning that are left.

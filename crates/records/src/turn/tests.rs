@@ -117,3 +117,23 @@ fn a_text_that_repeats_itself_is_cut_in_the_right_place() {
         }
     }
 }
+
+#[test]
+fn fields_of_a_newer_version_are_ignored() {
+    let long = format!("{}{}", "a".repeat(5_000), "z".repeat(5_000));
+    let whole = vec![stored(1, Role::User, &long), stored(2, Role::User, "question")];
+    let messages = vec![
+        Message::text(Role::User, format!("{} … {}", &long[..900], &long[9_800..])),
+        whole[1].message.clone(),
+        Message::text(Role::User, "a note"),
+    ];
+    let request = request(messages);
+    let text = serde_json::to_string(&request).unwrap();
+    let (turn, _) = TurnOnRecord::new(request, &[1, 2, 0], &text, &ReadConversation::whole(whole));
+    let mut newer: serde_json::Value = serde_json::from_str(&turn.to_json()).unwrap();
+    assert!(newer["view"][0].get("head").is_some() && newer["view"][1].is_array(), "{newer}");
+    for path in ["", "/view/0", "/view/2", "/request"] {
+        newer.pointer_mut(path).unwrap()["mood"] = json!("calm");
+    }
+    assert_eq!(*TurnOnRecord::read(&newer.to_string()).unwrap(), turn);
+}
