@@ -2,6 +2,7 @@
 //! still ends.
 
 mod ends;
+mod failing;
 mod fixture;
 mod packs;
 mod recovery;
