@@ -10,6 +10,7 @@ mod pulse;
 mod serving;
 mod stores;
 mod submit;
+mod transactions;
 
 use std::{
     sync::{
@@ -96,6 +97,8 @@ impl Injector {
             Fault::WipeStore => self.wipe_store().await,
             Fault::WipeLiveStore => self.wipe_live_store(step).await,
             Fault::FillDisk => self.fill_disk(step).await,
+            Fault::LockCalls => self.lock_calls(step).await,
+            Fault::LongTransaction => self.long_transaction().await,
             Fault::Line(line, damage) => self.damage(line, damage, step).await,
             Fault::RollingRestart => self.rolling_restart().await,
             Fault::RemoveTool => self.remove_tool().await,
@@ -159,6 +162,8 @@ fn is_outage(step: &Step) -> bool {
         Fault::Kill(Victim::Worker(_))
             | Fault::Freeze(Victim::Worker(_))
             | Fault::Line(ClientToNats | WorkerToNats(_), _)
+            | Fault::LockCalls
+            | Fault::LongTransaction
             | Fault::RemoveTool
             | Fault::ToolOutage
             | Fault::HostileClients

@@ -23,7 +23,7 @@ pub(crate) struct Step {
 
 /// How often each kind occurs among 64 faults, and the order in which kinds are dropped for fewer faults. Each kind is
 /// shown by one of its faults, whose parameters are drawn later.
-const SHARES: [(Fault, usize); 21] = [
+const SHARES: [(Fault, usize); 23] = [
     (Fault::Kill(Victim::Worker(0)), 7),
     (Fault::HostileClients, 1),
     (Fault::KillLeaders, 1),
@@ -34,6 +34,8 @@ const SHARES: [(Fault, usize); 21] = [
     (Fault::Freeze(Victim::Worker(0)), 3),
     (Fault::Freeze(Victim::Dispatcher(0)), 3),
     (Fault::WipeStore, 3),
+    (Fault::LockCalls, 2),
+    (Fault::LongTransaction, 1),
     (Fault::Line(Line::ClientToNats, Damage::BlackHole), 6),
     (Fault::WipeLiveStore, 2),
     (Fault::FillDisk, 2),
@@ -116,9 +118,9 @@ mod tests {
                 let steps = plan(seed, 64, "", redundancy);
                 steps.iter().map(|step| step.fault.kind()).collect::<BTreeSet<String>>()
             };
-            assert_eq!(kinds(SINGLE).len(), 19, "{:?}", kinds(SINGLE));
+            assert_eq!(kinds(SINGLE).len(), 21, "{:?}", kinds(SINGLE));
             let redundant = kinds(Redundancy { cluster: true, standby: true });
-            assert_eq!(redundant.len(), 19, "{redundant:?}");
+            assert_eq!(redundant.len(), 21, "{redundant:?}");
             assert!(redundant.contains("kill -9 leaders of streams") && redundant.contains("Postgres failover"));
         }
     }

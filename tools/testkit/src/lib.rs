@@ -36,7 +36,7 @@ pub use fault_proxy::{FaultProxy, Side};
 pub use home::unique_path;
 pub use ledger::{Entry, Ledger, ToolEvent};
 pub use nats_cluster::NatsCluster;
-pub use observer::{Observer, Pause, Progress, Running};
+pub use observer::{Observer, OpenTransaction, Pause, Progress, Running};
 pub use paused::Paused;
 pub use postgres_pair::PostgresPair;
 pub use process::Process;

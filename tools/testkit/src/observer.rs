@@ -43,6 +43,12 @@ pub struct Pause {
     pub until: DateTime<Utc>,
 }
 
+/// A transaction that stays open until this is dropped.
+#[derive(Debug)]
+pub struct OpenTransaction {
+    _connection: PgConnection,
+}
+
 /// Connections to a database. Every method returns `None` while the database is down.
 #[derive(Clone, Debug)]
 pub struct Observer(PgPool);
@@ -192,6 +198,40 @@ impl Observer {
         let open: i64 =
             self.ask(async |db| sqlx::query_scalar(open).bind(tool).bind(before).fetch_one(db).await).await?;
         u64::try_from(open).ok()
+    }
+
+    /// Whether the statistics have every call that ended before this.
+    pub async fn counted_until(&self, until: DateTime<Utc>) -> Option<bool> {
+        let counted = "SELECT NOT EXISTS (SELECT FROM uncounted_calls WHERE ended_at < $1)";
+        self.ask(async |db| sqlx::query_scalar(counted).bind(until).fetch_one(db).await).await
+    }
+
+    /// Locks the rows of calls.
+    pub async fn lock(&self, calls: &[CallId]) -> Option<OpenTransaction> {
+        let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
+        self.open(async |db| {
+            sqlx::raw_sql("BEGIN").execute(&mut *db).await?;
+            sqlx::query("SELECT FROM calls WHERE id = ANY($1) FOR UPDATE").bind(ids).execute(db).await
+        })
+        .await
+    }
+
+    /// Opens a transaction that has a number, as if it had written, and a snapshot.
+    pub async fn write_for_long(&self) -> Option<OpenTransaction> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_xact_id()";
+        self.open(async |db| sqlx::raw_sql(begin).execute(db).await).await
+    }
+
+    async fn open<T>(
+        &self,
+        begin: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Option<OpenTransaction> {
+        let opened = async {
+            let mut connection = self.0.acquire().await.ok()?.detach();
+            begin(&mut connection).await.ok()?;
+            Some(OpenTransaction { _connection: connection })
+        };
+        tokio::time::timeout(ANSWER, opened).await.ok()?
     }
 
     /// Reads the tables. Panics if the database is down.

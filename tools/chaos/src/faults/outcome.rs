@@ -20,13 +20,14 @@ pub(crate) enum Target {
     ToolBack,
     OutageOver,
     HostileClients,
+    CountedBeside,
     /// The longest time in which nothing else was done during a misuse.
     OthersGoOn,
 }
 
 impl Target {
     /// Each with its name in the report, and its limit in seconds.
-    pub(crate) const ALL: [(Self, &str, u64); 11] = [
+    pub(crate) const ALL: [(Self, &str, u64); 12] = [
         (Self::WorkerKilled, "worker killed → its calls run again", LEASE.as_secs() + 2),
         (Self::NatsBack, "NATS back → a call completes", 3),
         (Self::LeaderKilled, "last leader killed → a call completes", 10),
@@ -37,6 +38,7 @@ impl Target {
         (Self::ToolBack, "removed tool registered again → all its waiting calls run", 2),
         (Self::OutageOver, "tool back after a minute → all waiting calls have ended", 60),
         (Self::HostileClients, "hostile clients → the submission behind them has ended", 3),
+        (Self::CountedBeside, "ends beside a long transaction → the statistics have them", 20),
         (Self::OthersGoOn, "misuse of one → longest pause of the others", 2),
     ];
 }

@@ -28,6 +28,10 @@ pub(crate) enum Fault {
     WipeLiveStore,
     /// The disk of NATS is full for a while.
     FillDisk,
+    /// Rows of calls locked for longer than a lease.
+    LockCalls,
+    /// A transaction that has written something and stays open for half a minute, with its snapshot.
+    LongTransaction,
     /// A broken connection.
     Line(Line, Damage),
     /// SIGTERM and a new process for each process in turn, repeatedly.
@@ -98,6 +102,8 @@ impl Fault {
             Self::WipeStore => "NATS store wiped, down".to_owned(),
             Self::WipeLiveStore => "NATS store wiped, live".to_owned(),
             Self::FillDisk => "NATS disk full".to_owned(),
+            Self::LockCalls => "rows of calls locked".to_owned(),
+            Self::LongTransaction => "long transaction".to_owned(),
             Self::Line(_, Damage::BlackHole | Damage::DeafServer | Damage::DeafClient) => "black hole".to_owned(),
             Self::Line(_, Damage::LostServer | Damage::LostClient) => "half-open connections".to_owned(),
             Self::Line(_, Damage::Cut) => "connections cut".to_owned(),
