@@ -123,6 +123,11 @@ pub struct Heartbeat {
     /// True once it takes no more jobs.
     #[serde(default)]
     pub draining: bool,
+    /// It held all of them at this time of the database's clock, if not later: the `at` of the last answer that it had, and the time
+    /// that has passed since it came. Without it, a grant that the record does not know is taken back only of a call that was never
+    /// started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_at: Option<DateTime<Utc>>,
 }
 
 /// The answer to a heartbeat.
@@ -134,7 +139,8 @@ pub struct HeartbeatReply {
     /// Grants whose call was cancelled: stop them, report class `cancelled`.
     #[serde(default)]
     pub cancelled: Vec<GrantRef>,
-    /// Grants whose calls another transaction has locked: they are not lost, and their leases stay as they are.
+    /// Grants whose calls another transaction has locked, or that are taken back once the worker has registered: they are not lost, and
+    /// their leases stay as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locked: Vec<GrantRef>,
     /// True if the dispatcher does not know this worker: register again.

@@ -2,6 +2,7 @@
 //! --cluster --standby` does the same under load.
 
 mod cluster;
+mod lost_commits;
 
 use std::time::Duration;
 

@@ -12,6 +12,7 @@ mod renew;
 mod returned;
 mod submit;
 mod succeed;
+mod take_back;
 
 pub use apply::Applied;
 pub use backlog::{Fed, Feed, Gap, MAX_FED, Position, Recovery};
@@ -22,3 +23,4 @@ pub use renew::Held;
 pub use returned::ReturnedJob;
 pub use submit::Submitted;
 pub(crate) use submit::insert;
+pub use take_back::{HeldGrant, LostGrant};

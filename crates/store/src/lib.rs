@@ -41,8 +41,8 @@ mod webhooks;
 
 pub use actions::{ActionFilter, ActionRecord, NewAction};
 pub use calls::{
-    Applied, DueCalls, Fed, Feed, Gap, Granted, Held, LateReport, LockedCalls, MAX_FED, Position, Recovery,
-    ReturnedJob, Submitted,
+    Applied, DueCalls, Fed, Feed, Gap, Granted, Held, HeldGrant, LateReport, LockedCalls, LostGrant, MAX_FED, Position,
+    Recovery, ReturnedJob, Submitted,
 };
 pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};

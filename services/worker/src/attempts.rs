@@ -86,6 +86,14 @@ impl ActiveAttempts {
         self.lock().contains_key(&grant)
     }
 
+    /// Whether the worker holds the attempt of this grant, under any claim.
+    pub(crate) fn holds_attempt(&self, grant: GrantRef) -> bool {
+        let attempts = self.lock();
+        let mut of_call =
+            attempts.range(GrantRef { attempt: 0, ..grant }..).take_while(|(other, _)| other.call == grant.call);
+        of_call.any(|(other, _)| other.attempt == grant.attempt)
+    }
+
     /// The arguments of an attempt are there: its tool starts, and its timeout begins. Returns false if the attempt has ended; the tool
     /// must not start then.
     pub(crate) fn begin(&self, grant: GrantRef) -> bool {
@@ -221,6 +229,8 @@ mod tests {
         let (grant, tool) = start(&attempts);
         let again = Lease { grant: GrantRef { claim: ClaimId::generate(), ..grant }, ..lease() };
         assert!(!attempts.start(again, || unreachable!("started twice")));
+        assert!(attempts.holds_attempt(again.grant) && !attempts.holds(again.grant));
+        assert!(!attempts.holds_attempt(GrantRef { attempt: 2, ..again.grant }));
         assert!(!attempts.finish(again.grant), "it is another grant's");
         assert!(attempts.finish(grant));
         assert!(!attempts.finish(grant));

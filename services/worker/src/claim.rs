@@ -63,6 +63,10 @@ struct Claim {
 pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
     let Some(time) = state.claim_time() else { return give_back(pulled).await };
     let claim = Claim { id: ClaimId::generate(), time, sent: Instant::now() };
+    let pulled = without_held(&state, pulled, claim.id).await;
+    if pulled.jobs.is_empty() && pulled.returned.is_empty() {
+        return;
+    }
     let grants: Vec<GrantRef> = pulled.jobs.iter().map(|job| job.job_ref().granted_to(claim.id)).collect();
     let (reply, failures) = ask(&state, claim, &pulled).await;
     match reply {
@@ -77,6 +81,21 @@ pub(crate) async fn claim(state: Arc<WorkerState>, pulled: Pulled) {
         state.draining.run_until_cancelled(tokio::time::sleep_until(time.over_at + LOCKED)).await;
         release_unheld(&state, &grants).await;
     }
+}
+
+/// Acknowledges the jobs of attempts that the worker holds already. Either they are old copies, or the database has lost the grants: it
+/// takes them back from a heartbeat, and must not grant the attempts to another claim before.
+async fn without_held(state: &WorkerState, mut pulled: Pulled, claim: ClaimId) -> Pulled {
+    let (held, jobs): (Vec<_>, Vec<_>) =
+        pulled.jobs.into_iter().partition(|job| state.attempts.holds_attempt(job.job_ref().granted_to(claim)));
+    if !held.is_empty() {
+        state.heartbeat_now.notify_one();
+    }
+    for PulledJob { message, .. } in held {
+        message.claimed().await;
+    }
+    pulled.jobs = jobs;
+    pulled
 }
 
 /// Releases those of these grants that the worker does not run.

@@ -49,7 +49,7 @@ pub(crate) async fn drain(state: &Arc<WorkerState>, pulls: &Loops, grace: Durati
 /// Tells the dispatchers that this worker has ended, with a heartbeat without slots. If that fails, they notice it when its
 /// heartbeats stay away.
 async fn say_goodbye(state: &WorkerState) {
-    let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), slots: 0, draining: true };
+    let last = Heartbeat { worker: state.id.clone(), running: Vec::new(), slots: 0, draining: true, held_at: None };
     let sent = state.request::<_, HeartbeatReply>(ControlVerb::Heartbeat, &last, 0);
     if !matches!(tokio::time::timeout(GOODBYE, sent).await, Ok(Ok(_))) {
         tracing::debug!("No dispatcher answered the last heartbeat");

@@ -36,6 +36,11 @@ impl Heard {
         Self { at, asked, answered: Instant::now(), lease }
     }
 
+    /// What the database's clock shows now, if not more.
+    pub(crate) fn at_least(&self, now: Instant) -> DateTime<Utc> {
+        self.at + now.saturating_duration_since(self.answered)
+    }
+
     /// The time of a claim that is sent now; `None` if nothing was heard for half a lease, though there is an answer every third:
     /// a dispatcher or the database hangs, and would grant the claim when this worker may be gone.
     ///
@@ -69,6 +74,7 @@ mod tests {
                 over_at: asked + secs(2) + secs(lasts),
             };
             assert_eq!(found, lasts.map(time), "{age} s after the answer");
+            assert_eq!(heard.at_least(heard.answered + secs(age)), DateTime::UNIX_EPOCH + secs(age));
         }
     }
 }

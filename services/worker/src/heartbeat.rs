@@ -83,7 +83,8 @@ fn report_overdue(state: &WorkerState, now: Instant) {
 
 /// Sends one heartbeat, in at least one message even when nothing runs.
 async fn beat(state: &WorkerState, failures: u32) -> Result<(), QueueError> {
-    let grants = state.attempts.renewed();
+    // Before the grants are read: they were held then.
+    let (held_at, grants) = (state.database_time(), state.attempts.renewed());
     let mut chunks = grants.chunks(CHUNK);
     let mut chunk = chunks.next().unwrap_or_default();
     loop {
@@ -93,6 +94,7 @@ async fn beat(state: &WorkerState, failures: u32) -> Result<(), QueueError> {
             running: chunk.to_vec(),
             slots: state.slots,
             draining: state.draining.is_cancelled(),
+            held_at,
         };
         send(state, &request, failures).await?;
         match next {

@@ -177,6 +177,11 @@ impl WorkerState {
         self.heard.borrow().as_ref()?.claim_time(Instant::now())
     }
 
+    /// What the database's clock shows now, if not more; `None` if no dispatcher has told it yet.
+    pub(crate) fn database_time(&self) -> Option<DateTime<Utc>> {
+        self.heard.borrow().as_ref().map(|heard| heard.at_least(Instant::now()))
+    }
+
     /// Waits until claims may be sent.
     pub(crate) async fn may_claim(&self) {
         let may_claim = |heard: &Option<Heard>| heard.is_some_and(|heard| heard.claim_time(Instant::now()).is_some());

@@ -118,13 +118,18 @@ impl Hand {
 
     /// Sends a heartbeat that renews these.
     pub(crate) async fn beat_with(&self, running: Vec<GrantRef>) -> HeartbeatReply {
-        let beat = Heartbeat { worker: self.id.clone(), running, slots: SLOTS, draining: false };
+        self.beat_at(None, running).await
+    }
+
+    /// The same, of grants that it held at this time.
+    pub(crate) async fn beat_at(&self, held_at: Option<DateTime<Utc>>, running: Vec<GrantRef>) -> HeartbeatReply {
+        let beat = Heartbeat { worker: self.id.clone(), running, slots: SLOTS, draining: false, held_at };
         self.queue.request(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap()
     }
 
     /// Sends the last heartbeat of a worker that has drained.
     pub(crate) async fn say_goodbye(&self) {
-        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), slots: 0, draining: true };
+        let beat = Heartbeat { worker: self.id.clone(), running: Vec::new(), slots: 0, draining: true, held_at: None };
         self.queue.request::<_, HeartbeatReply>(&self.subject(ControlVerb::Heartbeat), &beat, ANSWER).await.unwrap();
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallState, ClaimId, ClaimReply, ErrorClass, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec, subjects::ControlVerb,
+    CallId, CallState, ClaimId, ClaimReply, ErrorClass, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec,
+    subjects::ControlVerb,
 };
 use redial_test_stack::{Stack, until};
 use serde_json::json;
@@ -82,6 +83,87 @@ async fn a_claim_that_waited_for_the_database_is_not_granted_after_its_time() {
     let (granted, ()) = tokio::join!(worker.claim_until(until, ClaimId::generate(), call, 1), unlock);
     assert!(granted.is_empty());
     assert_eq!(worker.claim(call, 1).await.len(), 1, "it is still free");
+    worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// Makes the database forget everything of a call since it was submitted, as a failover does to the last commits.
+async fn forget_grant(stack: &Stack, call: CallId) {
+    let forget = format!(
+        "UPDATE calls SET state = 'ready', attempt = 0, claim_id = NULL, worker = NULL, started_at = NULL, lease_until = NULL,
+                wake_at = deadline_at
+         WHERE id = '{call}'"
+    );
+    stack.execute(&forget).await;
+}
+
+#[tokio::test]
+async fn a_grant_that_the_database_lost_is_taken_back_from_a_heartbeat_or_a_report() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
+    let mut rogue = Hand::of_identity(&stack, "rogue").await;
+    rogue.register(vec![ToolSpec::named("other")]).await;
+    for by_report in [false, true] {
+        let call = stack.call("pay", json!({})).await;
+        worker.granted().await;
+        let granted = worker.grant_of(call, 1);
+        forget_grant(&stack, call).await;
+        // Somebody who may not serve the tool cannot have held it.
+        rogue.beat_with(vec![granted]).await;
+        rogue.report(call, 1, Ok("\"stolen\"")).await;
+        assert_eq!(stack.get(call).await.state, CallState::Ready);
+        if !by_report {
+            let reply = worker.beat_with(vec![granted]).await;
+            assert_eq!((reply.lost.len(), reply.locked.len()), (0, 0));
+            let view = stack.get(call).await;
+            assert_eq!((view.state, view.attempts), (CallState::Running, 1));
+            assert!(worker.claim(call, 1).await.is_empty(), "it is not granted to another claim");
+        }
+        worker.report(call, 1, Ok("1")).await;
+        assert_eq!(stack.get(call).await.state, CallState::Succeeded, "by a report: {by_report}");
+    }
+    assert_eq!(stack.count("late_reports WHERE worker LIKE 'rogue%'").await, 2);
+    stack.finish().await;
+}
+
+/// A database that lost the registration, too, knows nothing of what the worker may serve.
+#[tokio::test]
+async fn a_lost_grant_of_an_unknown_worker_is_kept_until_it_has_registered() {
+    let stack = Stack::start_leasing(LEASE).await;
+    let tools = || vec![ToolSpec::named("pay")];
+    let mut worker = Hand::new(&stack, tools()).await;
+    let call = stack.call("pay", json!({})).await;
+    worker.granted().await;
+    let granted = worker.grant_of(call, 1);
+    forget_grant(&stack, call).await;
+    stack.execute("DELETE FROM workers").await;
+    let reply = worker.beat_with(vec![granted]).await;
+    assert_eq!((reply.register, reply.lost.len(), reply.locked), (true, 0, vec![granted]));
+    worker.register(tools()).await;
+    let reply = worker.beat_with(vec![granted]).await;
+    assert_eq!((reply.register, reply.lost.len(), reply.locked.len()), (false, 0, 0));
+    worker.report(call, 1, Ok("1")).await;
+    stack.finish().await;
+}
+
+/// A heartbeat may be late: what it names was released, granted again and released again since.
+#[tokio::test]
+async fn a_released_grant_is_not_taken_back() {
+    let mut stack = Stack::start_leasing(LEASE).await;
+    stack.leaves_jobs();
+    let mut worker = Hand::new(&stack, vec![ToolSpec::named("pay")]).await;
+    let call = stack.call("pay", json!({})).await;
+    worker.granted().await;
+    let (released, held_at) = (worker.grant_of(call, 1), stack.value("SELECT clock_timestamp()").await);
+    assert_eq!(worker.release(released.claim, call, 1).await, 1);
+    let lost = async || worker.beat_at(Some(held_at), vec![released]).await.lost;
+    assert_eq!(lost().await, [released], "its claim is on record");
+    let again = ClaimId::generate();
+    assert_eq!(worker.claim_as(again, call, 1).await.len(), 1);
+    assert_eq!(worker.release(again, call, 1).await, 1);
+    assert_eq!(lost().await, [released], "it was held before the last start");
+    assert_eq!(stack.get(call).await.state, CallState::Ready);
+    assert_eq!(worker.claim(call, 1).await.len(), 1);
     worker.report(call, 1, Ok("1")).await;
     stack.finish().await;
 }

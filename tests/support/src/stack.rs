@@ -124,7 +124,7 @@ impl Stack {
         servers.create_database().await;
         let queue = Queue::connect(&nats(&servers, "test")).await.unwrap();
         let options = PgPoolOptions::new().max_connections(4).acquire_timeout(CONNECTION);
-        let db = options.connect_lazy(servers.database_url()).unwrap();
+        let db = options.connect_lazy(&servers.primary_url()).unwrap();
         let dispatcher = DispatcherConfig {
             connections: 8,
             lease: Duration::from_secs(6),
@@ -179,6 +179,13 @@ impl Stack {
     /// Connections to the test's database that do not go through the store.
     pub fn db(&self) -> &PgPool {
         &self.db
+    }
+
+    /// Kills the primary of Postgres, and makes its standby the primary.
+    pub async fn fail_over(&mut self) {
+        self.servers.kill_postgres().await;
+        self.servers.pair().expect("a standby").promote().await;
+        self.db.set_connect_options(self.servers.primary_url().parse().unwrap());
     }
 
     /// A connection to NATS that sends any bytes.

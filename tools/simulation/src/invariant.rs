@@ -32,6 +32,8 @@ pub enum Invariant {
     ClaimsEnd,
     /// A worker stops only those attempts as lost that are no longer its own.
     OnlyLostIsStopped,
+    /// Only grants that the record lost are taken back.
+    OnlyLostIsTakenBack,
     /// Nothing starts after an acknowledged cancel.
     NothingAfterCancel,
     /// An outage of NATS or Postgres, or the death of a dispatcher, burns no attempt.

@@ -18,6 +18,12 @@ pub enum Mutation {
     LockedIsLost,
     /// A worker takes the lease of a call that is locked for renewed.
     LockedIsRenewed,
+    /// A heartbeat does not take back a grant that the record lost.
+    LostGrantStaysLost,
+    /// A report of a grant that the record lost comes too late.
+    LostReportIsLate,
+    /// A heartbeat takes back what was released.
+    ReleasedIsTakenBack,
     /// What an answer to a heartbeat says of one grant of an attempt counts for all of them.
     AnswersWithoutClaim,
     /// A release is dropped if the call was cancelled after it was read.

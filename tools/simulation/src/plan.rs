@@ -62,10 +62,12 @@ pub enum MoveKind {
     TogglePostgres,
     /// Somebody locks the row of a call, or lets go of it.
     LockCall,
+    /// Another server becomes the primary, and does not have the last grant of a call.
+    LoseGrant,
 }
 
 /// How often each kind of move is made, in a bad network and in a calm one.
-const WEIGHTS: [(MoveKind, u32, u32); 19] = [
+const WEIGHTS: [(MoveKind, u32, u32); 20] = [
     (MoveKind::Event, 120, 120),
     (MoveKind::Tick, 20, 24),
     (MoveKind::Submit, 10, 10),
@@ -85,6 +87,7 @@ const WEIGHTS: [(MoveKind, u32, u32); 19] = [
     (MoveKind::Wipe, 1, 1),
     (MoveKind::TogglePostgres, 2, 3),
     (MoveKind::LockCall, 4, 4),
+    (MoveKind::LoseGrant, 4, 4),
 ];
 
 impl MoveKind {

@@ -105,6 +105,8 @@ pub(crate) struct World {
     recorded_steps: Vec<(usize, TaskStep)>,
     /// Calls whose rows somebody holds locked.
     locked: Vec<CallId>,
+    /// Grants that failovers lost, whether or not they were taken back.
+    lost: Vec<GrantRef>,
     // NATS.
     jobs: Vec<JobMessage>,
     results: Vec<ResultMessage>,

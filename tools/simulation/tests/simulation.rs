@@ -20,13 +20,13 @@ fn every_invariant_holds_in_every_history() {
 
 #[test]
 fn a_history_that_fails_is_shrunk_to_a_few_moves_and_logged() {
-    let mutation = Some(Mutation::NoFenceAtIngest);
+    let mutation = Some(Mutation::CancelNotGuardedAtIngest);
     let failed = play(&Run { seed: 2_000, histories: 10_000, mutation }).unwrap_err();
     let (whole, small) = (Plan::new(failed.seed, size_of(failed.seed)), &failed.shortest);
-    assert_eq!(failed.violation.invariant, Invariant::RecordedAsReported);
+    assert_eq!(failed.violation.invariant, Invariant::NothingAfterCancel);
     assert!(small.moves.len() < 30 && small.moves.len() * 2 < whole.moves.len(), "{} moves", small.moves.len());
     let log = &failed.log;
-    assert!(log.last().unwrap().contains("RecordedAsReported"), "{}", log.join("\n"));
+    assert!(log.last().unwrap().contains("NothingAfterCancel"), "{}", log.join("\n"));
     assert_eq!(describe(small, mutation), *log, "a plan always gives the same history");
 }
 

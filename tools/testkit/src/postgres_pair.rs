@@ -88,6 +88,20 @@ impl PostgresPair {
         self.start_side(1 - self.primary).await;
     }
 
+    /// Cuts the standby off: it has what was committed until now, and nothing that follows. No commit waits for it any more.
+    pub async fn leave_standby_behind(&self) {
+        self.set("synchronous_standby_names", "").await;
+        let standby = 1 - self.primary;
+        self.run(standby, &["ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"]).await;
+        let mut db = PgConnection::connect(&self.url_of(standby, "postgres")).await.unwrap();
+        until("the standby receives nothing", async || {
+            let receives = "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)";
+            let receives: bool = sqlx::query_scalar(receives).fetch_one(&mut db).await.ok()?;
+            (!receives).then_some(())
+        })
+        .await;
+    }
+
     /// Makes the standby the primary, which waits for no standby, because it has none yet. Returns when it takes writes.
     pub async fn promote(&mut self) {
         let new = 1 - self.primary;

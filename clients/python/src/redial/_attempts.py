@@ -117,6 +117,10 @@ class Attempts:
         """The active grants, those of ended attempts included: their leases are renewed until they are on record."""
         return [attempt.grant for attempt in self._active]
 
+    def holds_attempt(self, call: str, attempt: int) -> bool:
+        """Whether this attempt is active, under any claim."""
+        return any(one.grant["attempt"] == attempt for one in self._of_call.get(call, {}).values())
+
     def find(self, grants: Iterable[Grant] | None) -> list[Attempt]:
         """Those of these grants that are active."""
         found = [self._of_call.get(grant["call"], {}).get(key_of(grant)) for grant in grants or ()]

@@ -288,6 +288,9 @@ class Pool:
         if lasts is None:
             await self._give_back(jobs)
             return
+        jobs = await self._without_held(jobs)
+        if not jobs and not returned:
+            return
         request: dict[str, Any] = {"claim": claim, "worker": self._core.id, "not_after": lasts.not_after}
         request["jobs"] = [job.ref for job in jobs]
         if back := returned(jobs):
@@ -304,6 +307,17 @@ class Pool:
             # A worker that ends does not wait.
             await until(self._core.draining, lasts.over_at + LOCKED - time.monotonic())
             await self._release_unheld(jobs, claim)
+
+    async def _without_held(self, jobs: list[Job]) -> list[Job]:
+        """Acknowledges the jobs of attempts that are active already, and returns the others. Either they are old copies, or the
+        database has lost the grants: it takes them back from a heartbeat, and must not grant the attempts to another claim before."""
+        held = [job for job in jobs if self._attempts.holds_attempt(job.call, job.attempt)]
+        for job in held:
+            self._done(job)
+            await job.delivery.done(self._core.link)
+        if held:
+            self._core.heartbeat_now.set()
+        return [job for job in jobs if job not in held]
 
     async def _release_unheld(self, jobs: list[Job], claim: str) -> None:
         """Releases what of a claim the worker does not run."""

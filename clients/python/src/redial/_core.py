@@ -119,6 +119,10 @@ class Core:
         """Until when a claim that is sent now is granted; nothing if it must not be sent, because no dispatcher answers."""
         return None if self._heard is None else self._heard.claim_time(time.monotonic())
 
+    def database_time(self) -> str | None:
+        """What the database's clock shows now, if not more; nothing if no dispatcher has told it yet."""
+        return None if self._heard is None else self._heard.at_least(time.monotonic())
+
     async def may_claim(self) -> None:
         """Waits until claims may be sent."""
         while self.claim_time() is None:

@@ -37,6 +37,10 @@ class Heard:
         """Reads an answer. Raises ValueError."""
         return Heard(datetime.fromisoformat(at.replace("Z", "+00:00")), asked, answered, lease)
 
+    def at_least(self, now: float) -> str:
+        """What the database's clock shows now, if not more, as the protocol writes it."""
+        return (self.at + timedelta(seconds=max(0.0, now - self.answered))).isoformat()
+
     def claim_time(self, now: float) -> ClaimTime | None:
         """The time of a claim that is sent now; nothing if nothing was heard for half a lease, though there is an answer every
         third: a dispatcher or the database hangs, and would grant the claim when this worker may be gone.

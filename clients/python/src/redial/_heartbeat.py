@@ -42,14 +42,18 @@ class Heartbeat:
 
     async def _beat(self, failures: int) -> None:
         """At least one message, even if nothing runs."""
-        grants = self._attempts.grants()
+        # The time before the grants: they were held then.
+        held_at, grants = self._core.database_time(), self._attempts.grants()
         for start in range(0, max(1, len(grants)), CHUNK):
-            await self._renew(grants[start : start + CHUNK], failures)
+            await self._renew(grants[start : start + CHUNK], held_at, failures)
 
-    async def _renew(self, grants: list[Grant], failures: int) -> None:
+    async def _renew(self, grants: list[Grant], held_at: str | None, failures: int) -> None:
         # Taken before the request leaves, so that the lease can only end later at the dispatcher.
         sent = time.monotonic()
-        reply = await self._core.request("heartbeat", self._message(grants, self._slots), failures)
+        message = self._message(grants, self._slots)
+        if held_at is not None:
+            message["held_at"] = held_at
+        reply = await self._core.request("heartbeat", message, failures)
         self._core.hear(reply, sent)
         # The leases of calls that are locked stay as they are.
         locked = {key_of(grant) for grant in reply.get("locked") or ()}

@@ -1,6 +1,6 @@
 //! What the store's guarded statements for claims and heartbeats decide.
 //!
-//! Each of the two stays one statement in SQL. These predicates say the same in Rust: the simulation runs on them, and
+//! Each of these stays one statement in SQL. These predicates say the same in Rust: the simulation runs on them, and
 //! a test of the store proves on random rows that both agree.
 
 use redial_proto::{CallState, GrantRef, WorkerId};
@@ -30,4 +30,15 @@ pub fn grants(call: &CallRecord, claim: &Claim, now: Time) -> bool {
 /// Whether a worker's heartbeat extends the lease of a grant.
 pub fn renews(call: &CallRecord, worker: &WorkerId, grant: GrantRef) -> bool {
     call.state == CallState::Running && call.grant() == Some(grant) && call.worker.as_ref() == Some(worker)
+}
+
+/// Whether a grant of which the record knows nothing is taken back, because its commit was lost with a primary, and its worker holds it
+/// all the same. `held_at`: it did so then, if not later; `None` if that is not known.
+///
+/// A grant that was released is on record in its call until another one takes its place. It was held before that one began, so what is
+/// said of it later than that is not about a released grant.
+pub fn takes_back(call: &CallRecord, grant: GrantRef, held_at: Option<Time>) -> bool {
+    let is_next =
+        call.state == CallState::Ready && call.attempt + 1 == grant.attempt && call.claim != Some(grant.claim);
+    is_next && call.started_at.is_none_or(|last| held_at.is_some_and(|held| held > last))
 }

@@ -7,7 +7,7 @@ mod sweep;
 mod waiting;
 
 use chrono::TimeDelta;
-use redial_engine::call::{CallEvent, TIMEOUT_MARGIN_MS, effects, grants, plan, renews};
+use redial_engine::call::{CallEvent, TIMEOUT_MARGIN_MS, effects, grants, plan, renews, takes_back};
 use redial_proto::{CallState, ClaimId, ErrorClass, Failure, GrantRef, ToolEffect};
 use redial_records::{CallRecord, Change, Claim, Effect};
 
@@ -48,6 +48,29 @@ fn a_heartbeat_renews_only_the_current_grant_of_its_worker() {
     assert!(!renews(&running(), &"worker-2".parse().unwrap(), granted));
     let ready = CallRecord { state: CallState::Ready, ..running() };
     assert!(!renews(&ready, &worker(), granted));
+}
+
+#[test]
+fn a_grant_that_the_record_lost_is_taken_back_and_one_that_was_released_is_not() {
+    let lost = GrantRef { attempt: 2, ..running().grant().unwrap() };
+    let (released, last) = (Some(lost.claim), Some(now()));
+    let (before, after) = (Some(now() - TimeDelta::microseconds(1)), Some(now() + TimeDelta::microseconds(1)));
+    let call = |attempt, claim, started_at| CallRecord { claim, started_at, ..call(CallState::Ready, attempt) };
+    for (call, held_at, wanted) in [
+        (call(1, None, None), None, true),
+        (call(1, None, last), after, true),
+        (call(1, Some(ClaimId::generate()), last), after, true),
+        (call(1, None, last), None, false),
+        (call(1, Some(ClaimId::generate()), last), before, false),
+        (call(1, Some(ClaimId::generate()), last), last, false),
+        (call(1, released, last), after, false),
+        (call(0, None, None), after, false),
+        (call(2, None, None), after, false),
+        (CallRecord { state: CallState::RetryWait, ..call(1, None, None) }, after, false),
+        (CallRecord { attempt: 1, ..running() }, after, false),
+    ] {
+        assert_eq!(takes_back(&call, lost, held_at), wanted, "{call:?} {held_at:?}");
+    }
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use chrono::TimeDelta;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use redial_engine::call::{grants, renews};
+use redial_engine::call::{grants, renews, takes_back};
 use redial_proto::{CallId, CallState, ClaimId, GrantRef, JobRef, WorkerId};
 use redial_records::{CallRecord, Claim};
-use redial_store::ReturnedJob;
+use redial_store::{HeldGrant, LostGrant, ReturnedJob};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -36,10 +36,11 @@ async fn insert(db: &mut PgConnection, random: &mut StdRng) -> CallId {
     sqlx::query(
         "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments,
                             published_at, attempt, state, worker, claim_id, wake_at, finished_at, lease_until, consumer,
-                            backlog_at)
+                            backlog_at, started_at)
          SELECT $1, now(), now() + $2 * interval '1 h', 1000, false, 'look', 'default', 'read', 'default', '{}',
                 now() + (1 - 2 * $8) * interval '1 h', $3, $4, $5, $6, CASE WHEN $7 THEN NULL ELSE now() END, CASE WHEN $7 THEN now() END,
-                CASE WHEN $4 = 'running' THEN now() END, $9, CASE WHEN $10 AND $4 = 'ready' THEN now() END",
+                CASE WHEN $4 = 'running' THEN now() END, $9, CASE WHEN $10 AND $4 = 'ready' THEN now() END,
+                CASE WHEN $11 THEN now() END",
     )
     .bind(id.0)
     .bind(if random.random_bool(0.8) { 1 } else { -1 })
@@ -51,6 +52,7 @@ async fn insert(db: &mut PgConnection, random: &mut StdRng) -> CallId {
     .bind(random.random_range(0..2))
     .bind(CONSUMERS[random.random_range(0..CONSUMERS.len())])
     .bind(random.random_bool(0.2))
+    .bind(random.random_bool(0.5))
     .execute(db)
     .await
     .unwrap();
@@ -108,8 +110,8 @@ async fn leases_are_renewed_as_the_engine_says() {
     let mut renewed_in_all = 0;
     for worker in WORKERS {
         let worker: WorkerId = worker.parse().unwrap();
-        let renewed: HashSet<GrantRef> =
-            fixture.store.renew(&worker, &grants, 60_000).await.unwrap().into_iter().map(|held| held.grant).collect();
+        let held = fixture.store.renew(&worker, &grants, None, 60_000).await.unwrap();
+        let renewed: HashSet<GrantRef> = held.iter().filter(|held| held.renewed).map(|held| held.grant).collect();
         for (call, grant) in calls.iter().zip(&grants) {
             let expected = renews(call, &worker, *grant);
             assert_eq!(renewed.contains(grant), expected, "{grant:?} of {worker} for {call:?}");
@@ -117,6 +119,47 @@ async fn leases_are_renewed_as_the_engine_says() {
         renewed_in_all += renewed.len();
     }
     assert!(renewed_in_all > ROWS / 400, "only {renewed_in_all} leases were renewed");
+}
+
+#[tokio::test]
+async fn lost_grants_are_taken_back_as_the_engine_says() {
+    let mut random = StdRng::seed_from_u64(4);
+    let (fixture, calls) = random_rows(&mut random).await;
+    // Of these the first may serve the tool, the second has not registered it, the third is of another identity, and the fourth is not
+    // on record.
+    let workers = ["worker-1", "worker-2", "stranger-1", "worker-3"].map(|worker| worker.parse::<WorkerId>().unwrap());
+    sqlx::raw_sql(
+        "INSERT INTO tool_identities (tool, identity) VALUES ('look', 'worker');
+         INSERT INTO workers (id, version, tools, started_at, slots)
+         VALUES ('worker-1', '', '{look}', now(), 1), ('worker-2', '', '{other}', now(), 1),
+                ('stranger-1', '', '{look}', now(), 1)",
+    )
+    .execute(&fixture.db)
+    .await
+    .unwrap();
+    let mut held_by = |call: &CallRecord| {
+        let grant = GrantRef { call: call.id, attempt: random.random_range(0..4), claim: claim_id(&mut random) };
+        let hours = [None, Some(-1), Some(1), Some(1)][random.random_range(0..4)];
+        let held_at = hours.map(|hours| call.read_at + TimeDelta::hours(hours));
+        HeldGrant { worker: &workers[random.random_range(0..4)], grant, held_at }
+    };
+    let held: Vec<HeldGrant<'_>> = calls.iter().map(&mut held_by).collect();
+    let lost = fixture.store.take_back(&held, 60_000).await.unwrap();
+    let expected = |(call, held): (&CallRecord, &HeldGrant<'_>)| {
+        let is_refused = [&workers[1], &workers[2]].contains(&held.worker);
+        let lost = LostGrant { grant: held.grant, is_refused, is_taken: held.worker == &workers[0] };
+        takes_back(call, held.grant, held.held_at).then_some(lost)
+    };
+    let expected: Vec<LostGrant> = calls.iter().zip(&held).filter_map(expected).collect();
+    let by_grant = |mut lost: Vec<LostGrant>| {
+        lost.sort_unstable_by_key(|lost| lost.grant);
+        lost
+    };
+    assert_eq!(by_grant(lost), by_grant(expected.clone()));
+    let taken: Vec<GrantRef> = expected.iter().filter(|lost| lost.is_taken).map(|lost| lost.grant).collect();
+    assert!(taken.len() > ROWS / 400 && taken.len() * 2 < expected.len(), "{} of {}", taken.len(), expected.len());
+    let again = fixture.store.renew(&workers[0], &taken, None, 60_000).await.unwrap();
+    assert!(again.len() == taken.len() && again.iter().all(|held| held.renewed), "they run again");
 }
 
 #[tokio::test]

@@ -10,13 +10,13 @@ use std::{
 
 use chrono::Utc;
 use redial_backoff::Backoff;
-use redial_engine::call::{CallEvent, succeeded};
+use redial_engine::call::{CallEvent, succeeded, takes_back};
 use redial_loops::Loops;
-use redial_proto::{ControlMessage, GrantRef, Outcome, WorkerId, limits, subjects};
+use redial_proto::{CallId, CallState, ControlMessage, GrantRef, Outcome, WorkerId, limits, subjects};
 use redial_queue::Delivery;
 use redial_records::{CallRecord, Transition};
 use redial_shares::FairQueue;
-use redial_store::{LateReport, StoreError};
+use redial_store::{HeldGrant, LateReport, LostGrant, StoreError};
 use redial_telemetry::{ingest_result, metrics};
 use tokio::{
     sync::{Mutex, Semaphore},
@@ -242,7 +242,15 @@ async fn store(context: &Context, reports: &[Reported]) -> Result<HashSet<GrantR
     locked.extend(write(context, &successes, &mut open).await?);
     while !open.is_empty() {
         let ids: Vec<_> = open.keys().map(|grant| grant.call).collect();
-        let calls = context.store.load(&ids).await?;
+        let mut calls = context.store.load(&ids).await?;
+        let lost = take_back(context, &calls, &open).await?;
+        if !lost.is_empty() {
+            let put_off: Vec<GrantRef> =
+                lost.iter().filter(|lost| !lost.is_refused && !lost.is_taken).map(|lost| lost.grant).collect();
+            open.retain(|grant, _| !put_off.contains(grant));
+            locked.extend(put_off);
+            calls = context.store.load(&ids).await?;
+        }
         let transitions: Vec<Transition> = calls.iter().filter_map(|call| plan(context, call, &open)).collect();
         if transitions.is_empty() {
             break;
@@ -263,6 +271,19 @@ fn success(report: &Reported) -> Option<Transition> {
         }
         Outcome::Failure(_) => None,
     }
+}
+
+/// Takes back the grants of reports that the database lost: whoever reports an attempt held it until then. Returns all that were lost.
+async fn take_back(context: &Context, calls: &[CallRecord], open: &Open<'_>) -> Result<Vec<LostGrant>, StoreError> {
+    let ready: HashMap<CallId, &CallRecord> =
+        calls.iter().filter(|call| call.state == CallState::Ready).map(|call| (call.id, call)).collect();
+    let held = open.values().filter_map(|report| {
+        let (call, grant) = (ready.get(&report.grant.call)?, report.grant);
+        let held_at = Some(call.read_at);
+        takes_back(call, grant, held_at).then_some(HeldGrant { worker: &report.worker, grant, held_at })
+    });
+    let held: Vec<HeldGrant<'_>> = held.collect();
+    if held.is_empty() { Ok(Vec::new()) } else { context.store.take_back(&held, context.config.lease_ms()).await }
 }
 
 /// The change that a report makes to its call; `None` if the report is late.

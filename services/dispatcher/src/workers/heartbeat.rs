@@ -1,8 +1,10 @@
-//! Takes heartbeats of workers: extends their leases, and answers which attempts are lost and which were cancelled.
+//! Takes heartbeats of workers: extends their leases, takes back grants that the database lost, and answers which attempts are lost and
+//! which were cancelled.
 
 use std::{collections::HashSet, sync::Arc};
 
-use redial_proto::{ApiError, GrantRef, Heartbeat, HeartbeatReply, WorkerCaller};
+use chrono::Datelike as _;
+use redial_proto::{ApiError, GrantRef, Heartbeat, HeartbeatReply, WorkerCaller, limits};
 use redial_store::{Held, WorkerHeartbeat};
 
 use crate::{context::Context, error::store_failed, serve::check_own};
@@ -26,7 +28,8 @@ pub(crate) async fn heartbeat(
     let held = match request.running.as_slice() {
         [] => Vec::new(),
         running => {
-            let renewed = context.store.renew(&request.worker, running, lease_ms).await;
+            let held_at = request.held_at.filter(|at| limits::YEARS.contains(&at.year()));
+            let renewed = context.store.renew(&request.worker, running, held_at, lease_ms).await;
             renewed.map_err(|error| store_failed(&error))?
         }
     };

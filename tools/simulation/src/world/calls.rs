@@ -2,11 +2,11 @@
 
 use redial_engine::{
     Time,
-    call::{grants, renews},
+    call::{grants, renews, takes_back},
     publish::FIRST_CHECK_MS,
 };
 use redial_proto::{CallId, CallState, ErrorClass, GrantRef, JobRef};
-use redial_records::{self as records, Backlog, CallFacts, Change, Guard, InboxItem, Transition};
+use redial_records::{self as records, Backlog, CallFacts, CallRecord, Change, Guard, InboxItem, Transition};
 
 use super::{
     CONSUMER, LEASE, Process, World, named,
@@ -68,15 +68,56 @@ impl World {
             return true;
         }
         self.check_grant(&row, worker, grant);
-        let now = self.now;
         let row = self.call_mut(job.call);
+        row.before_grant = Some(Box::new((row.record.clone(), row.wake_at)));
+        self.set_running(worker, grant);
+        true
+    }
+
+    /// The call runs under this grant.
+    fn set_running(&mut self, worker: Process, grant: GrantRef) {
+        let (now, until) = (self.now, self.now + LEASE);
+        let row = self.call_mut(grant.call);
         row.wake_at = row.wake_at.min(until);
         row.record.state = CallState::Running;
-        row.record.attempt = job.attempt;
+        row.record.attempt = grant.attempt;
         (row.record.claim, row.record.worker) = (Some(grant.claim), Some(worker_id(worker)));
         (row.record.started_at, row.record.lease_until) = (Some(now), Some(until));
         row.record.backlog = None;
-        true
+        self.executions.iter_mut().filter(|one| one.grant == grant).for_each(|one| one.lost = false);
+    }
+
+    /// A failover falls back to what was on record before the last grant of a call.
+    pub(super) fn lose_grant(&mut self, n: usize) {
+        let Some(row) = self.calls.get_mut(n) else { return };
+        let (Some(before), Some(grant)) = (row.before_grant.take(), row.record.grant()) else { return };
+        (row.record, row.wake_at) = *before;
+        self.lost.push(grant);
+        self.executions.iter_mut().filter(|one| one.grant == grant).for_each(|one| one.lost = true);
+        self.log(|| format!("a failover loses the grant of attempt {}", named(grant.job_ref())));
+    }
+
+    /// Takes back a grant that was lost; `None` if it was not, false if the call is locked. The worker held it then.
+    pub(super) fn take_back(&mut self, worker: Process, grant: GrantRef, held_at: Time) -> Option<bool> {
+        let record = &self.call(grant.call).record;
+        let is_lost = if self.has(Mutation::ReleasedIsTakenBack) {
+            takes_back(&CallRecord { claim: None, started_at: None, ..record.clone() }, grant, Some(held_at))
+        } else {
+            takes_back(record, grant, Some(held_at))
+        };
+        if !is_lost {
+            return None;
+        }
+        if self.locked.contains(&grant.call) {
+            return Some(false);
+        }
+        if !self.lost.contains(&grant) {
+            let found = || format!("attempt {} is taken back, and its grant was not lost", named(grant.job_ref()));
+            self.report_violation(Invariant::OnlyLostIsTakenBack, found);
+        }
+        self.log(|| format!("    attempt {} is taken back", named(grant.job_ref())));
+        self.set_running(worker, grant);
+        Some(true)
     }
 
     fn check_grant(&mut self, row: &CallRow, worker: Process, grant: GrantRef) {
@@ -98,12 +139,20 @@ impl World {
         }
     }
 
-    /// Extends the lease of a grant that the worker still holds, unless its call is locked.
-    pub(super) fn renew(&mut self, worker: Process, grant: GrantRef) -> Renewal {
+    /// Extends the lease of a grant that the worker still holds, or takes it back, unless its call is locked. The worker held it then.
+    pub(super) fn renew(&mut self, worker: Process, grant: GrantRef, held_at: Time) -> Renewal {
+        if !self.has(Mutation::LostGrantStaysLost) && self.take_back(worker, grant, held_at) == Some(false) {
+            return Renewal::Locked { cancel: false };
+        }
         let (until, locked) = (self.now + LEASE, self.locked.contains(&grant.call));
         let (lost, renewed) = (self.has(Mutation::LockedIsLost), self.has(Mutation::LockedIsRenewed));
         let row = self.call_mut(grant.call);
         if !renews(&row.record, &worker_id(worker), grant) || (locked && lost) {
+            if takes_back(&row.record, grant, Some(held_at)) {
+                let found =
+                    || format!("attempt {} is called lost, and its call is ready for it", named(grant.job_ref()));
+                self.report_violation(Invariant::OnlyLostIsStopped, found);
+            }
             return Renewal::Lost;
         }
         if locked && !renewed {
@@ -125,6 +174,7 @@ impl World {
             self.report_violation(Invariant::EndedStaysEnded, found);
         }
         let row = self.call_mut(call);
+        row.before_grant = None;
         (row.record.state, row.record.attempt, row.class) = (transition.state(), transition.attempt(), None);
         match &transition.change {
             Change::Wait { backlog, check_at, .. } => {

@@ -87,9 +87,10 @@ impl World {
         }
     }
 
-    /// Ignores executions that their own worker stopped: they were released and run again under the same number.
+    /// Ignores executions that their own worker stopped, which were released and run again under the same number, and those whose grants
+    /// the record lost and did not take back.
     fn check_effects(&mut self) {
-        let worked = |one: &&Execution| one.effect && !one.stopped;
+        let worked = |one: &&Execution| one.effect && !one.stopped && !one.lost;
         for (n, one) in self.executions.iter().enumerate().filter(|(_, one)| worked(one)) {
             let job = job_of(one.grant);
             let twice = self.executions[..n].iter().filter(worked).any(|other| job_of(other.grant) == job);

@@ -75,6 +75,7 @@ impl World {
             MoveKind::ToggleNats => self.toggle("NATS", |world| &mut world.nats_up),
             MoveKind::TogglePostgres => self.toggle("Postgres", |world| &mut world.postgres_up),
             MoveKind::LockCall => self.toggle_lock(nth(self.calls.len())),
+            MoveKind::LoseGrant => self.lose_grant(nth(self.calls.len())),
             MoveKind::KillWorker | MoveKind::CutWorker => {
                 self.log(|| format!("worker {w}: {:?}", one.kind));
                 self.disturbed.push(self.workers[w].process);
@@ -266,7 +267,9 @@ impl World {
         if has_effect && !done {
             self.executions[n].effect = true;
             self.log(|| format!("the tool of attempt {} has its effect", named(job_of(grant))));
-            let times = self.executions.iter().filter(|one| one.grant.call == grant.call && one.effect).count();
+            // The record may have lost the grant of another one, whose worker was not heard before this one was granted.
+            let counts = |one: &&Execution| one.grant.call == grant.call && one.effect && !one.lost;
+            let times = self.executions.iter().filter(counts).count();
             if times > 1 && self.call(grant.call).record.effect == redial_proto::ToolEffect::Unsafe {
                 let found = || format!("the unsafe tool of attempt {} had its effect before", named(job_of(grant)));
                 self.report_violation(Invariant::UnsafeOnce, found);

@@ -2,7 +2,7 @@
 //! happen in between, so an operation whose guard did not hold is planned again.
 
 use chrono::TimeDelta;
-use redial_engine::call::{CallEvent, succeeded};
+use redial_engine::call::{CallEvent, succeeded, takes_back};
 use redial_proto::{CallId, CallState, GrantRef};
 use redial_records::Transition;
 
@@ -78,6 +78,21 @@ impl World {
                 self.results.iter_mut().filter(|one| one.number == number).for_each(|one| one.redeliver_at = again);
             }
             return None;
+        }
+        if let (Some(row), OperationKind::Ingest(message)) = (&seen, kind) {
+            let (grant, worker) = (message.report.grant, message.report.worker);
+            // Whoever reports an attempt held it until then.
+            let is_lost = takes_back(&row.record, grant, Some(self.now));
+            if is_lost && self.has(Mutation::LostReportIsLate) {
+                let found = || format!("the record lost attempt {}, and its report is late", named(job_of(grant)));
+                self.report_violation(Invariant::AcknowledgedReportIsKept, found);
+            } else if is_lost {
+                let seen = self.transaction(d, commit, |world| {
+                    world.take_back(worker, grant, world.now);
+                    world.read(kind)
+                });
+                return Some(Operation { kind, seen });
+            }
         }
         let transition = match (&seen, kind) {
             (None, OperationKind::Ingest(message)) if message.report.outcome.class.is_none() => {
@@ -185,7 +200,8 @@ impl World {
             OperationKind::Release { worker, grant } => {
                 let record = &self.call(grant.call).record;
                 let is_held = record.state == CallState::Running && record.grant() == Some(grant);
-                if is_held {
+                // A record that has lost a grant does not know that it was released, and takes it back from an old heartbeat.
+                if is_held && !self.lost.contains(&grant) {
                     let found = || format!("attempt {} of {} was not given back", grant.attempt, grant.call);
                     self.report_violation(Invariant::AcknowledgedReportIsKept, found);
                 }

@@ -22,6 +22,8 @@ pub(super) struct CallRow {
     pub(super) class: Option<ErrorClass>,
     /// Its position in its task; `None` for a bare call.
     pub(super) task: Option<TaskCall>,
+    /// What was on record before its last grant, with its next look, as long as that is the last change.
+    pub(super) before_grant: Option<Box<(CallRecord, Time)>>,
 }
 
 impl CallRow {
@@ -59,7 +61,8 @@ impl CallRow {
         };
         let (submitted_at, wake_at) = (Time::default(), Time::default());
         let tenant = TENANTS[0];
-        Self { record, exists: false, tenant, deadline_ms, submitted_at, wake_at, class: None, task: None }
+        let (class, task, before_grant) = (None, None, None);
+        Self { record, exists: false, tenant, deadline_ms, submitted_at, wake_at, class, task, before_grant }
     }
 
     /// The bare call of a plan with this number.

@@ -76,6 +76,8 @@ pub(super) struct Execution {
     pub(super) reported: Option<Outcome>,
     /// The worker still holds it: until the report is on record, it is released, or the worker dies.
     held: bool,
+    /// The record has lost its grant.
+    pub(super) lost: bool,
 }
 
 impl Execution {
@@ -106,7 +108,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Claim { worker: Process, claim: ClaimId, jobs: Vec<JobRef>, not_after: Time },
-    Heartbeat { worker: Process, grants: Vec<GrantRef> },
+    Heartbeat { worker: Process, grants: Vec<GrantRef>, held_at: Time },
     Release { worker: Process, grant: GrantRef },
 }
 
@@ -155,6 +157,15 @@ impl World {
     /// Pulls jobs for the free permits and claims them; starts what is granted.
     pub(super) fn claim_jobs(&mut self, w: usize, pick: u32) {
         let (now, free, Worker { process: worker, heard_at, .. }) = (self.now, self.free_permits(w), self.workers[w]);
+        // What it holds already is not asked for.
+        let (executions, held) = (&self.executions, self.jobs.len());
+        self.jobs.retain(|message| {
+            let is_held = |one: &Execution| one.held && one.worker == worker && job_of(one.grant) == message.job;
+            message.redeliver_at > now || !executions.iter().any(is_held)
+        });
+        if self.jobs.len() < held {
+            return;
+        }
         let mut jobs = Vec::new();
         for message in self.jobs.iter_mut().filter(|message| message.redeliver_at <= now).take(free) {
             (message.redeliver_at, message.delivered) = (now + ACK_WAIT, true);
@@ -209,12 +220,16 @@ impl World {
     fn granted(&mut self, w: usize, grant: GrantRef) {
         let (worker, job) = (self.workers[w].process, job_of(grant));
         self.log(|| format!("worker {w} starts attempt {}", named(job)));
-        if self.executions.iter().any(|one| one.runs() && one.grant.call == job.call) {
+        // It knows better than a record that was set back.
+        if self.executions.iter().any(|one| one.held && one.worker == worker && job_of(one.grant) == job) {
+            return self.release(w, grant);
+        }
+        if self.executions.iter().any(|one| one.runs() && one.grant.call == job.call && !one.lost) {
             self.report_violation(Invariant::LeasesApart, || format!("attempt {} runs beside another one", named(job)));
         }
         let (lease, ends_at) = (self.now + LEASE - LEASE_MARGIN, self.now + TIMEOUT);
-        let (effect, stopped, reported, held) = (false, false, None, true);
-        self.executions.push(Execution { grant, worker, lease, ends_at, effect, stopped, reported, held });
+        let (effect, stopped, reported, held, lost) = (false, false, None, true, false);
+        self.executions.push(Execution { grant, worker, lease, ends_at, effect, stopped, reported, held, lost });
     }
 
     // ---- Requests ----
@@ -244,14 +259,15 @@ impl World {
                 self.take_grants(w, claim, granted);
                 true
             }
-            Request::Heartbeat { worker, grants } => {
+            Request::Heartbeat { worker, grants, held_at } => {
                 let renewed = self.transaction(d, commit, |world| {
-                    grants.into_iter().map(|grant| (grant, world.renew(worker, grant))).collect::<Vec<_>>()
+                    grants.into_iter().map(|grant| (grant, world.renew(worker, grant, held_at))).collect::<Vec<_>>()
                 });
                 let Some(renewed) = renewed else { return false };
                 let (answer, answered) = (LateAnswer { worker, renewed }, self.reached(worker).is_some() && !is_lost);
                 if answered {
                     self.take_answer(answer);
+                    self.check_leases(worker);
                 } else {
                     self.late_answers.push(answer);
                 }
@@ -261,6 +277,20 @@ impl World {
                 self.dispatchers[d].operations.push(Operation::new(OperationKind::Release { worker, grant }));
                 true
             }
+        }
+    }
+
+    /// After an answer that is not late, no lease of a worker outlasts that on record.
+    fn check_leases(&mut self, worker: Process) {
+        let outlasts = |one: &&Execution| {
+            let record = &self.call(one.grant.call).record;
+            renews(record, &worker_id(worker), one.grant) && record.lease_until < Some(one.lease + LEASE_MARGIN)
+        };
+        if let Some(one) = self.executions.iter().filter(|one| one.held && one.worker == worker).find(outlasts) {
+            let job = named(job_of(one.grant));
+            self.report_violation(Invariant::LeasesApart, || {
+                format!("the lease of attempt {job} is shorter on record")
+            });
         }
     }
 
@@ -331,7 +361,8 @@ impl World {
             let held = self.executions.iter().filter(|one| one.held && one.worker == worker);
             let grants: Vec<GrantRef> = held.map(|one| one.grant).collect();
             if !grants.is_empty() {
-                self.request(w, Request::Heartbeat { worker, grants }, self.chance());
+                let held_at = self.now;
+                self.request(w, Request::Heartbeat { worker, grants, held_at }, self.chance());
             }
             self.repeat_claims(w);
             for (_, grant) in self.releases.clone().into_iter().filter(|(of, _)| *of == worker) {

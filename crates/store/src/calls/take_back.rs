@@ -1,0 +1,77 @@
+//! Takes back grants that a failover lost.
+
+use redial_proto::{CallId, ClaimId, GrantRef, WorkerId};
+use redial_records::Time;
+use uuid::Uuid;
+
+use super::renew::columns;
+use crate::{
+    StoreError,
+    columns::{bigint, uint},
+    connect::Store,
+};
+
+/// A grant that a worker holds, and that is perhaps not on record.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldGrant<'a> {
+    /// The worker.
+    pub worker: &'a WorkerId,
+    /// The grant.
+    pub grant: GrantRef,
+    /// The worker held it at this time, if not later.
+    pub held_at: Option<Time>,
+}
+
+/// A grant that was lost: its call is ready for just this attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostGrant {
+    /// The grant.
+    pub grant: GrantRef,
+    /// The worker may not serve the tool, or has not registered it.
+    pub is_refused: bool,
+    /// The call runs again. If not, and it is not refused, the call is locked, or the worker is not on record.
+    pub is_taken: bool,
+}
+
+impl Store {
+    /// Takes back those of these grants that were lost, as far as their workers may hold them and their calls are not locked; returns
+    /// all that were lost. Their leases run for `lease_ms`.
+    pub async fn take_back(&self, held: &[HeldGrant<'_>], lease_ms: u64) -> Result<Vec<LostGrant>, StoreError> {
+        // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
+        let mut held = held.to_vec();
+        held.sort_unstable_by_key(|held| held.grant);
+        let grants: Vec<GrantRef> = held.iter().map(|held| held.grant).collect();
+        let (ids, attempts, claims): (Vec<Uuid>, Vec<i32>, Vec<Uuid>) = columns(&grants);
+        let workers: Vec<&str> = held.iter().map(|held| held.worker.as_str()).collect();
+        let identities: Vec<String> = held.iter().map(|held| held.worker.identity().to_string()).collect();
+        let times: Vec<Option<Time>> = held.iter().map(|held| held.held_at).collect();
+        let rows = on_connection!(self, |db| {
+            sqlx::query_file!(
+                "sql/take_back.sql",
+                &ids,
+                &attempts,
+                &claims,
+                &workers as &[&str],
+                &identities,
+                &times as &[Option<Time>],
+                bigint(lease_ms),
+            )
+            .fetch_all(db)
+            .await
+        })?;
+        let lost = rows.into_iter().map(|row| LostGrant {
+            grant: GrantRef { call: CallId(row.id), attempt: uint(row.attempt), claim: ClaimId(row.claim_id) },
+            is_refused: row.is_refused,
+            is_taken: row.is_taken,
+        });
+        let lost: Vec<LostGrant> = lost.collect();
+        for LostGrant { grant, .. } in lost.iter().filter(|lost| lost.is_taken) {
+            tracing::warn!(
+                call = %grant.call,
+                attempt = grant.attempt,
+                "Took back a grant that the database had lost; when its attempt began is not on record"
+            );
+        }
+        Ok(lost)
+    }
+}
