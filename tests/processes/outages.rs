@@ -161,7 +161,7 @@ async fn far_store(connections: u32) -> (Servers, FaultProxy, Store) {
 async fn a_silent_network_costs_no_connection() {
     const CONNECTIONS: u32 = 4;
     let (servers, proxy, store) = far_store(CONNECTIONS).await;
-    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake(Duration::from_secs(1))));
+    let looks = || join_all((0..CONNECTIONS).map(|_| store.next_wake(Duration::from_secs(1), &[])));
     assert!(looks().await.iter().all(Result::is_ok));
     // These connections stay silent; new ones work.
     proxy.lose(Side::Server);

@@ -13,8 +13,9 @@ use crate::{
 pub struct Conditions<'a> {
     /// The registered tools.
     pub tools: &'a Tools,
-    /// No lease counts as expired for so long: [`crate::outage::OutageDetector::grace`].
-    pub grace: Duration,
+    /// For how long the lease of a call does not count as expired: [`crate::outage::OutageDetector::grace`], and a whole lease for one
+    /// that was locked as it ended, so that neither heartbeat nor report could be written.
+    pub grace: &'a dyn Fn(&CallRecord) -> Duration,
     /// What is known of the job of a ready call.
     pub job: &'a dyn Fn(&CallRecord) -> JobState,
     /// Why a call waits in the backlog.
@@ -25,7 +26,7 @@ pub struct Conditions<'a> {
 pub fn plan_due(calls: &[CallRecord], conditions: &Conditions<'_>, mut random: impl FnMut() -> f64) -> Vec<Transition> {
     let planned = calls.iter().filter_map(|call| {
         let event = CallEvent::Due {
-            grace_until: call.read_at + conditions.grace,
+            grace_until: call.read_at + (conditions.grace)(call),
             job: (conditions.job)(call),
             waiting: (conditions.waiting)(call),
         };

@@ -263,6 +263,33 @@ async fn one_locked_call_keeps_no_other_waiting() {
     stack.finish().await;
 }
 
+/// While the row of a call is locked, its worker can neither renew nor report: it has a whole lease for that when the lock is gone.
+#[tokio::test]
+async fn a_lease_that_ends_while_its_call_is_locked_counts_anew() {
+    let mut stack = Stack::start_leasing(Duration::from_secs(4)).await;
+    stack.leaves_jobs();
+    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let call = stack.call("read", json!({})).await;
+    assert_eq!(worker.claim(call, 1).await.len(), 1);
+    let grant = worker.grant_of(call, 1);
+    let mut lock = stack.db().begin().await.unwrap();
+    sqlx::query("SELECT FROM calls WHERE tool = 'read' FOR UPDATE").execute(&mut *lock).await.unwrap();
+    let is = async |condition: &str| stack.value::<bool>(&format!("SELECT {condition} FROM calls")).await;
+    while !is("lease_until + interval '2 s' < clock_timestamp()").await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    lock.rollback().await.unwrap();
+    while is("wake_at < clock_timestamp()").await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(stack.get(call).await.state, CallState::Running);
+    let reply = worker.beat_with(vec![grant]).await;
+    assert_eq!((reply.lost, reply.locked), (Vec::new(), Vec::new()));
+    assert!(is("lease_until > clock_timestamp()").await);
+    stack.cancel(call).await;
+    stack.finish().await;
+}
+
 /// Something else than the row of a call is locked, for which nothing looks: the batch is halved until the report that meets it is alone.
 #[tokio::test]
 async fn a_batch_of_reports_that_times_out_is_halved_until_one_is_put_off() {

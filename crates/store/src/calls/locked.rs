@@ -8,26 +8,28 @@ use uuid::Uuid;
 use crate::{StoreError, connect::Store};
 
 impl Store {
-    /// Which of these calls a statement leaves out: those that are locked, if locks were met lately.
+    /// Which of these calls a statement leaves out: those that are still locked since one timed out.
     pub(super) async fn avoided(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
-        if self.locks.is_wary() { self.locked(calls).await } else { Ok(HashSet::new()) }
+        self.locked(&self.locks.among(calls)).await
     }
 
     /// Adds those of these calls that are locked, after a statement about them timed out. False if there are none but those that it left
     /// out: something else is locked, and the same statement would only wait for it again.
     pub(super) async fn adds_locked(&self, calls: &[CallId], locked: &mut HashSet<CallId>) -> Result<bool, StoreError> {
         let before = locked.len();
-        locked.extend(self.locked(calls).await?);
+        let found = self.locked(calls).await?;
+        self.locks.met(&found);
+        locked.extend(found);
         Ok(locked.len() > before)
     }
 
-    async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
+    /// Which of these calls another transaction holds locked now.
+    pub async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
+        if calls.is_empty() {
+            return Ok(HashSet::new());
+        }
         let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
         let rows = on_connection!(self, |db| sqlx::query_file!("sql/locked_calls.sql", &ids).fetch_all(db).await)?;
-        let locked: HashSet<CallId> = rows.into_iter().map(|row| CallId(row.id)).collect();
-        if !locked.is_empty() {
-            self.locks.met();
-        }
-        Ok(locked)
+        Ok(rows.into_iter().map(|row| CallId(row.id)).collect())
     }
 }

@@ -174,7 +174,7 @@ impl World {
             let queued = world.dispatchers[d].queued;
             let conditions = Conditions {
                 tools: &TOOLS,
-                grace,
+                grace: &|_| grace,
                 job: &|call| if queued && call.consumer.is_some() { JobState::Queued } else { JobState::Lost },
                 waiting: &|_| Waiting::InBacklog,
             };

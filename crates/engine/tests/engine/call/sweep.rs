@@ -24,7 +24,7 @@ fn sweep(calls: &[CallRecord], grace: Duration) -> Vec<Change> {
     let first = |call: &CallRecord| call.tool == "look-0";
     let conditions = Conditions {
         tools: &Tools::new(),
-        grace,
+        grace: &|_| grace,
         job: &|call| if first(call) { JobState::Queued } else { JobState::Lost },
         waiting: &|call| if first(call) { Waiting::InBacklog } else { Waiting::ForWorker { last_seen: None } },
     };
