@@ -211,7 +211,7 @@ impl StoreError {
     }
 
     /// True if others held a lock for longer than the statement was willing to wait.
-    pub(crate) fn is_lock_timeout(&self) -> bool {
+    pub fn is_lock_timeout(&self) -> bool {
         self.has_code(LOCK_TIMEOUT)
     }
 

@@ -27,6 +27,7 @@ mod migrations;
 mod on_record;
 mod page_key;
 mod partitions;
+mod pass;
 mod payloads;
 mod redrives;
 mod registry;
@@ -55,6 +56,7 @@ pub use forget::{
 pub use health::LockedHealth;
 pub use low_water::Mark;
 pub use partitions::{Dropped, Partition};
+pub use pass::Pass;
 pub use payloads::OpenedArguments;
 pub use redial_records::{TaskCall, Time};
 pub use redrives::{Counted, CreatedRedrive, MAX_OPEN_REDRIVES, RedriveStep, RedriveWork};

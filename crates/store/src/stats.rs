@@ -15,6 +15,6 @@ mod tally;
 pub use histogram::{Histogram, RELATIVE_ERROR};
 pub use models::{ModelGroup, ModelStats, PlaceLine, Places};
 pub use question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion};
-pub use roll_up::{Pass, RolledUp};
+pub use roll_up::RolledUp;
 pub use slice::is_correctable;
 pub use tally::{AttemptSums, CallSums, ModelSums, UsageSums, What};

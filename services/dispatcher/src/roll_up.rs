@@ -8,10 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redial_store::{
-    Store, StoreError,
-    stats::{Pass, RolledUp},
-};
+use redial_store::{Pass, Store, StoreError, stats::RolledUp};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -44,13 +41,14 @@ async fn pass(store: &Store, shutdown: &CancellationToken) -> Result<(), StoreEr
                 limit = (limit + limit / 8 + 1).min(CALLS);
             }
             Ok(RolledUp::Busy | RolledUp::Done) => break,
-            Err(error) if error.is_timeout() && limit > 1 => limit /= 2,
-            Err(error) if error.is_timeout() => {
+            // Not for what those calls hold: they count once it is over.
+            Err(error) if error.is_outage() || error.is_lock_timeout() => return Err(error),
+            Err(_) if limit > 1 => limit /= 2,
+            Err(error) => {
                 if let Some(call) = store.leave_out_of_stats(&pass).await? {
-                    tracing::warn!(%error, %call, "Left a call out of the statistics: reading it takes too long");
+                    tracing::warn!(%error, %call, "Left a call out of the statistics: it cannot be counted");
                 }
             }
-            Err(error) => return Err(error),
         }
         if until(shutdown, sleep(began.elapsed())).await.is_none() {
             break;

@@ -1,7 +1,7 @@
 //! No end is missed, and none is delivered twice.
 
 use redial_proto::{CallState, WebhookEvent};
-use redial_store::Purpose;
+use redial_store::{Pass, Purpose};
 use redial_test_stack::{Reply, until_within};
 use serde_json::json;
 
@@ -98,9 +98,9 @@ async fn each_end_raises_one_event_however_many_follow_them() {
     stack.execute(ended).await;
     let store = stack.store(Purpose::Dispatch).await;
     let follow = async || {
-        let mut taken = 0;
+        let (mut pass, mut taken) = (Pass::default(), 0);
         loop {
-            let followed = store.follow_webhooks(7).await.unwrap();
+            let followed = store.follow_webhooks(&mut pass, 7).await.unwrap();
             taken += followed.ends;
             if followed.ends == 0 {
                 return taken;

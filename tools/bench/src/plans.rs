@@ -14,10 +14,7 @@ use std::{
 };
 
 use comfy_table::{CellAlignment, Table, presets::NOTHING};
-use redial_store::{
-    Purpose, Store, StoreConfig,
-    stats::{Pass, RolledUp},
-};
+use redial_store::{Pass, Purpose, Store, StoreConfig, stats::RolledUp};
 
 use crate::{
     cli::PlansArgs,

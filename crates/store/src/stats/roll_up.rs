@@ -7,7 +7,7 @@ use super::{
     question::{KEPT, WORKERS_KEPT},
     rows, slice,
 };
-use crate::{Store, StoreError, Time};
+use crate::{Store, StoreError, Time, pass::Pass};
 
 /// Rows for one hour: of calls, and the same number for attempts. What is beyond is counted as one.
 const MOST: usize = 1_000;
@@ -24,19 +24,6 @@ pub enum RolledUp {
     },
     /// The queue was empty.
     Done,
-}
-
-/// How far a pass over the queue is. While somebody holds an old snapshot, rows that were taken stay in the way of whoever begins at the
-/// first one, so the steps of a pass go on behind one another.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    place: String,
-}
-
-impl Default for Pass {
-    fn default() -> Self {
-        Self { place: "(0,0)".to_owned() }
-    }
 }
 
 impl Store {
@@ -59,7 +46,7 @@ impl Store {
                 Ok((if ids.is_empty() { RolledUp::Done } else { RolledUp::Added { calls: ids.len() } }, place))
             })
             .await?;
-        pass.place = place.unwrap_or_else(|| std::mem::take(&mut pass.place));
+        pass.went_to(place);
         Ok(done)
     }
 
@@ -96,7 +83,7 @@ impl Store {
 
 /// Takes the next calls from the queue; returns them, and where the last of them was.
 async fn take(db: &mut PgConnection, pass: &Pass, limit: u32) -> Result<(Vec<Uuid>, Option<String>), sqlx::Error> {
-    let take = sqlx::query_file!("sql/take_uncounted.sql", pass.place, i64::from(limit));
+    let take = sqlx::query_file!("sql/take_uncounted.sql", pass.place(), i64::from(limit));
     let mut rows = take.fetch_all(db).await?;
     let ids = rows.iter().map(|row| row.call_id).collect();
     Ok((ids, rows.pop().map(|last| last.place)))

@@ -188,6 +188,10 @@ impl ModelSums {
     }
 }
 
+/// Tokens, or millionths of a unit of money, that no single answer has. A model that tells more is not believed beyond it: the sums of
+/// a day would not fit into a number.
+const MOST_OF_ONE: u64 = 1 << 32;
+
 impl UsageSums {
     /// Of one answer; `None` is an answer of which nothing is known. Estimates are not counted: the sum is a lower bound then.
     pub(crate) fn of(usage: Option<TurnUsage>) -> Self {
@@ -195,9 +199,9 @@ impl UsageSums {
         let tokens_unknown = told.input_tokens.is_none() || told.output_tokens.is_none();
         Self {
             answers: 1,
-            input_tokens: told.input_tokens.unwrap_or_default(),
-            output_tokens: told.output_tokens.unwrap_or_default(),
-            cost_micros: told.cost_micros.unwrap_or_default(),
+            input_tokens: told.input_tokens.unwrap_or_default().min(MOST_OF_ONE),
+            output_tokens: told.output_tokens.unwrap_or_default().min(MOST_OF_ONE),
+            cost_micros: told.cost_micros.unwrap_or_default().min(MOST_OF_ONE),
             tokens_unknown: tokens_unknown.into(),
             cost_unknown: told.cost_micros.is_none().into(),
         }
@@ -315,6 +319,19 @@ impl PlaceKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The sums of a day are added up by Postgres, which refuses what does not fit.
+    #[test]
+    fn a_model_that_lies_about_its_tokens_overflows_no_day() {
+        let (most, no) = (Some(u64::MAX), None);
+        let told = TurnUsage { input_tokens: most, output_tokens: most, cost_micros: most, ..TurnUsage::default() };
+        let UsageSums { input_tokens, output_tokens, cost_micros, .. } = UsageSums::of(Some(told));
+        for of_one in [input_tokens, output_tokens, cost_micros] {
+            assert!(i64::try_from(of_one * 1_000_000_000).is_ok(), "a thousand million answers");
+        }
+        let honest = TurnUsage { input_tokens: Some(2_000_000), output_tokens: no, ..TurnUsage::default() };
+        assert_eq!(UsageSums::of(Some(honest)).input_tokens, 2_000_000);
+    }
 
     #[test]
     fn an_hour_has_a_limited_number_of_rows_and_counts_every_call() {

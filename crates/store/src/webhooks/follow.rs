@@ -4,7 +4,7 @@ use redial_proto::{CallId, DisabledReason, ErrorClass, FieldError, turn, webhook
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::{StoreError, Time, columns::bigint, connect::Store};
+use crate::{StoreError, Time, columns::bigint, connect::Store, pass::Pass};
 
 /// What one step of following ends did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +39,14 @@ impl Store {
         })
     }
 
-    /// Takes ends from the queue, `limit` at most, and in the same transaction writes their events, deletes those of deliveries that ended,
+    /// Takes the next ends of a pass over the queue, `limit` at most, and in the same transaction writes their events, deletes those of deliveries that ended,
     /// and disables the webhooks whose receivers said that they do not want any more.
-    pub async fn follow_webhooks(&self, limit: u32) -> Result<Followed, StoreError> {
+    pub async fn follow_webhooks(&self, pass: &mut Pass, limit: u32) -> Result<Followed, StoreError> {
         self.run(async {
             let mut db = self.begin().await?;
-            let ends = sqlx::query_file!("sql/webhooks_take_ends.sql", i64::from(limit)).fetch_all(&mut *db).await?;
+            let ends = sqlx::query_file!("sql/webhooks_take_ends.sql", i64::from(limit), pass.place())
+                .fetch_all(&mut *db)
+                .await?;
             let of = |tasks: bool| -> Vec<Uuid> {
                 ends.iter().filter(|end| end.is_task == tasks).map(|end| end.id).collect()
             };
@@ -61,6 +63,7 @@ impl Store {
                 }
             }
             db.commit().await?;
+            pass.went_to(ends.last().map(|last| last.place.clone()));
             Ok(Followed { ends: ends.len(), disabled })
         })
         .await

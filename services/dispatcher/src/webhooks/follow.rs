@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_proto::DisabledReason;
-use redial_store::{Gone, StoreError};
+use redial_store::{Gone, Pass, StoreError};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -82,9 +82,9 @@ impl Follower {
 
     /// Takes the ends in the queue, a step at a time; returns whether there may be more.
     async fn follow(&self) -> Result<bool, StoreError> {
-        let began = Instant::now();
+        let (began, mut pass) = (Instant::now(), Pass::default());
         while began.elapsed() < FOLLOWING && !self.shutdown.is_cancelled() {
-            let followed = self.context.store.follow_webhooks(ENDS).await?;
+            let followed = self.context.store.follow_webhooks(&mut pass, ENDS).await?;
             for gone in &followed.disabled {
                 disabled(gone, DisabledReason::Gone);
             }

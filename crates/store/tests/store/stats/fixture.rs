@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use chrono::{DurationRound, TimeDelta, Utc};
 use redial_store::{
-    Time,
-    stats::{By, GroupSums, Pass, RolledUp, Stats, StatsQuestion},
+    Pass, Time,
+    stats::{By, GroupSums, RolledUp, Stats, StatsQuestion},
 };
 
 use super::made::Made;

@@ -3,8 +3,8 @@
 use chrono::{DurationRound as _, TimeDelta};
 use redial_proto::ErrorClass;
 use redial_store::{
-    Time,
-    stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Pass, Places, RolledUp, What},
+    Pass, Time,
+    stats::{ModelStats, ModelSums, ModelsBy, ModelsQuestion, Places, RolledUp, What},
 };
 use uuid::Uuid;
 

@@ -5,7 +5,10 @@ use std::{future::poll_fn, pin::Pin, task::Poll};
 use chrono::{DurationRound, TimeDelta, Utc};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use redial_proto::ErrorClass;
-use redial_store::stats::{By, Group, GroupSums, Pass, RolledUp, Stats, StatsQuestion};
+use redial_store::{
+    Pass,
+    stats::{By, Group, GroupSums, RolledUp, Stats, StatsQuestion},
+};
 
 use super::{
     fixture::Fixture,
