@@ -38,7 +38,6 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_
 pub(crate) struct Feeder {
     known: Mutex<Known>,
     work: Notify,
-    search: Notify,
     /// Held while the workers are read and taken note of: when that began the last time.
     pub(crate) looking: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
@@ -149,18 +148,12 @@ impl Feeder {
     /// Calls may wait that are not known of.
     pub(crate) fn recheck(&self) {
         self.search_all();
-        self.search.notify_one();
         self.work.notify_one();
     }
 
     /// The next search goes over everything.
     pub(crate) fn search_all(&self) {
         self.lock().positions.search_all();
-    }
-
-    /// Waits until a search is wanted.
-    pub(crate) async fn search_wanted(&self) {
-        self.search.notified().await;
     }
 
     /// What to search for, at this moment.

@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redial_store::{Gap, StoreError};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, feeder::Search, wait::until};
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
             whole_at = Instant::now() + pause.max(WHOLE);
             pause = INTERVAL;
         }
-        if until(&shutdown, timeout(pause, context.feeder.search_wanted())).await.is_none() {
+        if until(&shutdown, sleep(pause)).await.is_none() {
             return;
         }
     }
