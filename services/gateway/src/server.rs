@@ -1,6 +1,9 @@
 //! Accepts connections.
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -56,7 +59,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 let peer = peer.ip().to_canonical();
-                if let Some(share) = connections.try_take(&peer.to_string(), 1) {
+                if let Some(share) = connections.try_take(&network(peer).to_string(), 1) {
                     start((stream, peer), &router, &graceful, share);
                 }
             }
@@ -69,6 +72,14 @@ pub(crate) async fn serve(
     drop(listener);
     if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
         tracing::warn!("Stopped before all requests were answered");
+    }
+}
+
+/// Whose connections are counted together: an IPv4 address, or an IPv6 network of 64 bits, of which a host may have all addresses.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 
@@ -129,6 +140,9 @@ mod tests {
         let (flood, other) = (from(&few, "192.0.2.1"), from(&few, "192.0.2.2"));
         assert_eq!((flood.len(), other.len()), (500, 250));
         assert_eq!(from(&connections(usize::MAX), "192.0.2.1").len(), CONNECTIONS / 2);
+        for (address, counted) in [("192.0.2.1", "192.0.2.1"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")] {
+            assert_eq!(network(address.parse().unwrap()).to_string(), counted);
+        }
     }
 
     #[test]

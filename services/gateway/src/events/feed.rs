@@ -208,6 +208,7 @@ impl Source for Feed {
 
 impl Feed {
     async fn read_on(&mut self, after: EndedPosition, page: &mut Page) -> Result<Progress, Problem> {
+        let certain = self.tail.certain.borrow().unwrap_or(self.id);
         // What is told meanwhile is read from the record later, was read already, or became visible late.
         loop {
             match self.next.take().map_or_else(|| self.hints.try_recv(), Ok) {
@@ -220,9 +221,10 @@ impl Feed {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        // No later hint tells of what ended before.
+        self.replayed = self.replayed.split_off(&EndedPosition::before(certain));
         let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
-        let certain = self.tail.certain.borrow().unwrap_or(self.id);
         let is_last = ended.len() < PAGE as usize;
         self.replay = ended.last().map(EndedLine::position).filter(|_| !is_last);
         let recent = ended.iter().map(EndedLine::position).filter(|position| position.at >= self.recent);
