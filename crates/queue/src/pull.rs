@@ -21,6 +21,10 @@ use crate::{Delivery, Queue, QueueError, connect::ANSWER};
 const EXPIRES: Duration = Duration::from_secs(2);
 /// How long after that the report of its end may take to arrive.
 const GRACE: Duration = Duration::from_secs(1);
+/// Of one pull request, at least one message. nats-server cuts a client off that has 64 MiB to read, whatever else comes on its connection.
+const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// What the server says when the next message does not fit any more.
+const FULL: &str = "Message Size Exceeds MaxBytes";
 /// If more messages are waiting on the server, wait this long for them, so that batches are full under load.
 const LINGER: Duration = Duration::from_millis(2);
 
@@ -146,7 +150,7 @@ impl Puller {
         self.connections.borrow_and_update();
         let reply = self.reply_subject().await?;
         let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", self.source.stream, self.source.consumer);
-        let request = format!(r#"{{"batch":{max},"expires":{}}}"#, EXPIRES.as_nanos());
+        let request = format!(r#"{{"batch":{max},"max_bytes":{MAX_BYTES},"expires":{}}}"#, EXPIRES.as_nanos());
         let sent = self.queue.live().client.publish_with_reply(subject, reply.clone(), request.into()).await;
         sent.map_err(|error| QueueError::nats("pull", &error))?;
         self.open = Some(Open { inbox: reply, credit: max, overdue: Instant::now() + EXPIRES + GRACE });
@@ -271,6 +275,7 @@ impl Puller {
         let what = format!("consumer {} of stream {}", self.source.consumer, self.source.stream);
         self.refusal = match status {
             StatusCode::TIMEOUT => None,
+            _ if message.description.as_deref() == Some(FULL) => None,
             StatusCode::NO_RESPONDERS => Some(QueueError::Missing { name: what }),
             _ => Some(QueueError::nats(what, message.description.as_deref().unwrap_or("the pull was refused"))),
         };
