@@ -21,13 +21,15 @@ pub(crate) enum Target {
     OutageOver,
     HostileClients,
     CountedBeside,
-    /// The longest time in which nothing else was done during a misuse.
+    /// The longest time in which nothing else was done while rows of calls were locked, for which a statement waits 4 s, once.
+    RowsLocked,
+    /// The same during a misuse.
     OthersGoOn,
 }
 
 impl Target {
     /// Each with its name in the report, and its limit in seconds.
-    pub(crate) const ALL: [(Self, &str, u64); 12] = [
+    pub(crate) const ALL: [(Self, &str, u64); 13] = [
         (Self::WorkerKilled, "worker killed → its calls run again", LEASE.as_secs() + 2),
         (Self::NatsBack, "NATS back → a call completes", 3),
         (Self::LeaderKilled, "last leader killed → a call completes", 10),
@@ -39,6 +41,7 @@ impl Target {
         (Self::OutageOver, "tool back after a minute → all waiting calls have ended", 60),
         (Self::HostileClients, "hostile clients → the submission behind them has ended", 3),
         (Self::CountedBeside, "ends beside a long transaction → the statistics have them", 20),
+        (Self::RowsLocked, "rows of calls locked → longest pause of the others", 6),
         (Self::OthersGoOn, "misuse of one → longest pause of the others", 2),
     ];
 }

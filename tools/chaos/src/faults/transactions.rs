@@ -11,8 +11,10 @@ use serde_json::json;
 use super::{Injector, Outcome, Target, between, reached};
 use crate::{fixture::LEASE, schedule::Step};
 
-/// Calls whose rows are locked.
-const LOCKED: u64 = 3;
+/// Calls whose rows are locked, which end one after another: more than the batches of reports that dispatchers store at once.
+const LOCKED: u64 = 24;
+/// Between two of their ends, in ms.
+const APART_MS: u64 = 100;
 /// Calls end in this time beside a transaction that was opened before them.
 const ENDS: Duration = Duration::from_secs(2);
 
@@ -21,14 +23,16 @@ impl Injector {
     /// of their leases stop nothing.
     pub(super) async fn lock_calls(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
-        let orders = |n| json!({"n": n, "before_ms": LEASE.as_millis()});
+        let lease_ms = u64::try_from(LEASE.as_millis()).unwrap_or(u64::MAX);
+        let orders = |n| json!({"n": n, "before_ms": lease_ms + n * APART_MS});
         let calls = self.submit(ToolEffect::Unsafe.as_str(), LOCKED, orders).await;
         reached(async || self.progress(&calls).await.waiting == 0).await;
         let locks = opened(async || self.fixture.observer.lock(&calls).await).await?;
-        tokio::time::sleep(between(2 * LEASE, 3 * LEASE, step)).await;
+        tokio::time::sleep(between(4 * LEASE, 5 * LEASE, step)).await;
         drop(locks);
         let ended = self.end(&calls).await;
-        Ok(Outcome::recovered(ended).with(self.longest_pause(pulse).await))
+        let (_, pause) = self.longest_pause(pulse).await;
+        Ok(Outcome::recovered(ended).with((Target::RowsLocked, pause)))
     }
 
     /// Holds a number of a transaction and a snapshot for half a minute. What ends meanwhile is counted all the same.
