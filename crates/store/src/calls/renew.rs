@@ -84,7 +84,7 @@ fn keep_others(grants: &mut Vec<GrantRef>, known: &[Held]) {
     grants.retain(|grant| !known.contains(grant));
 }
 
-pub(super) fn columns(grants: &[GrantRef]) -> (Vec<Uuid>, Vec<i32>, Vec<Uuid>) {
+fn columns(grants: &[GrantRef]) -> (Vec<Uuid>, Vec<i32>, Vec<Uuid>) {
     (
         grants.iter().map(|grant| grant.call.0).collect(),
         grants.iter().map(|grant| int(grant.attempt)).collect(),

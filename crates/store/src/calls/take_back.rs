@@ -4,10 +4,9 @@ use redial_proto::{CallId, ClaimId, GrantRef, WorkerId};
 use redial_records::Time;
 use uuid::Uuid;
 
-use super::renew::columns;
 use crate::{
     StoreError,
-    columns::{bigint, uint},
+    columns::{bigint, column, int, uint},
     connect::Store,
 };
 
@@ -40,11 +39,12 @@ impl Store {
         // Every statement locks calls in the order of their ids, which keeps deadlocks rare.
         let mut held = held.to_vec();
         held.sort_unstable_by_key(|held| held.grant);
-        let grants: Vec<GrantRef> = held.iter().map(|held| held.grant).collect();
-        let (ids, attempts, claims): (Vec<Uuid>, Vec<i32>, Vec<Uuid>) = columns(&grants);
-        let workers: Vec<&str> = held.iter().map(|held| held.worker.as_str()).collect();
-        let identities: Vec<String> = held.iter().map(|held| held.worker.identity().to_string()).collect();
-        let times: Vec<Option<Time>> = held.iter().map(|held| held.held_at).collect();
+        let ids: Vec<Uuid> = column(&held, |held| held.grant.call.0);
+        let attempts = column(&held, |held| int(held.grant.attempt));
+        let claims: Vec<Uuid> = column(&held, |held| held.grant.claim.0);
+        let workers: Vec<&str> = column(&held, |held| held.worker.as_str());
+        let identities: Vec<String> = column(&held, |held| held.worker.identity().to_string());
+        let times: Vec<Option<Time>> = column(&held, |held| held.held_at);
         let rows = on_connection!(self, |db| {
             sqlx::query_file!(
                 "sql/take_back.sql",
