@@ -35,7 +35,7 @@ worker=$(tr '\0' ' ' < /proc/$PPID/cmdline)
 printf '{"found": %s, "own": %s, "opened": "%s", "files": %s, "worker": "%s", "user": %s}' "$found" "$own" "$opened" "$files" "$worker" "$(id -u)"
 "#;
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
