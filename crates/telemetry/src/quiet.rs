@@ -71,9 +71,9 @@ impl Quiet {
     }
 
     /// How many like this one were left out before it; 0 the second time.
-    fn left_out(&self, warning: Warning) -> u64 {
+    fn left_out(&self, warning: &Warning) -> u64 {
         let mut all = self.0.lock();
-        all.get_mut(&warning).map_or(0, |shown| std::mem::take(&mut shown.told))
+        all.get_mut(warning).map_or(0, |shown| std::mem::take(&mut shown.told))
     }
 }
 
@@ -130,7 +130,7 @@ where
     F: FormatEvent<S, N>,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        match warning(event).map_or(0, |warning| self.quiet.left_out(warning)) {
+        match warning(event).map_or(0, |warning| self.quiet.left_out(&warning)) {
             0 => {}
             hidden if self.json => {
                 let mut line = String::new();
@@ -162,9 +162,9 @@ mod tests {
             assert!(!quiet.shows(one.clone(), begin + Duration::from_secs(second)));
         }
         assert!(quiet.shows(other, begin), "with other words");
-        assert_eq!(quiet.left_out(one.clone()), 0);
+        assert_eq!(quiet.left_out(&one), 0);
         assert!(quiet.shows(one.clone(), begin + PAUSE));
-        assert_eq!((quiet.left_out(one.clone()), quiet.left_out(one.clone())), (50, 0));
+        assert_eq!((quiet.left_out(&one), quiet.left_out(&one)), (50, 0));
         assert!(!quiet.shows(one.clone(), begin + PAUSE));
         for n in 0..10_000 {
             quiet.shows((one.0.clone(), n + 10), begin + PAUSE);

@@ -80,7 +80,7 @@ impl BatchWork<OutgoingJob> for Publisher {
             match self.publishing.fail_since(Instant::now()) {
                 Some(since) => tracing::warn!(%since, %error, "Jobs cannot be published; accepted calls wait"),
                 None => {
-                    tracing::warn!(%error, failed = failed.len(), "Failed to publish jobs; their calls wait in the backlog")
+                    tracing::warn!(%error, failed = failed.len(), "Failed to publish jobs; their calls wait in the backlog");
                 }
             }
             self.requeue(&failed).await;
@@ -106,7 +106,7 @@ impl Publishing {
         if nothing_taken {
             let failing = failing.get_or_insert_with(|| Failing { since: Utc::now(), first: now, last: now });
             failing.last = now;
-        } else if let Some(ended) = failing.take().filter(|failing| failing.is_sustained()) {
+        } else if let Some(ended) = failing.take().filter(Failing::is_sustained) {
             tracing::warn!(since = %ended.since, "Published jobs again");
         }
     }

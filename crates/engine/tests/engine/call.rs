@@ -53,17 +53,17 @@ fn a_heartbeat_renews_only_the_current_grant_of_its_worker() {
 #[test]
 fn a_grant_that_the_record_lost_is_taken_back_and_one_that_was_released_is_not() {
     let lost = GrantRef { attempt: 2, ..running().grant().unwrap() };
-    let (released, last) = (Some(lost.claim), Some(now()));
+    let (given_back, begun) = (Some(lost.claim), Some(now()));
     let (before, after) = (Some(now() - TimeDelta::microseconds(1)), Some(now() + TimeDelta::microseconds(1)));
     let call = |attempt, claim, started_at| CallRecord { claim, started_at, ..call(CallState::Ready, attempt) };
     for (call, held_at, wanted) in [
         (call(1, None, None), None, true),
-        (call(1, None, last), after, true),
-        (call(1, Some(ClaimId::generate()), last), after, true),
-        (call(1, None, last), None, false),
-        (call(1, Some(ClaimId::generate()), last), before, false),
-        (call(1, Some(ClaimId::generate()), last), last, false),
-        (call(1, released, last), after, false),
+        (call(1, None, begun), after, true),
+        (call(1, Some(ClaimId::generate()), begun), after, true),
+        (call(1, None, begun), None, false),
+        (call(1, Some(ClaimId::generate()), begun), before, false),
+        (call(1, Some(ClaimId::generate()), begun), begun, false),
+        (call(1, given_back, begun), after, false),
         (call(0, None, None), after, false),
         (call(2, None, None), after, false),
         (CallRecord { state: CallState::RetryWait, ..call(1, None, None) }, after, false),

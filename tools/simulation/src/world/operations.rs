@@ -79,20 +79,15 @@ impl World {
             }
             return None;
         }
-        if let (Some(row), OperationKind::Ingest(message)) = (&seen, kind) {
+        if let (Some(row), OperationKind::Ingest(message)) = (&seen, kind)
+            && self.is_lost(row, message.report.grant)
+        {
             let (grant, worker) = (message.report.grant, message.report.worker);
-            // Whoever reports an attempt held it until then.
-            let is_lost = takes_back(&row.record, grant, Some(self.now));
-            if is_lost && self.has(Mutation::LostReportIsLate) {
-                let found = || format!("the record lost attempt {}, and its report is late", named(job_of(grant)));
-                self.report_violation(Invariant::AcknowledgedReportIsKept, found);
-            } else if is_lost {
-                let seen = self.transaction(d, commit, |world| {
-                    world.take_back(worker, grant, world.now);
-                    world.read(kind)
-                });
-                return Some(Operation { kind, seen });
-            }
+            let seen = self.transaction(d, commit, |world| {
+                world.take_back(worker, grant, world.now);
+                world.read(kind)
+            });
+            return Some(Operation { kind, seen });
         }
         let transition = match (&seen, kind) {
             (None, OperationKind::Ingest(message)) if message.report.outcome.class.is_none() => {
@@ -137,6 +132,18 @@ impl World {
             // It is unknown whether the transaction was committed: a report is taken up again, the others are sent again.
             None => matches!(kind, OperationKind::Ingest(_)).then_some(Operation { kind, seen: None }),
         }
+    }
+
+    /// Whether the record lost the grant of a report, so that it has to be taken back first.
+    fn is_lost(&mut self, row: &CallRow, grant: GrantRef) -> bool {
+        // Whoever reports an attempt held it until then.
+        let is_lost = takes_back(&row.record, grant, Some(self.now));
+        if is_lost && self.has(Mutation::LostReportIsLate) {
+            let found = || format!("the record lost attempt {}, and its report is late", named(job_of(grant)));
+            self.report_violation(Invariant::AcknowledgedReportIsKept, found);
+            return false;
+        }
+        is_lost
     }
 
     /// Reads the call.

@@ -62,6 +62,7 @@ pub(super) struct LateAnswer {
 
 /// A granted attempt at its worker, and what really happened in it.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is true or false whatever the others are")]
 pub(super) struct Execution {
     pub(super) grant: GrantRef,
     pub(super) worker: Process,
