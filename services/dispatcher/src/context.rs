@@ -22,6 +22,7 @@ use crate::{
     config::DispatcherConfig,
     error::DispatcherError,
     feeder::Feeder,
+    left_bytes::LeftBytes,
     publish::{self, Publishing},
     registry::Registry,
     wait::retry_transient,
@@ -60,6 +61,8 @@ pub(crate) struct Context {
     pub(crate) publishing: Arc<Publishing>,
     /// Bodies that do not fit into one message.
     pub(crate) bodies: Bodies,
+    /// Reports that are left to a newer version.
+    pub(crate) left: LeftBytes,
     started: Instant,
     outages: Mutex<OutageDetector>,
 }
@@ -91,6 +94,7 @@ impl Context {
             redrives: Notify::new(),
             publishing,
             bodies: Bodies::default(),
+            left: LeftBytes::default(),
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))

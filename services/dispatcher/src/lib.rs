@@ -27,6 +27,7 @@ mod feeder;
 mod health;
 mod intake;
 mod lag;
+mod left_bytes;
 mod lists;
 mod new_calls;
 mod partitions;

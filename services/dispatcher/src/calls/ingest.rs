@@ -166,7 +166,9 @@ async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch:
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
 async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
-    let mut decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload);
+    let mut decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload, |message| {
+        context.left.has_room(message.subject, message.payload.len())
+    });
     metrics().batch_size("ingest", decoded.reports.len());
     decoded.locked = until_reports_stored(context, shutdown, &decoded.reports).await?;
     let dead_letters = Mutex::new(decoded.dead_letters(batch));

@@ -60,21 +60,23 @@ pub(super) struct Reported {
     pub(super) outcome: Outcome,
 }
 
-/// Reads messages. An output of more than `most` bytes becomes an error.
+/// Reads messages. An output of more than `most` bytes becomes an error. `has_room` says whether one more may be left to a newer version.
 pub(super) fn decode<'a>(
     messages: impl Iterator<Item = ResultMessage<'a>>,
     now: DateTime<Utc>,
     most: usize,
+    has_room: impl Fn(&ResultMessage<'a>) -> bool,
 ) -> Decoded {
     let mut decoded =
         Decoded { reports: Vec::new(), rejected: BTreeMap::new(), left: BTreeMap::new(), locked: HashSet::new() };
     let mut seen = HashSet::new();
     for (message, result) in messages.enumerate() {
-        let (subject, is_left) = (result.subject, result.is_newer && now - result.sent_at < MAY_BE_LEFT);
+        let subject = result.subject;
+        let may_be_left = || result.is_newer && now - result.sent_at < MAY_BE_LEFT && has_room(&result);
         let batch: ReportBatch = match serde_json::from_slice(result.payload) {
             Ok(batch) => batch,
             Err(error) => {
-                decoded.unreadable(message, None, is_left, format!("not a batch of reports: {error}"));
+                decoded.unreadable(message, None, may_be_left, format!("not a batch of reports: {error}"));
                 continue;
             }
         };
@@ -97,7 +99,9 @@ pub(super) fn decode<'a>(
                     let worker = batch.worker.clone();
                     decoded.reports.push(Reported { message, grant, worker, duration_ms, outcome });
                 }
-                Err(error) => decoded.unreadable(message, Some(position), is_left, format!("not a report: {error}")),
+                Err(error) => {
+                    decoded.unreadable(message, Some(position), may_be_left, format!("not a report: {error}"));
+                }
             }
         }
     }
@@ -110,8 +114,8 @@ impl Decoded {
     }
 
     /// Leaves a message to a newer version, or rejects what this one cannot read of it.
-    fn unreadable(&mut self, message: usize, position: Option<usize>, is_left: bool, why: String) {
-        if is_left {
+    fn unreadable(&mut self, message: usize, position: Option<usize>, may_be_left: impl FnOnce() -> bool, why: String) {
+        if self.left.contains_key(&message) || may_be_left() {
             self.left.entry(message).or_insert(why);
         } else {
             self.reject(message, position, why);
@@ -198,6 +202,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::left_bytes::LeftBytes;
 
     #[test]
     fn a_message_has_at_most_256_reports() {
@@ -208,7 +213,8 @@ mod tests {
             json!({"worker": "tools-000000000001", "reports": reports}).to_string()
         };
         let (most, more) = (message(256), message(257));
-        let decoded = decode([sent(&most, false), sent(&more, false)].into_iter(), Utc::now(), limits::MAX_PAYLOAD);
+        let decoded =
+            decode([sent(&most, false), sent(&more, false)].into_iter(), Utc::now(), limits::MAX_PAYLOAD, |_| true);
         assert_eq!(decoded.reports.len(), 256);
         assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [1]);
     }
@@ -229,11 +235,27 @@ mod tests {
         let odd = json!({"worker": "tools-000000000001", "reports": [report("tired"), report("auth")]}).to_string();
         let (other, now) = (r#"{"v2":[]}"#.to_owned(), Utc::now());
         let messages = [sent(&odd, true), sent(&other, true), sent(&odd, false)];
-        let decoded = decode(messages.into_iter(), now, limits::MAX_PAYLOAD);
+        let decoded = decode(messages.into_iter(), now, limits::MAX_PAYLOAD, |_| true);
         assert_eq!(decoded.reports.len(), 1, "what can be read is taken");
         assert_eq!(decoded.left.into_keys().collect::<Vec<_>>(), [0, 1]);
         assert_eq!(decoded.rejected.into_keys().collect::<Vec<_>>(), [2], "of an own version it is wrong");
-        let later = decode(messages.into_iter(), now + MAY_BE_LEFT + TimeDelta::seconds(1), limits::MAX_PAYLOAD);
+        let later =
+            decode(messages.into_iter(), now + MAY_BE_LEFT + TimeDelta::seconds(1), limits::MAX_PAYLOAD, |_| true);
         assert_eq!((later.left.len(), later.rejected.len()), (0, 3));
+    }
+
+    #[test]
+    fn an_identity_has_a_sixteenth_of_the_stream_for_what_is_left() {
+        let (left, large) = (LeftBytes::default(), " ".repeat(1024 * 1024));
+        let messages = || std::iter::repeat_n(sent(&large, true), 100);
+        let decoded = decode(messages(), Utc::now(), limits::MAX_PAYLOAD, |message| {
+            left.has_room(message.subject, message.payload.len())
+        });
+        assert_eq!((decoded.left.len(), decoded.rejected.len()), (64, 36));
+        let other = ResultMessage { subject: "redial.results.other", ..sent(&large, true) };
+        let decoded = decode([other].into_iter(), Utc::now(), limits::MAX_PAYLOAD, |message| {
+            left.has_room(message.subject, message.payload.len())
+        });
+        assert_eq!(decoded.left.len(), 1, "what one left is not in the way of another");
     }
 }
