@@ -285,21 +285,27 @@ class Pool:
 
     async def _claim(self, jobs: list[Job]) -> None:
         claim, sent, lasts = str(uuid.uuid4()), time.monotonic(), self._core.claim_time()
+        # A job that is held has nothing to do with the rest of its message.
+        rests = [(job.delivery, job.rest) for job in jobs if job.rest is not None]
+        back = returned(jobs)
         if lasts is None:
-            await self._give_back(jobs)
+            await self._give_back(jobs, rests)
             return
         jobs = await self._without_held(jobs)
-        if not jobs and not returned:
+        if not jobs and not back:
             return
         request: dict[str, Any] = {"claim": claim, "worker": self._core.id, "not_after": lasts.not_after}
         request["jobs"] = [job.ref for job in jobs]
-        if back := returned(jobs):
+        if back:
             request["returned"] = back
         reply, failures = await self._ask(request, lasts)
         if reply is None:
-            await self._give_back(jobs)
+            await self._give_back(jobs, rests)
         else:
             await self._start_granted(jobs, reply, claim, sent, lasts, failures)
+            for delivery, rest in rests:
+                # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
+                await delivery.done(self._core.link, len(rest.jobs), back=failures > 0)
         if failures > 0:
             # A copy of the request may be granted until then, also what another copy was not granted, and nobody would run it.
             await asyncio.sleep(max(0.0, lasts.over_at - time.monotonic()))
@@ -357,10 +363,6 @@ class Pool:
         for job in jobs:
             # From here on the leases guard the calls.
             await job.delivery.done(self._core.link, back=not in_time and (job.call, job.attempt) in waiting)
-        for job in jobs:
-            if job.rest is not None:
-                # Without an answer to the first request it is not known whether they were published again. Twice is harmless.
-                await job.delivery.done(self._core.link, len(job.rest.jobs), back=failures > 0)
         await release(self._core, late)
 
     def _start(self, job: Job, grant: dict[str, Any], claim: str, sent: float) -> bool:
@@ -387,12 +389,13 @@ class Pool:
                     return None, failures
             await asyncio.sleep(self._core.pause(failures))
 
-    async def _give_back(self, jobs: list[Job]) -> None:
+    async def _give_back(self, jobs: list[Job], rests: list[tuple[Delivery, Returned]]) -> None:
         """Nothing of it was started, and no dispatcher answers."""
         for job in jobs:
             self._done(job)
-            rest = 0 if job.rest is None else len(job.rest.jobs)
-            await job.delivery.done(self._core.link, 1 + rest, back=True)
+            await job.delivery.done(self._core.link, back=True)
+        for delivery, rest in rests:
+            await delivery.done(self._core.link, len(rest.jobs), back=True)
 
 
 async def answer(link: Link, message: Msg, word: bytes) -> None:

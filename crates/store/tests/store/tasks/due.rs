@@ -9,9 +9,10 @@ use crate::fixture::{Fixture, bare_call};
 const CALLS: usize = 4_000;
 
 /// The looks for what is due, with their parameters' types and values; `$mark` is where a look begins.
-const LOOKS: [(&str, &str, &str); 7] = [
-    (include_str!("../../../sql/lock_due_calls.sql"), "bigint, timestamptz", "300, $mark, $mark"),
-    (include_str!("../../../sql/next_wake.sql"), "timestamptz, timestamptz", "$mark, $mark, 1"),
+const LOOKS: [(&str, &str, &str); 8] = [
+    (include_str!("../../../sql/lock_due_calls.sql"), "bigint, timestamptz", "300, $mark, $mark, '{}'"),
+    (include_str!("../../../sql/next_wake.sql"), "timestamptz, timestamptz", "$mark, $mark, 1, '{}'"),
+    (include_str!("../../../sql/due_calls.sql"), "timestamptz, timestamptz", "$mark, $mark, '{}', 300"),
     (include_str!("../../../sql/due_tasks.sql"), "bigint, uuid[], bigint, timestamptz", "300, '{}', $item, $mark"),
     (include_str!("../../../sql/lowest_due_tasks.sql"), "bigint, timestamptz", "$item, $mark"),
     (include_str!("../../../sql/waiting.sql"), "", "'{tool}', '{f}', '{default}', ARRAY[$mark]"),
