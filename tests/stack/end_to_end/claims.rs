@@ -269,23 +269,31 @@ async fn a_lease_that_ends_while_its_call_is_locked_counts_anew() {
     let mut stack = Stack::start_leasing(Duration::from_secs(4)).await;
     stack.leaves_jobs();
     let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
-    let call = stack.call("read", json!({})).await;
+    let (first, call) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
+    let is = async |call: CallId, condition: &str| {
+        stack.value::<bool>(&format!("SELECT {condition} FROM calls WHERE id = '{call}'")).await
+    };
+    // Once a lease has ended, the grace after the start of the dispatcher is over.
+    stack.workers_will_die();
+    assert_eq!(worker.claim(first, 1).await.len(), 1);
+    while is(first, "state = 'running'").await {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     assert_eq!(worker.claim(call, 1).await.len(), 1);
     let grant = worker.grant_of(call, 1);
     let mut lock = stack.db().begin().await.unwrap();
-    sqlx::query("SELECT FROM calls WHERE tool = 'read' FOR UPDATE").execute(&mut *lock).await.unwrap();
-    let is = async |condition: &str| stack.value::<bool>(&format!("SELECT {condition} FROM calls")).await;
-    while !is("lease_until + interval '2 s' < clock_timestamp()").await {
+    sqlx::query("SELECT FROM calls WHERE id = $1 FOR UPDATE").bind(call.0).execute(&mut *lock).await.unwrap();
+    while !is(call, "lease_until + interval '2 s' < clock_timestamp()").await {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     lock.rollback().await.unwrap();
-    while is("wake_at < clock_timestamp()").await {
+    while is(call, "wake_at < clock_timestamp()").await {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(stack.get(call).await.state, CallState::Running);
     let reply = worker.beat_with(vec![grant]).await;
     assert_eq!((reply.lost, reply.locked), (Vec::new(), Vec::new()));
-    assert!(is("lease_until > clock_timestamp()").await);
+    assert!(is(call, "lease_until > clock_timestamp()").await);
     stack.leaves_calls();
     stack.finish().await;
 }
