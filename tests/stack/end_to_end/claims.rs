@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use redial_proto::{
-    CallId, CallState, ClaimId, ClaimReply, ErrorClass, GrantRef, ReleaseReply, ReleaseRequest, ToolSpec,
+    CallId, CallState, ClaimId, ClaimReply, ErrorClass, GrantRef, ReleaseReply, ReleaseRequest, ToolEffect, ToolSpec,
     subjects::ControlVerb,
 };
 use redial_test_stack::{Stack, until};
@@ -268,7 +268,7 @@ async fn one_locked_call_keeps_no_other_waiting() {
 async fn a_lease_that_ends_while_its_call_is_locked_counts_anew() {
     let mut stack = Stack::start_leasing(Duration::from_secs(4)).await;
     stack.leaves_jobs();
-    let worker = Hand::new(&stack, vec![ToolSpec::named("read")]).await;
+    let worker = Hand::new(&stack, vec![ToolSpec { effect: ToolEffect::Read, ..ToolSpec::named("read") }]).await;
     let (first, call) = (stack.call("read", json!({})).await, stack.call("read", json!({})).await);
     let is = async |call: CallId, condition: &str| {
         stack.value::<bool>(&format!("SELECT {condition} FROM calls WHERE id = '{call}'")).await
