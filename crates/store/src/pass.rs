@@ -19,6 +19,8 @@ impl Pass {
 
     /// Takes note of the last row that a step took, if it took one.
     pub(crate) fn went_to(&mut self, last: Option<String>) {
-        self.0 = last.unwrap_or_else(|| std::mem::take(&mut self.0));
+        if let Some(last) = last {
+            self.0 = last;
+        }
     }
 }

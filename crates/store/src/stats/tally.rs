@@ -188,22 +188,23 @@ impl ModelSums {
     }
 }
 
-/// Tokens, or millionths of a unit of money, that no single answer has. A model that tells more is not believed beyond it: the sums of
-/// a day would not fit into a number.
+/// More tokens, and more millionths of a US dollar, than an answer can have. What a model tells beyond is not known, and the sums of a day
+/// would not fit into a number.
 const MOST_OF_ONE: u64 = 1 << 32;
 
 impl UsageSums {
     /// Of one answer; `None` is an answer of which nothing is known. Estimates are not counted: the sum is a lower bound then.
     pub(crate) fn of(usage: Option<TurnUsage>) -> Self {
         let told = usage.unwrap_or_default();
-        let tokens_unknown = told.input_tokens.is_none() || told.output_tokens.is_none();
+        let [input_tokens, output_tokens, cost_micros] = [told.input_tokens, told.output_tokens, told.cost_micros]
+            .map(|number| number.filter(|number| *number <= MOST_OF_ONE));
         Self {
             answers: 1,
-            input_tokens: told.input_tokens.unwrap_or_default().min(MOST_OF_ONE),
-            output_tokens: told.output_tokens.unwrap_or_default().min(MOST_OF_ONE),
-            cost_micros: told.cost_micros.unwrap_or_default().min(MOST_OF_ONE),
-            tokens_unknown: tokens_unknown.into(),
-            cost_unknown: told.cost_micros.is_none().into(),
+            input_tokens: input_tokens.unwrap_or_default(),
+            output_tokens: output_tokens.unwrap_or_default(),
+            cost_micros: cost_micros.unwrap_or_default(),
+            tokens_unknown: (input_tokens.is_none() || output_tokens.is_none()).into(),
+            cost_unknown: cost_micros.is_none().into(),
         }
     }
 
@@ -325,7 +326,9 @@ mod tests {
     fn a_model_that_lies_about_its_tokens_overflows_no_day() {
         let (most, no) = (Some(u64::MAX), None);
         let told = TurnUsage { input_tokens: most, output_tokens: most, cost_micros: most, ..TurnUsage::default() };
-        let UsageSums { input_tokens, output_tokens, cost_micros, .. } = UsageSums::of(Some(told));
+        let UsageSums { input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown, .. } =
+            UsageSums::of(Some(told));
+        assert_eq!((tokens_unknown, cost_unknown), (1, 1));
         for of_one in [input_tokens, output_tokens, cost_micros] {
             assert!(i64::try_from(of_one * 1_000_000_000).is_ok(), "a thousand million answers");
         }
