@@ -276,20 +276,17 @@ async fn a_lease_that_ends_while_its_call_is_locked_counts_anew() {
     // Once a lease has ended, the grace after the start of the dispatcher is over.
     stack.workers_will_die();
     assert_eq!(worker.claim(first, 1).await.len(), 1);
-    while is(first, "state = 'running'").await {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("a lease has ended", async || is(first, "state <> 'running'").await.then_some(())).await;
     assert_eq!(worker.claim(call, 1).await.len(), 1);
     let grant = worker.grant_of(call, 1);
     let mut lock = stack.db().begin().await.unwrap();
     sqlx::query("SELECT FROM calls WHERE id = $1 FOR UPDATE").bind(call.0).execute(&mut *lock).await.unwrap();
-    while !is(call, "lease_until + interval '2 s' < clock_timestamp()").await {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the lease has ended", async || {
+        is(call, "lease_until + interval '2 s' < clock_timestamp()").await.then_some(())
+    })
+    .await;
     lock.rollback().await.unwrap();
-    while is(call, "wake_at < clock_timestamp()").await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("a sweep has met it", async || is(call, "wake_at > clock_timestamp()").await.then_some(())).await;
     assert_eq!(stack.get(call).await.state, CallState::Running);
     let reply = worker.beat_with(vec![grant]).await;
     assert_eq!((reply.lost, reply.locked), (Vec::new(), Vec::new()));
