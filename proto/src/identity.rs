@@ -160,7 +160,7 @@ pub struct Caller {
     pub user: User,
     /// The role that the request was sent in.
     pub role: UserRole,
-    /// The way in, which is not in the subject.
+    /// The way in.
     pub door: Door,
     /// The token that a gateway was shown, as it says.
     pub token: Option<TokenId>,

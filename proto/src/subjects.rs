@@ -12,33 +12,45 @@ use crate::{
     tool::check_name,
 };
 
-/// The request of a user in one of its roles.
-pub fn api(tenant: &Tenant, user: &User, role: UserRole, verb: Verb) -> String {
-    format!("redial.api.{tenant}.{user}.{}.{}", role.as_str(), verb.name())
+/// Where users send their requests, and where gateways send those of users. They are apart, so that dispatchers can receive them on
+/// connections of their own: whoever may send to one can end it.
+const fn requests(door: Door) -> &'static str {
+    match door {
+        Door::Nats => "redial.api.",
+        Door::Http => "redial.gateway.",
+    }
 }
 
-/// The requests of all users.
-pub fn api_of_all(verb: Verb) -> String {
-    format!("redial.api.*.*.*.{}", verb.name())
+/// The request of a user in one of its roles, by a way in.
+pub fn api(door: Door, tenant: &Tenant, user: &User, role: UserRole, verb: Verb) -> String {
+    format!("{}{tenant}.{user}.{}.{}", requests(door), role.as_str(), verb.name())
+}
+
+/// The requests of all users by a way in.
+pub fn api_of_all(door: Door, verb: Verb) -> String {
+    format!("{}*.*.*.{}", requests(door), verb.name())
 }
 
 /// Who sent a request of a user, or a message of the intake stream. `None` if the subject is not one of these.
 pub fn caller(subject: &str) -> Option<Caller> {
-    let rest = subject.strip_prefix("redial.api.").or_else(|| subject.strip_prefix("redial.intake."))?;
+    let below = |door| Some((door, subject.strip_prefix(requests(door))?));
+    let intake = || Some((Door::Nats, subject.strip_prefix("redial.intake.")?));
+    let (door, rest) = below(Door::Nats).or_else(|| below(Door::Http)).or_else(intake)?;
     let mut tokens = rest.splitn(4, '.');
     Some(Caller {
         tenant: tokens.next()?.parse().ok()?,
         user: tokens.next()?.parse().ok()?,
         role: tokens.next()?.parse().ok()?,
-        door: Door::default(),
+        door,
         token: None,
     })
 }
 
 /// Where the sender of a request puts and gets the pieces of its bodies. `None` if the subject is not one of a request.
 pub fn pieces_beside(request: &str) -> Option<String> {
-    let tokens = if request.starts_with("redial.api.") { 5 } else { 4 };
-    let is_request = caller(request).is_some() || worker_caller(request).is_some();
+    let of_user = caller(request).is_some();
+    let tokens = if of_user { 5 } else { 4 };
+    let is_request = of_user || worker_caller(request).is_some();
     let prefix = request.match_indices('.').nth(tokens - 1).map(|(end, _)| &request[..end])?;
     is_request.then(|| format!("{prefix}.{}", ControlVerb::Piece.name()))
 }
@@ -165,12 +177,14 @@ pub const DISPATCHERS: &str = "dispatchers";
 const OTHER_ACCOUNT: &str = "_R_";
 
 /// Whether a reply to a request may be sent there: below the inbox of who asked, below [`OPEN_INBOX`], or back to another
-/// account. The reply to a user's request may also go below [`GATEWAY_INBOX`]: the subject does not say whether a gateway sent
-/// it, and nobody but a gateway listens there.
+/// account.
 pub fn may_reply(request: &str, reply: &str) -> bool {
     let is_below = |inbox: &str| reply.strip_prefix(inbox).is_some_and(|rest| rest.starts_with('.'));
     let is_own = match (caller(request), worker_caller(request)) {
-        (Some(caller), _) => is_below(&user_inbox(&caller.tenant, &caller.user)) || is_below(GATEWAY_INBOX),
+        (Some(caller), _) => match caller.door {
+            Door::Nats => is_below(&user_inbox(&caller.tenant, &caller.user)),
+            Door::Http => is_below(GATEWAY_INBOX),
+        },
         (None, Some(worker)) => is_below(&worker_inbox(&worker.identity)),
         (None, None) => false,
     };
@@ -189,10 +203,7 @@ pub const INTAKE_STREAM: &str = "INTAKE";
 /// Header with the W3C trace context of a submission or a job.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// Header of a request with the [`Door`] that it came by. Without it, or with any other value, that is NATS.
-pub const DOOR: &str = "redial-door";
-
-/// Header of a request with the id of the token that a gateway was shown for it. It gives no rights, and may take some.
+/// Header of a gateway's request with the id of the token that it was shown. It gives no rights, and may take some.
 pub const TOKEN: &str = "redial-token";
 
 /// Header of a message without a body, which travelled in pieces: a [`crate::Payload`].
@@ -277,15 +288,11 @@ mod tests {
     fn the_sender_is_read_from_the_subject() {
         let (tenant, user): (Tenant, User) = ("acme".parse().unwrap(), "alice".parse().unwrap());
         for &verb in Verb::ALL {
-            let subject = api(&tenant, &user, verb.roles()[0], verb);
-            let wanted = Caller {
-                tenant: tenant.clone(),
-                user: user.clone(),
-                role: verb.roles()[0],
-                door: Door::Nats,
-                token: None,
-            };
-            assert_eq!(caller(&subject), Some(wanted), "{subject}");
+            for door in [Door::Nats, Door::Http] {
+                let subject = api(door, &tenant, &user, verb.roles()[0], verb);
+                let (tenant, user, role) = (tenant.clone(), user.clone(), verb.roles()[0]);
+                assert_eq!(caller(&subject), Some(Caller { tenant, user, role, door, token: None }), "{subject}");
+            }
         }
         for &what in Intake::VARIANTS {
             let subject = intake(&tenant, &user, UserRole::Submit, what);
@@ -298,6 +305,7 @@ mod tests {
     fn pieces_travel_beside_the_request() {
         for (request, pieces) in [
             ("redial.api.acme.alice.submit.calls.submit", Some("redial.api.acme.alice.submit.payloads.piece")),
+            ("redial.gateway.acme.bob.read.calls.get", Some("redial.gateway.acme.bob.read.payloads.piece")),
             ("redial.ctl.tools.a+b.claim", Some("redial.ctl.tools.a+b.payloads.piece")),
             ("redial.results.tools", None),
             ("redial.api.acme", None),
@@ -329,6 +337,7 @@ mod tests {
     #[test]
     fn replies_go_to_the_inbox_of_who_asked() {
         let user = "redial.api.acme.alice.read.calls.get";
+        let gateway = "redial.gateway.acme.alice.read.calls.get";
         let worker = "redial.ctl.tools.default.claim";
         for (request, reply) in [
             (user, "_INBOX_client.acme.alice.x.1"),
@@ -336,7 +345,7 @@ mod tests {
             (user, "_INBOX.x"),
             (worker, "_INBOX.x"),
             (worker, "_R_.a.b"),
-            (user, "_INBOX_gateway.x.1"),
+            (gateway, "_INBOX_gateway.x.1"),
         ] {
             assert!(may_reply(request, reply), "{request} {reply}");
         }
@@ -345,9 +354,11 @@ mod tests {
             (user, "_INBOX_client.acme.alice"),
             (user, "_INBOX_client.acme.alicea.x"),
             (user, "_INBOX_worker.tools.x"),
+            (user, "_INBOX_gateway.x.1"),
             (worker, "_INBOX_gateway.x.1"),
-            (user, "_INBOX_gateway"),
-            (user, "_INBOX_gateways.x"),
+            (gateway, "_INBOX_client.acme.alice.x"),
+            (gateway, "_INBOX_gateway"),
+            (gateway, "_INBOX_gateways.x"),
             (worker, "_INBOX_worker.tools2.x"),
             (worker, "_INBOX_client.acme.alice.x"),
             (user, "redial.jobs.x.y"),

@@ -37,7 +37,7 @@ password = "$TEST_PASSWORD"
 async fn dispatcher(server: &Server) -> RawNats {
     streams::create(server).await;
     let mut dispatcher = server.connect("dispatcher").await;
-    for subject in ["redial.api.>", "redial.ctl.>", "redial.dispatchers.>"] {
+    for subject in ["redial.api.>", "redial.gateway.>", "redial.ctl.>", "redial.dispatchers.>"] {
         dispatcher.subscribe(subject).await;
     }
     dispatcher
@@ -83,7 +83,7 @@ async fn gateways_can_do_their_work() {
     for &verb in Verb::ALL {
         let role = verb.roles()[0];
         for who in ["acme.alice", "globex.nobody"] {
-            let subject = format!("redial.api.{who}.{role}.{}", verb.name());
+            let subject = format!("redial.gateway.{who}.{role}.{}", verb.name());
             ask(&mut dispatcher, &mut gateway, "_INBOX_gateway", &subject).await;
         }
     }
@@ -127,18 +127,21 @@ const USERS: [&str; 6] = ["acme.alice", "acme.carl", "globex.bob", "worker.tools
 
 /// Subjects, each with those of the users who may publish to it: not to those of others, of roles that they do not have, and
 /// of the streams.
-const PUBLISH: [(&str, &[&str]); 61] = [
-    ("redial.api.acme.alice.submit.calls.submit", &["acme.alice", "gateway"]),
-    ("redial.api.acme.alice.operate.calls.redrive", &["gateway"]),
-    ("redial.api.acme.alice.inline.tasks.submit", &["gateway"]),
-    ("redial.api.acme.alice.admin.tools.forget", &["gateway"]),
+const PUBLISH: [(&str, &[&str]); 64] = [
+    ("redial.api.acme.alice.submit.calls.submit", &["acme.alice"]),
+    ("redial.api.acme.alice.operate.calls.redrive", &[]),
+    ("redial.api.acme.alice.inline.tasks.submit", &[]),
+    ("redial.api.acme.alice.admin.tools.forget", &[]),
     ("redial.api.acme.alice.submit.calls.other", &[]),
     ("redial.api.acme.alice.submit.more.calls.submit", &[]),
-    ("redial.api.acme.carl.submit.calls.submit", &["gateway"]),
-    ("redial.api.acme.carl.read.tasks.get", &["gateway"]),
-    ("redial.api.globex.alice.submit.calls.submit", &["gateway"]),
-    ("redial.api.globex.bob.submit.calls.submit", &["gateway"]),
-    ("redial.api.globex.bob.read.calls.get", &["gateway"]),
+    ("redial.api.acme.carl.submit.calls.submit", &[]),
+    ("redial.api.acme.carl.read.tasks.get", &[]),
+    ("redial.api.globex.alice.submit.calls.submit", &[]),
+    ("redial.api.globex.bob.submit.calls.submit", &[]),
+    ("redial.api.globex.bob.read.calls.get", &[]),
+    ("redial.gateway.acme.alice.submit.calls.submit", &["gateway"]),
+    ("redial.gateway.globex.bob.read.calls.get", &["gateway"]),
+    ("redial.gateway.acme.alice.submit.calls.other", &[]),
     ("redial.intake.acme.alice.submit.calls", &["acme.alice"]),
     ("redial.intake.acme.alice.inline.tasks", &[]),
     // Dispatchers would read what a wildcard lets in, and their client does not survive each subject.
@@ -193,10 +196,11 @@ const PUBLISH: [(&str, &[&str]); 61] = [
 ];
 
 /// The same for subscriptions.
-const SUBSCRIBE: [(&str, &[&str]); 22] = [
+const SUBSCRIBE: [(&str, &[&str]); 23] = [
     (">", &[]),
     ("redial.>", &[]),
     ("redial.api.>", &["dispatcher"]),
+    ("redial.gateway.>", &["dispatcher"]),
     ("redial.ctl.>", &["dispatcher"]),
     ("redial.intake.>", &[]),
     ("redial.jobs.>", &[]),

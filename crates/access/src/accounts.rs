@@ -6,7 +6,7 @@
 //! something only in the account of who sent it.
 
 use redial_proto::{
-    Tenant, User, UserRole, WorkerIdentity,
+    Door, Tenant, User, UserRole, WorkerIdentity,
     subjects::{self, ControlVerb, DISPATCHER_INBOX, GATEWAY_INBOX, Intake, MAX_CONSUMERS, Verb, consumer_name},
 };
 
@@ -101,6 +101,7 @@ fn dispatchers(access: &Access) -> Account {
         inbox_prefix: DISPATCHER_INBOX.to_owned(),
         subscribe: vec![
             "redial.api.>".to_owned(),
+            "redial.gateway.>".to_owned(),
             "redial.ctl.>".to_owned(),
             "redial.dispatchers.>".to_owned(),
             format!("{DISPATCHER_INBOX}.>"),
@@ -153,8 +154,9 @@ const DISPATCHER_PUBLISH: [&str; 32] = [
 ];
 
 /// What the other accounts import parts of.
-const EXPORTS: [(Direction, &str); 11] = [
+const EXPORTS: [(Direction, &str); 12] = [
     (Direction::Service, "redial.api.>"),
+    (Direction::Service, "redial.gateway.>"),
     (Direction::Service, "redial.intake.>"),
     (Direction::Service, "redial.ctl.>"),
     (Direction::Service, "redial.results.>"),
@@ -169,7 +171,7 @@ const EXPORTS: [(Direction, &str); 11] = [
 
 /// A gateway asks for the users of all tenants, as their tokens say, and passes on the events of all.
 fn gateways(access: &Access, login: &ServiceLogin) -> Account {
-    let publish: Vec<String> = Verb::ALL.iter().map(|verb| subjects::api_of_all(*verb)).collect();
+    let publish: Vec<String> = Verb::ALL.iter().map(|verb| subjects::api_of_all(Door::Http, *verb)).collect();
     let mut imports: Vec<Import> = publish.iter().map(|subject| import(Direction::Service, MAIN, subject)).collect();
     imports.push(import(Direction::Stream, MAIN, EVENTS));
     imports.extend(deltas(access, DELTAS));
@@ -199,7 +201,7 @@ fn user_account(access: &Access, tenant: &Tenant, name: &User, user: &UserEntry)
     for role in &user.roles {
         let may = |verb: &&Verb| verb.roles().contains(role);
         let verbs: Vec<Verb> = Verb::ALL.iter().filter(may).copied().collect();
-        publish.extend(verbs.iter().map(|verb| subjects::api(tenant, name, *role, *verb)));
+        publish.extend(verbs.iter().map(|verb| subjects::api(Door::Nats, tenant, name, *role, *verb)));
         let put = |what: &&Intake| verbs.contains(&what.verb());
         let puts = Intake::ALL.iter().filter(put);
         publish.extend(puts.map(|what| subjects::intake(tenant, name, *role, *what)));

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 use async_nats::ServerAddr;
-use redial_proto::{Door, Tenant, User};
+use redial_proto::{Tenant, User};
 
 use crate::QueueError;
 
@@ -22,8 +22,6 @@ pub struct QueueConfig {
     pub tenant: Tenant,
     /// The user, part of these subjects. Default: `local`.
     pub user: User,
-    /// The way in that requests say they came by. Default: NATS.
-    pub door: Door,
     /// The version of the messages that this process sends. Default: that of this program; tests run neighbours side by side.
     pub contract: Option<u32>,
 }
@@ -86,7 +84,6 @@ impl fmt::Debug for QueueConfig {
             .field("inbox_prefix", &self.inbox_prefix)
             .field("tenant", &self.tenant)
             .field("user", &self.user)
-            .field("door", &self.door)
             .field("contract", &self.contract)
             .finish()
     }

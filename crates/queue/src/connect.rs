@@ -11,7 +11,7 @@ use std::{
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, connection::State, jetstream};
 use parking_lot::{Mutex, RwLock};
 use redial_backoff::Backoff;
-use redial_proto::{CONTRACT, Door, Tenant, User};
+use redial_proto::{CONTRACT, Tenant, User};
 use tokio::sync::watch;
 
 use crate::{QueueConfig, QueueError, permissions::Refusals, replicas::Replicas};
@@ -43,7 +43,6 @@ pub(crate) struct Inner {
     pub(crate) replicas: Replicas,
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
-    pub(crate) door: Door,
     pub(crate) contract: u32,
 }
 
@@ -112,7 +111,6 @@ impl Queue {
             replicas: Replicas::default(),
             tenant: config.tenant.clone(),
             user: config.user.clone(),
-            door: config.door,
             contract: config.contract.unwrap_or(CONTRACT),
         };
         Self { inner: Arc::new(inner) }

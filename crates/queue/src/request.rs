@@ -18,6 +18,10 @@ use crate::{
     publish::encode,
 };
 
+/// Nobody answers for a moment when the only dispatcher takes another connection (50 to 150 ms) or is replaced by another.
+const NOBODY: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Where a request comes from, besides its subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
@@ -47,7 +51,7 @@ impl Queue {
         request: &Q,
         timeout: Duration,
     ) -> Result<R, QueueError> {
-        self.request(&subjects::api(self.tenant(), self.user(), role, verb), request, timeout).await
+        self.request(&subjects::api(Door::Nats, self.tenant(), self.user(), role, verb), request, timeout).await
     }
 
     /// Sends a request and waits for the reply, at most `timeout`. Without a connection it waits for one first, so that
@@ -92,6 +96,26 @@ impl Queue {
         let deadline = Instant::now() + timeout;
         self.connected(timeout).await?;
         self.check_size(subject, outgoing.payload.len())?;
+        let patient = deadline.min(Instant::now() + NOBODY);
+        loop {
+            let (payload, headers) = (outgoing.payload.clone(), outgoing.headers.clone());
+            match self.send_once(subject, Outgoing { payload, headers }, deadline, timeout).await {
+                // Nobody has it, so it may be sent again.
+                Err(QueueError::NoResponders { .. }) if Instant::now() + PAUSE < patient => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn send_once(
+        &self,
+        subject: &str,
+        outgoing: Outgoing,
+        deadline: Instant,
+        timeout: Duration,
+    ) -> Result<Message, QueueError> {
         let mut request = async_nats::Request::new().payload(outgoing.payload).timeout(None);
         if !outgoing.headers.is_empty() {
             request = request.headers(outgoing.headers);
@@ -125,9 +149,6 @@ impl Queue {
         }
         if let Some(said) = self.said() {
             headers.insert(subjects::CONTRACT, said);
-        }
-        if self.inner.door != Door::default() {
-            headers.insert(subjects::DOOR, self.inner.door.as_str());
         }
         if let Some(token) = token {
             headers.insert(subjects::TOKEN, token.as_str());

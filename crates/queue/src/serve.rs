@@ -5,7 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use async_nats::{HeaderMap, Message, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
-use redial_proto::{ApiError, Door, Payload, TokenId, limits, subjects};
+use redial_proto::{ApiError, Payload, TokenId, limits, subjects};
 use redial_shares::Share;
 use serde::Serialize;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -131,7 +131,6 @@ impl Requests {
                 takes_payloads: headers.is_some_and(|headers| headers.get(subjects::TAKES_PAYLOADS).is_some()),
                 held: None,
                 traceparent: traceparent_of(message.headers.as_ref()),
-                door: door_of(message.headers.as_ref()),
                 token: token_of(message.headers.as_ref()),
                 is_newer: self.queue.is_newer(message.headers.as_ref()),
                 payload: message.payload,
@@ -154,8 +153,6 @@ pub struct Request {
     takes_payloads: bool,
     /// W3C trace context of the sender.
     pub traceparent: Option<String>,
-    /// The way in, as the sender says.
-    pub door: Door,
     /// The token that a gateway was shown for it, as the sender says.
     pub token: Option<TokenId>,
     /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
@@ -241,11 +238,6 @@ impl Request {
             tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
         }
     }
-}
-
-fn door_of(headers: Option<&HeaderMap>) -> Door {
-    let said = headers.and_then(|headers| headers.get(subjects::DOOR));
-    said.and_then(|said| said.as_str().parse().ok()).unwrap_or_default()
 }
 
 fn token_of(headers: Option<&HeaderMap>) -> Option<TokenId> {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use redial_access::Access;
 use redial_engine::tools::Tools;
 use redial_proto::{
-    ApiError, CallId, CallState, Caller, Code, SubmitResult, Tenant, UserRole,
+    ApiError, CallId, CallState, Caller, Code, Door, SubmitResult, Tenant, UserRole,
     subjects::{self, Verb},
 };
 use redial_queue::Request;
@@ -137,7 +137,9 @@ pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> 
         let message = "the subject names no tenant, user and role; redial.api.<tenant>.<user>.<role>.<verb> is needed";
         ApiError::new(Code::InvalidMessage, message)
     })?;
-    allowed(Caller { door: request.door, token: request.token.clone(), ..caller }, verb)
+    // Only gateways may send to their subjects, and only they are shown tokens.
+    let token = request.token.clone().filter(|_| caller.door == Door::Http);
+    allowed(Caller { token, ..caller }, verb)
 }
 
 /// The caller, if its role allows the verb.

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use redial_access::Access;
 use redial_engine::outage::{Observation, OutageDetector};
 use redial_loops::Loops;
-use redial_queue::{LONGEST_RECONNECT, Queue};
+use redial_queue::{LONGEST_RECONNECT, Queue, QueueConfig};
 use redial_records::{NewCall, OutgoingJob};
 use redial_reread::Reread;
 use redial_shares::Shares;
@@ -38,7 +38,12 @@ const CHECKS: usize = 2;
 pub(crate) struct Context {
     pub(crate) config: DispatcherConfig,
     pub(crate) store: Store,
+    /// Takes what only gateways and dispatchers send.
     pub(crate) queue: Queue,
+    /// Takes what users send.
+    pub(crate) users: Queue,
+    /// Takes what workers send.
+    pub(crate) workers: Queue,
     pub(crate) registry: Registry,
     pub(crate) agents: Agents,
     /// What tenants may use.
@@ -72,7 +77,11 @@ impl Context {
         let agents = Agents::load(config.agents.clone()).await.map_err(DispatcherError::File)?;
         let access = Reread::load(config.access.clone(), "access file", Access::parse).await;
         let access = access.map_err(DispatcherError::File)?;
+        let named =
+            |whose: &str| QueueConfig { name: format!("{} {whose}", config.queue.name), ..config.queue.clone() };
         let queue = Queue::connect(&config.queue).await?;
+        let users = Queue::connect(&named("of users")).await?;
+        let workers = Queue::connect(&named("of workers")).await?;
         let store = Store::connect(&config.store()).await?;
         let registry = retry_transient(|| async { Ok(Registry::load(&store).await?) }).await?;
         let feeder = Arc::<Feeder>::default();
@@ -82,6 +91,8 @@ impl Context {
             config,
             store,
             queue,
+            users,
+            workers,
             registry,
             agents,
             access,
@@ -98,6 +109,11 @@ impl Context {
             started: Instant::now(),
             outages: Mutex::new(outages),
         }))
+    }
+
+    /// All connections to NATS.
+    pub(crate) const fn queues(&self) -> [&Queue; 3] {
+        [&self.queue, &self.users, &self.workers]
     }
 
     /// Hands a job to the publisher. If the publisher is gone the process is stopping, and the sweeper of another

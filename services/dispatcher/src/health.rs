@@ -1,15 +1,21 @@
 //! Says whether this dispatcher can do its work.
 
-use redial_proto::{ApiError, DispatcherHealth, subjects, subjects::Verb};
+use redial_proto::{ApiError, DispatcherHealth, subjects::Verb};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
-use crate::{asked::caller, context::Context, error::store_failed, running::Running, serve};
+use crate::{
+    asked::caller,
+    context::Context,
+    error::store_failed,
+    running::Running,
+    serve::{self, Senders},
+};
 
 /// Answers every user, whatever the access file says of it: nothing is told but how the dispatcher is.
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
-    let (verb, subject) = (Verb::Health, subjects::api_of_all(Verb::Health));
-    serve::each(running, verb.name(), &subject, move |context, request| {
+    let verb = Verb::Health;
+    serve::each(running, Senders::Users(verb), move |context, request| {
         let asked = caller(request, verb);
         async move {
             asked?;

@@ -30,7 +30,7 @@ const LETTERS: usize = 32;
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let mut deliveries = context.queue.intake();
+    let mut deliveries = context.users.intake();
     while let Some(batch) = until(&shutdown, deliveries.next(BATCH)).await {
         // Boxed, because most of the time it only waits.
         Box::pin(take(&context, batch)).await;

@@ -55,6 +55,7 @@ use std::time::Duration;
 
 use redial_loops::Loops;
 use redial_proto::subjects::{ControlVerb, Verb};
+use redial_queue::Queue;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use crate::{
@@ -107,8 +108,10 @@ async fn run_with(
     running.feeds.close();
     start_loops(&running);
     // A server works off a connection in order: once it answers this, it knows all our subscriptions.
-    if let Err(error) = running.context.queue.health().await {
-        tracing::warn!(%error, "NATS did not answer; requests will be served once it does");
+    for queue in running.context.queues() {
+        if let Err(error) = queue.health().await {
+            tracing::warn!(%error, "NATS did not answer; requests will be served once it does");
+        }
     }
     tracing::info!("Dispatcher started");
     ready();
@@ -199,14 +202,16 @@ fn start_loops(running: &Running) {
 /// Waits for everything that has begun. Batchers end when the last handle of the context is gone.
 async fn finish(running: Running) {
     let Running { context, loops, .. } = running;
-    let (queue, store) = (context.queue.clone(), context.store.clone());
+    let (queues, store) = (context.queues().map(Queue::clone), context.store.clone());
     drop(context);
     loops.close();
     loops.wait().await;
     // A server may lose what it has not read of a connection that is closed. It works off a connection in order: once it
     // answers this, it has read all acknowledgements and replies.
-    if let Err(error) = queue.health().await {
-        tracing::warn!(%error, "NATS did not answer; messages whose acknowledgements it lost will be delivered again");
+    for queue in queues {
+        if let Err(error) = queue.health().await {
+            tracing::warn!(%error, "NATS did not answer; messages whose acknowledgements it lost will be delivered again");
+        }
     }
     store.close().await;
 }

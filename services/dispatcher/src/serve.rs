@@ -4,11 +4,11 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use redial_proto::{
-    ApiError, Code, WorkerCaller, WorkerId,
+    ApiError, Code, Door, WorkerCaller, WorkerId,
     subjects::{self, ControlVerb, Verb},
     tolerant,
 };
-use redial_queue::{QueueError, Request};
+use redial_queue::{Queue, QueueError, Request};
 use redial_shares::{FairQueue, Shares};
 use redial_telemetry::set_aside;
 use serde::{Serialize, de::DeserializeOwned};
@@ -25,6 +25,35 @@ use crate::{
 
 /// After the shutdown, what waits is still answered for so long; the rest is told to try again.
 const FINISH: Duration = Duration::from_secs(5);
+
+/// Whose requests. Those of users, of gateways and of workers come on a connection each, because whoever may send to one can cut it
+/// off, with more than it takes or with headers that the client does not survive.
+#[derive(Clone, Copy)]
+pub(crate) enum Senders {
+    /// Users, and gateways for them.
+    Users(Verb),
+    Workers(ControlVerb),
+}
+
+impl Senders {
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Users(verb) => verb.name(),
+            Self::Workers(verb) => verb.name(),
+        }
+    }
+
+    /// Where their requests arrive.
+    fn subjects(self, context: &Context) -> Vec<(&Queue, String)> {
+        match self {
+            Self::Users(verb) => vec![
+                (&context.users, subjects::api_of_all(Door::Nats, verb)),
+                (&context.queue, subjects::api_of_all(Door::Http, verb)),
+            ],
+            Self::Workers(verb) => vec![(&context.workers, subjects::control_of_all(verb))],
+        }
+    }
+}
 
 /// A queue of requests, which closes after the shutdown, once no request is on its way here.
 fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
@@ -51,26 +80,27 @@ pub(crate) fn start_batcher<W: BatchWork<Request>>(
     requests
 }
 
-/// Lets the requests of a subject wait for their turns, until shutdown, and those that are on their way then. Dispatchers share them.
+/// Lets the requests of these senders wait for their turns, until shutdown, and those that are on their way then. Dispatchers share them.
 /// Never stands still, so that what waits is bounded here, and not by the client, which counts no bytes and knows no senders.
 pub(crate) async fn feed(
     running: &Running,
-    name: &'static str,
-    subject: &str,
+    senders: Senders,
     waiting: Arc<FairQueue<Request>>,
 ) -> Result<(), QueueError> {
-    let mut requests = running.context.queue.serve(subject, Some(subjects::DISPATCHERS)).await?;
-    let feeding = running.feeds.token();
-    running.spawn(name, |context, shutdown| async move {
-        while let Some(Some(request)) = until(&shutdown, requests.next()).await {
-            let_wait(&context, request, &waiting);
-        }
-        requests.leave().await;
-        while let Some(request) = requests.next().await {
-            let_wait(&context, request, &waiting);
-        }
-        drop(feeding);
-    });
+    for (queue, subject) in senders.subjects(&running.context) {
+        let mut requests = queue.serve(&subject, Some(subjects::DISPATCHERS)).await?;
+        let (feeding, waiting) = (running.feeds.token(), waiting.clone());
+        running.spawn(senders.verb(), |context, shutdown| async move {
+            while let Some(Some(request)) = until(&shutdown, requests.next()).await {
+                let_wait(&context, request, &waiting);
+            }
+            requests.leave().await;
+            while let Some(request) = requests.next().await {
+                let_wait(&context, request, &waiting);
+            }
+            drop(feeding);
+        });
+    }
     Ok(())
 }
 
@@ -135,7 +165,7 @@ where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
+    each(running, Senders::Users(verb), move |context, request| {
         let asked =
             caller(request, verb).and_then(|caller| Ok((Asked::new(context, caller), decode(small(request, most)?)?)));
         async move {
@@ -166,7 +196,7 @@ where
     Q::Reply: Serialize + Send + Sync + 'static,
     F: Future<Output = Result<Done<Q::Reply>, ApiError>> + Send + 'static,
 {
-    each(running, verb.name(), &subjects::api_of_all(verb), move |context, request| {
+    each(running, Senders::Users(verb), move |context, request| {
         let asked = caller(request, verb).and_then(|caller| Ok((caller, decode::<Q>(small(request, Q::MOST_BYTES)?)?)));
         async move {
             let (caller, question) = asked?;
@@ -190,7 +220,7 @@ where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    each(running, verb.name(), &subjects::control_of_all(verb), move |context, request| {
+    each(running, Senders::Workers(verb), move |context, request| {
         let asked = worker_caller(request).and_then(|caller| Ok((caller, of_worker(request)?)));
         async move {
             let (caller, question) = asked?;
@@ -221,22 +251,21 @@ pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), 
     Err(ApiError::new(Code::Forbidden, message))
 }
 
-/// Answers the requests on a subject, each in a task of its own.
+/// Answers the requests of these senders, each in a task of its own.
 pub(crate) async fn each<R, F>(
     running: &Running,
-    name: &'static str,
-    subject: &str,
+    senders: Senders,
     answer: impl Fn(Arc<Context>, &Request) -> F + Copy + Send + 'static,
 ) -> Result<(), QueueError>
 where
     R: Serialize + Sync + Send + 'static,
     F: Future<Output = Result<R, ApiError>> + Send + 'static,
 {
-    let waiting = queue(running, name);
-    feed(running, name, subject, waiting.clone()).await?;
+    let waiting = queue(running, senders.verb());
+    feed(running, senders, waiting.clone()).await?;
     let tracker = running.loops.tracker().clone();
     let shares = Shares::new(AT_ONCE);
-    running.spawn(name, move |context, _| async move {
+    running.spawn(senders.verb(), move |context, _| async move {
         while let Some((request, share)) = waiting.take_with(&shares).await {
             let (answered, context) = (answer(context.clone(), &request), context.clone());
             tracker.spawn(async move {

@@ -15,10 +15,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, error::DispatcherError, wait::until};
 
-/// After each reconnection, which such a message may have caused.
+/// After each reconnection of those that take messages, which such a message may have caused.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let mut connections = context.queue.connections();
-    while let Some(Ok(())) = until(&shutdown, connections.changed()).await {
+    let (mut users, mut workers) = (context.users.connections(), context.workers.connections());
+    let mut changed = async || {
+        tokio::select! {
+            changed = users.changed() => changed,
+            changed = workers.changed() => changed,
+        }
+    };
+    while let Some(Ok(())) = until(&shutdown, changed()).await {
         set_aside(&context).await;
     }
 }

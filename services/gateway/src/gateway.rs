@@ -98,7 +98,7 @@ impl Gateway {
         request: &Q,
         traceparent: Option<&str>,
     ) -> Result<R, Problem> {
-        let subject = subjects::api(&caller.tenant, &caller.user, caller.role, verb);
+        let subject = subjects::api(caller.door, &caller.tenant, &caller.user, caller.role, verb);
         let origin = Origin { traceparent, token: caller.token.as_ref() };
         Ok(self.queue.request_from(&subject, request, ANSWER, origin).await?)
     }

@@ -41,8 +41,7 @@ mod watch;
 use std::{net::SocketAddr, sync::Arc};
 
 use redial_loops::Loops;
-use redial_proto::Door;
-use redial_queue::{Queue, QueueConfig};
+use redial_queue::Queue;
 use redial_store::{Purpose, Store, StoreConfig};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -95,10 +94,9 @@ async fn connect(config: GatewayConfig, shutdown: CancellationToken) -> Result<G
     let rights = rights::Rights::load(config.access.clone()).await.map_err(GatewayError::File)?;
     let store =
         StoreConfig { url: config.database_url.clone(), connections: config.connections, purpose: Purpose::Audit };
-    let queue = QueueConfig { door: Door::Http, ..config.queue.clone() };
     let limits = Arc::new(limits::Limits::new(&config));
     Ok(Gateway {
-        queue: Queue::connect(&queue).await?,
+        queue: Queue::connect(&config.queue).await?,
         store: Store::connect(&store).await?,
         hub: hub::Hub::default(),
         tokens: auth::Tokens::new(&config, limits.clone()),

@@ -16,7 +16,7 @@ use std::{
 
 use humantime::format_duration;
 use redial_dispatcher::DispatcherConfig;
-use redial_proto::{ApiError, Code, Door, Tenant, User, limits, turn};
+use redial_proto::{ApiError, Code, Tenant, User, limits, turn};
 use redial_queue::QueueConfig;
 use redial_telemetry::{LogFileConfig, LogFormat, TelemetryConfig};
 use redial_worker::{Allowed, AllowedError, CommandUser, WebhookKey, WorkerConfig};
@@ -125,7 +125,6 @@ impl Settings {
             inbox_prefix: self.text("nats_inbox_prefix"),
             tenant: self.tenant()?,
             user: self.user()?,
-            door: Door::default(),
             contract: None,
         })
     }

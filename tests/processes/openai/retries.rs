@@ -3,7 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use redial_proto::{
-    ApiError, Code, TaskSubmission,
+    ApiError, Code, Door, TaskSubmission,
     subjects::{self, Verb},
 };
 use redial_queue::Requests;
@@ -43,7 +43,7 @@ async fn a_request_whose_fate_is_unknown_is_not_to_be_sent_again_unless_it_has_a
     let answer = create(&gateway, &json!({})).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), should_retry(&answer)), (503, None));
 
-    let mut requests = stack.queue().serve(&subjects::api_of_all(Verb::TaskSubmit), None).await.unwrap();
+    let mut requests = stack.queue().serve(&subjects::api_of_all(Door::Http, Verb::TaskSubmit), None).await.unwrap();
     // The server has answered what was sent after the subscription, so it knows of it.
     stack.queue().health().await.unwrap();
     let mut asked = async |request: RequestBuilder| {

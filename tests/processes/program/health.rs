@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use redial_proto::subjects::{self, Verb};
+use redial_proto::{
+    Door,
+    subjects::{self, Verb},
+};
 use redial_test_stack::{Process, Stack, until};
 use serde_json::Value;
 
@@ -46,7 +49,8 @@ async fn what_does_not_answer_is_unhealthy() {
 
     // Whoever should answer takes requests, and is stopped.
     stack.stop_dispatchers().await;
-    let stopped = stack.queue().serve(&subjects::api_of_all(Verb::Health), None).await.unwrap();
+    let serve = async |door| stack.queue().serve(&subjects::api_of_all(door, Verb::Health), None).await.unwrap();
+    let stopped = [serve(Door::Nats).await, serve(Door::Http).await];
     stack.queue().health().await.unwrap();
     is(1, "no answer").await;
     assert_eq!(ready().await, 503);

@@ -1,12 +1,14 @@
 //! What a message costs that the NATS client does not survive; and how a dispatcher ends.
 
-use std::{io::Write as _, path::Path};
+use std::{io::Write as _, path::Path, time::Duration};
 
 use redial_proto::{
     CallState, WorkerId,
-    subjects::{self, Intake},
+    subjects::{self, Intake, Verb},
 };
 use redial_test_stack::{Paused, Process, Servers, Stack};
+
+use redial_tools::Tool;
 
 use super::secrets::is_root;
 
@@ -32,6 +34,39 @@ async fn a_worker_goes_on_after_a_message_that_its_nats_client_does_not_survive(
     stack.ended(call).await;
     worker.terminate();
     assert!(worker.ended().await.success(), "{}", worker.output());
+    stack.finish().await;
+}
+
+/// They end a connection of the dispatcher again and again, but not the one on which gateways' requests arrive, nor that of workers.
+#[tokio::test]
+async fn malformed_headers_of_users_disturb_no_gateway_and_no_worker() {
+    let mut stack = Stack::on(Servers::start().await).await;
+    let process = dispatcher(&stack);
+    process.line("Dispatcher started").await;
+    stack.work(vec![Tool::echo()]).await;
+    let gateway = stack.serve_http().await;
+    let (client, url) = (redial_http::direct().build().unwrap(), format!("{}/v1/calls", gateway.url));
+    let (mut nats, subject) = (stack.raw_nats().await, stack.subject(Verb::CallGet));
+    let attack = async {
+        loop {
+            nats.publish_with(&subject, MALFORMED, b"{}").await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let requests = async {
+        for n in 0..100 {
+            let body = serde_json::json!({"tool": "echo", "arguments": {"n": n}}).to_string();
+            let request =
+                client.post(&url).header("prefer", "wait=20").header("content-type", "application/json").body(body);
+            let answer = request.send().await.unwrap().text().await.unwrap();
+            assert!(answer.contains(r#""state":"succeeded""#) && answer.contains(r#""attempt":1"#), "{n}: {answer}");
+        }
+        assert!(process.output().contains(FAILED), "the attack fails a connection");
+    };
+    tokio::select! {
+        () = attack => unreachable!(),
+        () = requests => {}
+    }
     stack.finish().await;
 }
 

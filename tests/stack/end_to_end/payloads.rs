@@ -16,7 +16,13 @@ use super::fixture::{ANSWER, api, ask};
 
 /// Where the requests of a user go; pieces travel beside it.
 fn subject(user: &Queue) -> String {
-    redial_proto::subjects::api(user.tenant(), user.user(), Verb::CallSubmit.roles()[0], Verb::CallSubmit)
+    redial_proto::subjects::api(
+        redial_proto::Door::Nats,
+        user.tenant(),
+        user.user(),
+        Verb::CallSubmit.roles()[0],
+        Verb::CallSubmit,
+    )
 }
 
 async fn piece(user: &Queue, request: &PieceRequest) -> Result<PieceReply, Code> {

@@ -7,13 +7,14 @@ use redial_proto::{
     TokenId, TokenRevoke, TokenRevokeReply, User, UserRole,
     subjects::{self, Verb},
 };
-use redial_queue::{Queue, QueueConfig};
+use redial_queue::Queue;
 use redial_store::{ActionFilter, Purpose, TokenFilter};
 use redial_test_stack::{Stack, file, new_token, until};
 use redial_tools::Tool;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::fixture::{ANSWER, ask};
+use super::fixture::{ANSWER, api, ask};
 
 fn token(n: u8) -> ApiToken {
     ApiToken::of_random(&[n; 40])
@@ -145,17 +146,11 @@ alice = { roles = ["submit", "read"], password = "$X" }
 bob = { roles = ["admin"], password = "$X" }
 "#;
 
-/// A user of a gateway: its requests say so.
-async fn over_http(stack: &Stack, user: &str) -> Queue {
-    let config = QueueConfig {
-        url: stack.servers.nats_url().to_owned(),
-        tenant: "acme".parse().unwrap(),
-        user: user.parse().unwrap(),
-        inbox_prefix: Some(subjects::GATEWAY_INBOX.to_owned()),
-        door: Door::Http,
-        ..QueueConfig::default()
-    };
-    Queue::connect(&config).await.unwrap()
+/// Asks for alice as a gateway does.
+async fn for_alice<R: DeserializeOwned>(stack: &Stack, verb: Verb, request: &Value) -> Result<R, ApiError> {
+    let (tenant, user) = ("acme".parse().unwrap(), "alice".parse().unwrap());
+    let subject = subjects::api(Door::Http, &tenant, &user, verb.roles()[0], verb);
+    api(stack.queue().request(&subject, request, ANSWER).await)
 }
 
 #[tokio::test]
@@ -175,25 +170,24 @@ async fn a_token_never_allows_more_than_the_access_file() {
         assert!(error.code == Code::Forbidden && error.message.contains(says), "{error}");
     }
     // A gateway asks for alice; what she may do is compared each time.
-    let alice = over_http(&stack, "alice").await;
     let call = json!({"tool": "echo", "arguments": {"n": 1}});
-    let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
+    let result: SubmitResult = for_alice(&stack, Verb::CallSubmit, &call).await.unwrap();
     let call_id = result.call.unwrap();
     let get = json!({"call": call_id});
     stack.wait_for_end(call_id).await;
     std::fs::write(&file, ACCESS.replace(r#""submit", "read""#, r#""read""#) + "# changed\n").unwrap();
     until("the file was read again", async || {
-        let result: SubmitResult = ask(&alice, Verb::CallSubmit, &call).await.unwrap();
+        let result: SubmitResult = for_alice(&stack, Verb::CallSubmit, &call).await.unwrap();
         result.error.filter(|error| error.code == Code::Forbidden).map(|_| ())
     })
     .await;
-    let result: TaskResult = ask(&alice, Verb::TaskSubmit, &json!({"input": "x", "agent": "a"})).await.unwrap();
+    let result: TaskResult = for_alice(&stack, Verb::TaskSubmit, &json!({"input": "x", "agent": "a"})).await.unwrap();
     assert_eq!(result.error.unwrap().code, Code::Forbidden);
     for (verb, request) in [(Verb::CallCancel, get.clone()), (Verb::CallAnswer, json!({"call": call_id, "output": 1}))]
     {
-        assert_eq!(ask::<Value>(&alice, verb, &request).await.unwrap_err().code, Code::Forbidden, "{verb:?}");
+        assert_eq!(for_alice::<Value>(&stack, verb, &request).await.unwrap_err().code, Code::Forbidden, "{verb:?}");
     }
-    assert!(ask::<Value>(&alice, Verb::CallGet, &get).await.is_ok(), "she may still read");
+    assert!(for_alice::<Value>(&stack, Verb::CallGet, &get).await.is_ok(), "she may still read");
     stack.drained(ANSWER).await;
     stack.finish().await;
 }

@@ -6,13 +6,14 @@ use redial_test_stack::RawNats;
 use super::{ACCESS, dispatcher, server::Server, streams};
 
 /// Reply subjects that mean something to others.
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 23] = [
     "redial.jobs.x.y",
     "redial.jobs.default.echo",
     "redial.results.other",
     "redial.intake.globex.bob.submit.calls",
     "redial.api.globex.bob.operate.calls.redrive",
     "redial.api.acme.carl.inline.tasks.submit",
+    "redial.gateway.acme.carl.inline.tasks.submit",
     "redial.events.globex.calls.1",
     "redial.events.acme.calls.1",
     "redial.worker.models.w",

@@ -9,12 +9,13 @@ use crate::access::Login;
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Where somebody hostile listens. Of these the server lets nobody hear anything of others.
-const EVERYWHERE: [&str; 12] = [
+const EVERYWHERE: [&str; 13] = [
     ">",
     "redial.>",
     "redial.events.>",
     "redial.events.acme.>",
     "redial.api.acme.>",
+    "redial.gateway.acme.>",
     "redial.intake.>",
     "redial.ctl.>",
     "redial.jobs.>",

@@ -12,7 +12,7 @@ use redial_engine::call::CallEvent;
 use redial_proto::{
     AnswerReply, AnswerRequest, ApiError, CallId, CallState, Code, ErrorClass, Failure, Tenant,
     function::{ANSWER_CLASSES, check_output},
-    subjects::{self, Verb},
+    subjects::Verb,
 };
 use redial_queue::{QueueError, Request};
 use redial_records::{CallRecord, Transition};
@@ -27,7 +27,7 @@ use crate::{
     error::{call_not_found, store_failed},
     policies,
     running::Running,
-    serve,
+    serve::{self, Senders},
     transitions::{self, MAX_TRIES},
 };
 
@@ -35,8 +35,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     let answerer = Answerer { context: running.context.clone() };
     let batching = Batching { name: "answer functions", workers: 2, batch: 64 };
     let requests = serve::start_batcher(running, batching, &answerer);
-    let verb = Verb::CallAnswer;
-    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
+    serve::feed(running, Senders::Users(Verb::CallAnswer), requests).await
 }
 
 #[derive(Clone)]

@@ -47,7 +47,7 @@ const LEFT_FOR: Duration = Duration::from_secs(5);
 const RETRY: Backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1));
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken, loops: Loops) {
-    let mut deliveries = context.queue.results();
+    let mut deliveries = context.workers.results();
     let free = Arc::new(Semaphore::new(CONCURRENT_BATCHES));
     let large = Arc::<Large>::default();
     for _ in 0..LARGE {

@@ -4,9 +4,7 @@ use std::{cmp::Reverse, sync::Arc, time::Instant};
 
 use redial_engine::accept::accept;
 use redial_proto::{
-    ApiError, CallId, Caller, Code, Submission, SubmitBatchReply, SubmitResult,
-    limits::shorten,
-    subjects::{self, Verb},
+    ApiError, CallId, Caller, Code, Submission, SubmitBatchReply, SubmitResult, limits::shorten, subjects::Verb,
 };
 use redial_queue::{QueueError, Request};
 use redial_records::NewCall;
@@ -23,7 +21,7 @@ use crate::{
     error::store_failed,
     new_calls, policies,
     running::Running,
-    serve,
+    serve::{self, Senders},
 };
 
 /// Bytes of the reply to a batch around its results.
@@ -67,8 +65,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
         serve::start_batcher(running, Batching { name: "submit costly calls", workers: 2, batch: 8 }, &waiting);
     let submitter = Submitter { context, unknown: Some(unknown), costly: Some(costly) };
     let requests = serve::start_batcher(running, Batching { name: "submit calls", workers: 3, batch: 64 }, &submitter);
-    let verb = Verb::CallSubmit;
-    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
+    serve::feed(running, Senders::Users(Verb::CallSubmit), requests).await
 }
 
 /// Submissions of unknown tools wait until the registry is read again, and the arguments of some are checked for up to a

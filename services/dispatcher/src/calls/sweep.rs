@@ -26,11 +26,11 @@ const MAX_LOCKED: usize = 1_000;
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let mut pause = Duration::ZERO;
-    let (mut connections, mut locked) = (context.queue.connections(), HashSet::new());
+    let (mut connections, mut locked) = (context.workers.connections(), HashSet::new());
     while until(&shutdown, wait(&context, pause)).await.is_some() {
         let reconnected = connections.has_changed().unwrap_or(true);
         connections.mark_unchanged();
-        context.observe(Observation::SweepBegan { connected: context.queue.is_connected() && !reconnected });
+        context.observe(Observation::SweepBegan { connected: context.workers.is_connected() && !reconnected });
         let swept = sweep(&context, &shutdown, &mut locked).await;
         context.observe(Observation::SweepEnded { failed: swept.is_err() });
         pause = swept.unwrap_or_else(|error| {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use redial_engine::tools::Tools;
 use redial_proto::{
-    AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits,
-    subjects::{self, Verb},
+    AgentRef, ApiError, Code, SubmitStatus, TaskResult, TaskState, TaskSubmission, limits, subjects::Verb,
 };
 use redial_queue::{QueueError, Request};
 use redial_records::{Effect, NewTask};
@@ -22,7 +21,7 @@ use crate::{
     effects,
     error::store_failed,
     running::Running,
-    serve,
+    serve::{self, Senders},
 };
 
 /// A submission, or why it cannot be read or may not be made.
@@ -48,8 +47,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
     );
     let submitter = Submitter { context, unknown: Some(unknown) };
     let requests = serve::start_batcher(running, Batching { name: "submit tasks", workers: 2, batch: 64 }, &submitter);
-    let verb = Verb::TaskSubmit;
-    serve::feed(running, verb.name(), &subjects::api_of_all(verb), requests).await
+    serve::feed(running, Senders::Users(Verb::TaskSubmit), requests).await
 }
 
 /// Tasks of unknown models or tools wait until the registry is read again, which may take long: they go to a batcher of their

@@ -5,8 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use chrono::Datelike as _;
 use redial_proto::{
     ApiError, ClaimId, ClaimJob, ClaimReply, ClaimRequest, Code, Grant, JobRef, WorkerCaller, WorkerId, limits,
-    subjects::{self, ControlVerb},
-    turn::model_name,
+    subjects::ControlVerb, turn::model_name,
 };
 use redial_queue::{QueueError, Request};
 use redial_records::{Claim, TurnOnRecord};
@@ -21,7 +20,7 @@ use crate::{
     error::store_failed,
     registry::Served,
     running::Running,
-    serve,
+    serve::{self, Senders},
 };
 
 pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
@@ -30,8 +29,7 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
         Batching { name: "grant claims", workers: 3, batch: 16 },
         &Granter(running.context.clone()),
     );
-    let verb = ControlVerb::Claim;
-    serve::feed(running, verb.name(), &subjects::control_of_all(verb), requests).await
+    serve::feed(running, Senders::Workers(ControlVerb::Claim), requests).await
 }
 
 #[derive(Clone)]

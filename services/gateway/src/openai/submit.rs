@@ -51,7 +51,7 @@ pub(crate) async fn submit(
 ) -> Result<TaskResult, Refusal> {
     let has_key = submission.key.is_some();
     submission.key.get_or_insert_with(|| format!("openai-{}", Uuid::now_v7()));
-    let subject = subjects::api(&caller.tenant, &caller.user, caller.role, Verb::TaskSubmit);
+    let subject = subjects::api(caller.door, &caller.tenant, &caller.user, caller.role, Verb::TaskSubmit);
     let origin = Origin { traceparent, token: caller.token.as_ref() };
     let ask = || gateway.queue.request_from(&subject, &submission, ANSWER, origin);
     let mut may_be_committed = false;

@@ -9,7 +9,7 @@ use axum::{
 };
 use prometheus_client::encoding::prometheus_text;
 use redial_proto::{
-    DispatcherHealth, Tenant, User, UserRole,
+    DispatcherHealth, Door, Tenant, User, UserRole,
     subjects::{self, Verb},
 };
 
@@ -48,7 +48,7 @@ async fn ready(State(gateway): State<Shared>) -> Response {
 
 /// Asks every part. What does not answer is not available, whatever the reason.
 async fn look(gateway: &Gateway) -> Health {
-    let subject = subjects::api(&Tenant::default(), &User::default(), UserRole::Read, Verb::Health);
+    let subject = subjects::api(Door::Http, &Tenant::default(), &User::default(), UserRole::Read, Verb::Health);
     let question = serde_json::json!({});
     let (postgres, dispatcher) = tokio::join!(
         tokio::time::timeout(LOOK, gateway.store.now()),

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use chrono::Utc;
 use redial_proto::{
-    CallId, CallState, CallView, CancelReply, CancelRequest, GetRequest, RedriveReply, RedriveRequest, Submission,
-    SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet, TaskId,
-    TaskReport, TaskResult, TaskState, TaskSubmission, UserRole,
+    CallId, CallState, CallView, CancelReply, CancelRequest, Door, GetRequest, RedriveReply, RedriveRequest,
+    Submission, SubmitBatch, SubmitBatchReply, SubmitResult, SubmitStatus, TaskCancel, TaskCancelReply, TaskGet,
+    TaskId, TaskReport, TaskResult, TaskState, TaskSubmission, UserRole,
     subjects::{self, Intake, Verb},
 };
 use redial_queue::QueueError;
@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_mins(1);
 impl Stack {
     /// The subject of a request of the usual user, in the role that may ask for it.
     pub fn subject(&self, verb: Verb) -> String {
-        subjects::api(self.queue().tenant(), self.queue().user(), verb.roles()[0], verb)
+        subjects::api(Door::Nats, self.queue().tenant(), self.queue().user(), verb.roles()[0], verb)
     }
 
     /// The subject of the intake stream of the usual user, who may bring agents along.

@@ -94,8 +94,10 @@ async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<Tas
         let asks_about_one = json!({"call": call, "calls": calls, "task": task, "after_step": 0, "language": "en"});
         for &verb in Verb::ALL {
             for role in UserRole::ALL {
-                let theirs = format!("redial.api.{tenant}.{user}.{}.{}", role.as_str(), verb.name());
-                mallory.publish(&theirs, &inbox, &bytes(&body)).await?;
+                for way in ["api", "gateway"] {
+                    let theirs = format!("redial.{way}.{tenant}.{user}.{}.{}", role.as_str(), verb.name());
+                    mallory.publish(&theirs, &inbox, &bytes(&body)).await?;
+                }
                 let own = format!("redial.api.{}.{}.{}.{}", MALLORY.0, MALLORY.1, role.as_str(), verb.name());
                 mallory.publish(&own, &inbox, &bytes(&asks_about_one)).await?;
             }

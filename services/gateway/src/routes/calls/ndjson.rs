@@ -284,7 +284,7 @@ async fn send(
     keyed: bool,
     traceparent: Option<&str>,
 ) -> Result<Vec<SubmitResult>, QueueError> {
-    let subject = subjects::api(&caller.tenant, &caller.user, caller.role, Verb::CallSubmit);
+    let subject = subjects::api(caller.door, &caller.tenant, &caller.user, caller.role, Verb::CallSubmit);
     let origin = Origin { traceparent, token: caller.token.as_ref() };
     let ask = || gateway.queue.request_from::<_, SubmitBatchReply>(&subject, &batch, ANSWER, origin);
     let mut wait = AGAIN;
