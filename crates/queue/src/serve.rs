@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::{
     Queue, QueueError,
     apart::payload_of,
+    connect::ANSWER,
     publish::{encode, traceparent_of},
 };
 
@@ -228,12 +229,19 @@ impl Request {
 
     async fn send(&self, headers: HeaderMap, body: Bytes) {
         let Some(reply) = &self.reply else { return };
-        let client = &self.queue.live().client;
-        let sent = if headers.is_empty() {
-            client.publish(reply.clone(), body).await
-        } else {
-            client.publish_with_headers(reply.clone(), headers, body).await
+        let send = async || {
+            let (client, body) = (self.queue.live().client.clone(), body.clone());
+            if headers.is_empty() {
+                client.publish(reply.clone(), body).await
+            } else {
+                client.publish_with_headers(reply.clone(), headers.clone(), body).await
+            }
         };
+        let mut sent = send().await;
+        // A client that failed takes nothing; another one takes its place.
+        if sent.is_err() && self.queue.connected(ANSWER).await.is_ok() {
+            sent = send().await;
+        }
         if let Err(error) = sent {
             tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
         }

@@ -26,6 +26,8 @@ use crate::{output, settings::Settings};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Longest wait for an answer that only helps to explain something.
 const LOOK: Duration = Duration::from_secs(2);
+/// Longest wait for the first reply to a request: it takes milliseconds, unless the request was lost with a dispatcher's connection.
+const FIRST_REPLY: Duration = Duration::from_secs(1);
 /// Wait before a request is sent a second time.
 const AGAIN: Duration = Duration::from_millis(500);
 /// Longest wait for the reply to one request.
@@ -108,7 +110,7 @@ pub(crate) async fn request_as<R: DeserializeOwned>(
     verb: Verb,
     request: &impl Serialize,
 ) -> Result<R, QueueError> {
-    match queue.ask_as(role, verb, request, REQUEST).await {
+    match queue.ask_as(role, verb, request, FIRST_REPLY).await {
         Err(error) if error.is_retryable() => {
             tracing::debug!(%error, verb = verb.name(), "Request failed; trying again");
             tokio::time::sleep(AGAIN).await;
