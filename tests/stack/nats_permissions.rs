@@ -1,6 +1,7 @@
 //! What `redial nats-config` writes, on a real nats-server: each user can do what the access file says, and the server
 //! refuses everything else. `REDIAL_NATS_SERVER` names another nats-server than the project's.
 
+mod limits;
 mod reloading;
 mod replies;
 pub(crate) mod server;

@@ -44,9 +44,23 @@ pub struct Account {
     pub exports: Vec<Export>,
     /// What it may use of other accounts.
     pub imports: Vec<Import>,
-    /// Whether it has the streams.
-    pub jetstream: bool,
+    /// `None`: the account with the streams, which has none.
+    pub limits: Option<Limits>,
 }
+
+/// How much of nats-server an account may use at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Each may keep 64 MiB of the server's memory by not reading.
+    pub connections: u32,
+    /// Of each connection.
+    pub subscriptions: u32,
+}
+
+/// Of the gateways, which subscribe to the text of each task that somebody reads live, and of a worker identity.
+const OWN: Limits = Limits { connections: 1_000, subscriptions: 20_000 };
+/// Subscriptions of a connection of a user: its inbox, and the events that it waits for.
+const USER_SUBSCRIPTIONS: u32 = 500;
 
 /// Which way messages go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +122,7 @@ fn dispatchers(access: &Access) -> Account {
         ],
         exports: EXPORTS.map(|(direction, subject)| Export { direction, subject: subject.to_owned() }).to_vec(),
         imports: Vec::new(),
-        jetstream: true,
+        limits: None,
     }
 }
 
@@ -185,7 +199,7 @@ fn gateways(access: &Access, login: &ServiceLogin) -> Account {
         subscribe: vec![format!("{GATEWAY_INBOX}.>"), EVENTS.to_owned()],
         exports: Vec::new(),
         imports,
-        jetstream: false,
+        limits: Some(OWN),
     }
 }
 
@@ -226,7 +240,7 @@ fn user_account(access: &Access, tenant: &Tenant, name: &User, user: &UserEntry)
         subscribe,
         exports: Vec::new(),
         imports,
-        jetstream: false,
+        limits: Some(Limits { connections: user.connections, subscriptions: USER_SUBSCRIPTIONS }),
     }
 }
 
@@ -261,7 +275,7 @@ fn worker_account(identity: &WorkerIdentity, worker: &WorkerEntry) -> Account {
         inbox_prefix,
         exports,
         imports,
-        jetstream: false,
+        limits: Some(OWN),
     }
 }
 

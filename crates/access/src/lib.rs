@@ -13,7 +13,7 @@ mod types;
 mod warnings;
 
 pub use crate::{
-    accounts::{Account, Direction, Export, Import},
+    accounts::{Account, Direction, Export, Import, Limits},
     password::Password,
     policy::{BudgetLimits, CallLimits, TenantPolicy},
     server::server_configuration,

@@ -2,11 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::{Access, Account, Direction, Export, Import, Password};
+use crate::{Access, Account, Direction, Export, Import, Limits, Password};
 
-/// Connections of a user or of a worker identity, and subscriptions of all of them: each takes memory of nats-server.
-const MOST_CONNECTIONS: u32 = 1_000;
-const MOST_SUBSCRIPTIONS: u32 = 20_000;
 /// Subjects on one line.
 const LINE: usize = 118;
 
@@ -31,10 +28,11 @@ pub fn server_configuration(access: &Access, file: &str) -> String {
 fn account(account: &Account) -> String {
     let mut text = format!("  # {}\n  {} {{\n", account.about, quoted(&account.name));
     // Writing to a String cannot fail.
-    if account.jetstream {
-        text.push_str("    jetstream: enabled\n");
-    } else {
-        let _ = writeln!(text, "    limits: {{ max_conn: {MOST_CONNECTIONS}, max_subs: {MOST_SUBSCRIPTIONS} }}");
+    match &account.limits {
+        None => text.push_str("    jetstream: enabled\n"),
+        Some(Limits { connections, subscriptions }) => {
+            let _ = writeln!(text, "    limits: {{ max_conn: {connections}, max_subs: {subscriptions} }}");
+        }
     }
     let _ = write!(
         text,

@@ -20,6 +20,8 @@ pub struct ServiceLogin {
 pub struct UserEntry {
     /// What it may do; at least one.
     pub roles: BTreeSet<UserRole>,
+    /// Connections to NATS at the same time.
+    pub connections: u32,
     /// How it proves who it is.
     pub password: Password,
 }

@@ -80,8 +80,13 @@ impl Server {
 
     /// A connection of a user with its inbox.
     pub(crate) async fn connect(&self, user: &str) -> RawNats {
+        self.try_connect(user).await.unwrap()
+    }
+
+    /// The same; the error is what the server says.
+    pub(crate) async fn try_connect(&self, user: &str) -> Result<RawNats, String> {
         let (password, inbox) = Self::credentials(user);
-        self.login(&json!({"user": user, "pass": password, "no_responders": true}), &inbox).await.unwrap()
+        self.login(&json!({"user": user, "pass": password, "no_responders": true}), &inbox).await
     }
 
     /// A connection with any login.
