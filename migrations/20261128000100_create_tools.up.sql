@@ -56,6 +56,8 @@ CREATE TABLE workers (
     -- Tools that it has and may not serve yet.
     waiting      text[]      NOT NULL DEFAULT '{}',
     consumers    text[]      NOT NULL DEFAULT '{}',
+    -- The slots that it has in the pool of each consumer.
+    pool_slots   int[]       NOT NULL DEFAULT '{}',
     started_at   timestamptz NOT NULL,
     slots        int         NOT NULL,
     running      int         NOT NULL DEFAULT 0,

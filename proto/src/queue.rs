@@ -258,6 +258,9 @@ pub struct Registration {
     pub started_at: DateTime<Utc>,
     /// Calls that it can run at once, over all pools.
     pub slots: u32,
+    /// Calls that it can run at once in each pool. In a pool that is not here: `slots`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pools: BTreeMap<String, u32>,
     /// Version of the program; only shown to people.
     pub version: String,
     /// Its version of the contract; absent: 1. A dispatcher refuses one that it does not work with.

@@ -7,7 +7,7 @@ SELECT
     COALESCE(NULLIF(count(*) FILTER (WHERE w.live_until > clock_timestamp()), 0), count(*)) AS "workers!",
     bool_or(w.live_until > clock_timestamp()) AS "is_live!"
 FROM (
-    SELECT UNNEST(consumers) AS consumer, slots, live_until
+    SELECT UNNEST(consumers) AS consumer, UNNEST(pool_slots) AS slots, live_until
     FROM workers
     WHERE NOT draining AND last_seen_at > clock_timestamp() - $1::bigint * interval '1 ms'
 ) w

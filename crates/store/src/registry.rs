@@ -134,6 +134,7 @@ impl Store {
                 bigint(lease_ms),
                 &waiting as &[&str],
                 registration.host,
+                &consumers.keys().map(|pool| slots_of(registration, pool)).collect::<Vec<i32>>(),
             )
             .execute(&mut *transaction)
             .await?;
@@ -244,4 +245,8 @@ impl Store {
         }
         Ok(tools)
     }
+}
+
+fn slots_of(registration: &Registration, pool: &str) -> i32 {
+    int(registration.pools.get(pool).copied().unwrap_or(registration.slots))
 }

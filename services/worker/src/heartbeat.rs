@@ -92,7 +92,7 @@ async fn beat(state: &WorkerState, failures: u32) -> Result<(), QueueError> {
         let request = Heartbeat {
             worker: state.id.clone(),
             running: chunk.to_vec(),
-            slots: state.slots,
+            slots: state.slots.all,
             draining: state.draining.is_cancelled(),
             held_at,
         };

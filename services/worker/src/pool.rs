@@ -1,6 +1,9 @@
 //! Pools, their permits, and the jobs that hold them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use redial_proto::{ClaimJob, Job, JobRef, ReturnedPack, limits::MAX_INLINE, turn};
 use redial_tools::Tool;
@@ -102,17 +105,23 @@ pub(crate) struct Limits {
     pub(crate) command_slots: u32,
 }
 
-/// The pools of these tools, and how many calls all of them run at once. A tool's limit applies to its pool, but each
+/// How many calls a worker runs at once.
+pub(crate) struct Slots {
+    pub(crate) all: u32,
+    pub(crate) by_pool: BTreeMap<String, u32>,
+}
+
+/// The pools of these tools, and how many calls they run at once. A tool's limit applies to its pool, but each
 /// model has its own limit: providers count requests per model, and no model waits for another. Command tools, whatever
 /// their pools, also share one limit, because they share the machine's cores.
-pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
+pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, Slots) {
     let mut by_pool: HashMap<&str, Vec<&Tool>> = HashMap::new();
     for tool in tools {
         by_pool.entry(tool.spec.pool.as_str()).or_default().push(tool);
     }
     let (commands, memory) = (permits(limits.command_slots), permits(MEMORY_KIB));
     let (mut all, mut programs) = (0_u32, 0_u32);
-    let mut pools = Vec::with_capacity(by_pool.len());
+    let (mut pools, mut slots) = (Vec::with_capacity(by_pool.len()), BTreeMap::new());
     for (name, tools) in by_pool {
         let only_commands = tools.iter().all(|tool| tool.starts_programs);
         let limit = if name == turn::POOL {
@@ -123,6 +132,7 @@ pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
         let limit = if only_commands { limit.min(limits.command_slots) } else { limit };
         let count = if only_commands { &mut programs } else { &mut all };
         *count = count.saturating_add(limit);
+        slots.insert(name.to_owned(), limit);
         let own_limit = |tool: &&Tool| match tool.spec.pool.as_str() {
             turn::POOL => Some(permits(tool.concurrency.unwrap_or(limits.slots))),
             _ => tool.starts_programs.then(|| Arc::clone(&commands)),
@@ -135,7 +145,7 @@ pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, u32) {
             commands: only_commands.then(|| Arc::clone(&commands)),
         });
     }
-    (pools, all.saturating_add(programs.min(limits.command_slots)))
+    (pools, Slots { all: all.saturating_add(programs.min(limits.command_slots)), by_pool: slots })
 }
 
 fn permits(limit: u32) -> Arc<Semaphore> {
@@ -160,11 +170,13 @@ mod tests {
 
     /// Name and size of each pool, in the order of names, and the number of calls of all.
     fn sizes(tools: &[Tool]) -> (Vec<(String, usize)>, u32) {
-        let (pools, all) = pools(tools, LIMITS);
+        let (pools, slots) = pools(tools, LIMITS);
         let mut sizes: Vec<_> =
             pools.iter().map(|pool| (pool.name.clone(), pool.permits.available_permits())).collect();
         sizes.sort();
-        (sizes, all)
+        let told = slots.by_pool.into_iter().map(|(pool, slots)| (pool, slots as usize));
+        assert_eq!(told.collect::<Vec<_>>(), sizes, "it says what it can run");
+        (sizes, slots.all)
     }
 
     fn size(name: &str, permits: usize) -> (String, usize) {
@@ -195,8 +207,8 @@ mod tests {
     #[test]
     fn command_tools_of_all_pools_share_their_limit() {
         let tools = [command("a"), command("few").concurrency(3), command("mixed").pool("default"), Tool::echo()];
-        let (pools, all) = pools(&tools, LIMITS);
-        assert_eq!(all, 68);
+        let (pools, slots) = pools(&tools, LIMITS);
+        assert_eq!(slots.all, 68);
         let pool = |name| pools.iter().find(|pool| pool.name == name).unwrap();
         let (commands, few, mixed) = (pool("commands"), pool("few"), pool("default"));
         let held = [

@@ -98,7 +98,8 @@ fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> 
         Registration {
             worker: state.id.clone(),
             started_at: state.started_at,
-            slots: state.slots,
+            slots: state.slots.all,
+            pools: state.slots.by_pool.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             contract: state.queue.contract(),
             host: state.host.clone(),

@@ -27,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     attempts::ActiveAttempts,
     heard::{ClaimTime, Heard},
+    pool::Slots,
     report::ReportSender,
 };
 
@@ -52,7 +53,7 @@ pub(crate) struct WorkerState {
     pub(crate) host: Option<String>,
     pub(crate) started_at: DateTime<Utc>,
     pub(crate) tools: HashMap<String, Tool>,
-    pub(crate) slots: u32,
+    pub(crate) slots: Slots,
     pub(crate) attempts: ActiveAttempts,
     pub(crate) reports: ReportSender,
     /// Large outputs at a time, which tenants share, from when they grow until they are on record.
@@ -77,7 +78,7 @@ pub(crate) struct WorkerState {
 }
 
 impl WorkerState {
-    pub(crate) fn new(queue: Queue, named: Named, tools: Vec<Tool>, slots: u32, reports: ReportSender) -> Self {
+    pub(crate) fn new(queue: Queue, named: Named, tools: Vec<Tool>, slots: Slots, reports: ReportSender) -> Self {
         Self {
             queue,
             id: named.id,

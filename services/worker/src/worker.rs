@@ -170,7 +170,7 @@ impl Worker {
         };
         registered?;
         (self.ready)();
-        tracing::info!(worker = %state.id, slots, tools = state.tools.len(), "Worker started");
+        tracing::info!(worker = %state.id, slots = state.slots.all, tools = state.tools.len(), "Worker started");
         if std::process::id() == 1 && state.tools.values().any(|tool| tool.starts_programs) {
             tracing::warn!(
                 "Found no init: this worker is process 1, and does not reap what its programs leave behind; start it below an init, \

@@ -1,12 +1,13 @@
 //! Workers register their tools, and learn from which consumers they pull.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
     CallId, ClaimId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
     subjects::Verb,
 };
+use redial_store::Purpose;
 use redial_test_stack::{Stack, arguments, scripted_tool};
 use serde_json::json;
 
@@ -68,6 +69,21 @@ async fn a_worker_that_has_ended_does_not_come_back() {
     assert_eq!(stack.count(ended).await, 1, "a heartbeat");
     worker.register(vec![ToolSpec::named("tool")]).await;
     assert_eq!(stack.count(ended).await, 1, "a registration");
+    stack.finish().await;
+}
+
+/// Of what is published of a tool, no more waits than a part of what its workers can run.
+#[tokio::test]
+async fn a_consumer_has_the_slots_of_its_pool() {
+    let mut stack = Stack::start().await;
+    let tool = |name, pool| scripted_tool(name, ToolEffect::Read, &stack.ledger).pool(pool);
+    stack.work(vec![tool("quick", "quick"), tool("slow", "slow").concurrency(2)]).await;
+    let by_hand = Hand::new(&stack, vec![ToolSpec::named("tool")]).await;
+    let working = stack.store(Purpose::Dispatch).await.working_consumers().await.unwrap();
+    let slots: BTreeMap<_, _> = working.into_iter().map(|one| (one.consumer.pool, one.consumer.slots)).collect();
+    assert_eq!(slots["slow"], 2);
+    assert!(slots["quick"] > 2 && slots["default"] == 7, "one that names no pools has its slots in each: {slots:?}");
+    drop(by_hand);
     stack.finish().await;
 }
 

@@ -22,10 +22,10 @@ MAX_BYTES = 600_000
 class Registration:
     """See the module."""
 
-    def __init__(self, core: Core, tools: Mapping[str, Tool], slots: int, version: str) -> None:
+    def __init__(self, core: Core, tools: Mapping[str, Tool], limits: Mapping[str, int], version: str) -> None:
         self._core = core
         self._tools = sorted(tools.values(), key=lambda tool: tool.name)
-        self._slots = slots
+        self._limits = limits
         self._version = version
         self._waiting: dict[str, list[str]] = {}
         self.consumers: dict[str, str] = {}
@@ -80,7 +80,8 @@ class Registration:
         head = {
             "worker": core.id,
             "started_at": core.started_at,
-            "slots": self._slots,
+            "slots": sum(self._limits.values()),
+            "pools": self._limits,
             "version": self._version,
             "contract": CONTRACT,
         }

@@ -74,7 +74,7 @@ class Session:
         reporter = Reporter(core)
         attempts = Attempts(core, runner, reporter)
         slots = sum(self._limits.values())
-        registration = Registration(core, self._tools, slots, self._version)
+        registration = Registration(core, self._tools, self._limits, self._version)
         parts = _Parts(core, attempts, reporter, registration, Heartbeat(core, attempts, slots))
         try:
             if await self._unless_stopped(self._begin(core, attempts, registration)):

@@ -265,6 +265,7 @@ mod tests {
             worker: "w".parse().unwrap(),
             started_at: chrono::DateTime::UNIX_EPOCH,
             slots: 1,
+            pools: BTreeMap::new(),
             version: String::new(),
             contract: CONTRACT,
             host: None,
