@@ -65,6 +65,8 @@ CREATE TABLE workers (
     last_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     live_until   timestamptz NOT NULL DEFAULT '-infinity'
 );
+-- What precedes the last `-` of a worker's id is its identity.
+CREATE INDEX workers_identity ON workers (regexp_replace(id, '-[^-]*$', ''));
 
 -- What is known of a tool's health; `tokens` is the retry budget.
 CREATE TABLE retry_budgets (

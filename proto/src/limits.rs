@@ -26,6 +26,9 @@ pub const MAX_BATCH: usize = 1000;
 pub const MAX_CLAIM: usize = 256;
 /// Jobs in one pack: a message of less than 8 KiB.
 pub const MAX_PACK: usize = 64;
+/// Calls that a worker says it can run at once, in one pool or in all: ten times what a worker may be set to, because each model and
+/// each pool has its own.
+pub const MAX_SLOTS: u32 = 1_000_000;
 /// The text of a task: about a million tokens.
 pub const MAX_INPUT: usize = 4 * 1024 * 1024;
 /// Nesting of arrays and objects, in arguments and outputs. Deeper text could overflow the stack of a reader.

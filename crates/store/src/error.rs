@@ -71,6 +71,9 @@ pub enum StoreError {
     /// A registration needs one consumer more than a pool may have.
     #[error("pool {:?} has {} different sets of tools, which is the most allowed", .0.pool, .0.most)]
     FullPool(FullPool),
+    /// A worker would be one more than its identity may have.
+    #[error("a worker identity may have at most {0} workers that are alive")]
+    TooManyWorkers(u32),
     /// A registration brings more tools than its worker identity may have.
     #[error("a worker identity may have at most {0} tools")]
     TooManyTools(i64),

@@ -74,6 +74,11 @@ pub struct WorkingConsumer {
 /// Workers that were not seen for so long, in ms, are of no interest, whatever outage may have kept them from it.
 const SILENT_FOR_MS: u64 = 3_600_000;
 
+/// Live workers of an identity; another one is not registered. Dispatchers read all of them once a second.
+const MAX_WORKERS_OF_IDENTITY: u32 = 2_000;
+/// Its workers on record at most: then those that are gone are forgotten before their time.
+const MAX_ON_RECORD: u32 = 2 * MAX_WORKERS_OF_IDENTITY;
+
 impl Store {
     /// Records a worker, which is live for this lease, and its tools. `judge` says what becomes of a tool that is on record already;
     /// the worker serves those that are accepted. Returns what is new. Fails if a pool has too many sets of tools.
@@ -83,6 +88,7 @@ impl Store {
         lease_ms: u64,
         judge: impl Fn(&ToolOnRecord, &ToolSpec) -> Judgement + Sync,
     ) -> Result<Registered, StoreError> {
+        self.check_workers(&registration.worker).await?;
         // A tool may be forgotten between the two transactions. They are two because their locks are taken in other orders.
         loop {
             let judged = self.judge_tools(registration, &judge).await?;
@@ -91,6 +97,22 @@ impl Store {
                 return Ok(Registered { changed_tools, consumers, waiting, unasked });
             }
         }
+    }
+
+    /// Fails if the identity of a worker has as many others as it may have. Some at once may pass this together.
+    async fn check_workers(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        let (identity, most) = (worker.identity(), i64::from(MAX_ON_RECORD));
+        let others = on_connection!(self, |db| {
+            sqlx::query_file!("sql/other_workers.sql", identity.as_str(), worker.as_str(), most).fetch_one(db).await
+        })?;
+        if others.live >= i64::from(MAX_WORKERS_OF_IDENTITY) {
+            return Err(StoreError::TooManyWorkers(MAX_WORKERS_OF_IDENTITY));
+        }
+        if others.all >= most {
+            let now = self.now().await?;
+            self.delete_gone_workers_of(Some(identity.as_str()), now, MAX_ON_RECORD).await?;
+        }
+        Ok(())
     }
 
     /// Records a worker with the tools that it serves; returns its consumers. `None` if one of the tools was forgotten meanwhile.

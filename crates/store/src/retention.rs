@@ -88,8 +88,18 @@ impl Store {
 
     /// Deletes up to `limit` workers that were not seen since `cutoff`. One that comes back registers again.
     pub async fn delete_gone_workers(&self, cutoff: Time, limit: u32) -> Result<u64, StoreError> {
+        self.delete_gone_workers_of(None, cutoff, limit).await
+    }
+
+    /// The same of one identity, or of all.
+    pub(crate) async fn delete_gone_workers_of(
+        &self,
+        identity: Option<&str>,
+        cutoff: Time,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
         once_on_connection!(self, |db| {
-            let deleted = sqlx::query_file_scalar!("sql/delete_gone_workers.sql", cutoff, i64::from(limit))
+            let deleted = sqlx::query_file_scalar!("sql/delete_gone_workers.sql", cutoff, i64::from(limit), identity)
                 .fetch_one(&mut *db)
                 .await?;
             Ok(u64::try_from(deleted).unwrap_or(0))

@@ -193,6 +193,7 @@ fn store_code(error: &StoreError) -> Code {
         | StoreError::OtherVersion(_) => Code::InvalidConfiguration,
         StoreError::BadData(_)
         | StoreError::FullPool(_)
+        | StoreError::TooManyWorkers(_)
         | StoreError::TooManyTools(_)
         | StoreError::TooLargeTools(_)
         | StoreError::TooManyPending(_)

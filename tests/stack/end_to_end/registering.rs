@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    CallId, ClaimId, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec, WaitReason,
-    subjects::Verb,
+    CallId, ClaimId, Code, ForgetTool, ForgetToolReply, JobRef, Submission, SubmitStatus, ToolEffect, ToolSpec,
+    WaitReason, subjects::Verb,
 };
 use redial_store::Purpose;
 use redial_test_stack::{Stack, arguments, scripted_tool};
@@ -69,6 +69,38 @@ async fn a_worker_that_has_ended_does_not_come_back() {
     assert_eq!(stack.count(ended).await, 1, "a heartbeat");
     worker.register(vec![ToolSpec::named("tool")]).await;
     assert_eq!(stack.count(ended).await, 1, "a registration");
+    stack.finish().await;
+}
+
+/// Dispatchers read all workers once a second, and each new id would be one more.
+#[tokio::test]
+async fn an_identity_has_so_many_workers_and_others_have_theirs() {
+    let stack = Stack::start().await;
+    let tool = |name: &str| vec![ToolSpec::named(name)];
+    let mut known = Hand::new(&stack, tool("tool")).await;
+    let rows = |prefix: &str, count: u32, live: &str| {
+        format!(
+            "INSERT INTO workers (id, version, tools, started_at, slots, live_until)
+             SELECT '{prefix}' || n, 'row', '{{}}', now(), 1, now() + interval '{live}' FROM generate_series(1, {count}) n"
+        )
+    };
+    stack.execute(&rows("manual-", 1_999, "1 hour")).await;
+    let more = Hand::of_identity(&stack, "manual").await;
+    let refused = more.try_register(tool("tool")).await.unwrap_err();
+    let told = ["\"manual\" has 2000 workers that are alive", "[workers.NAME]", "tries again"];
+    let is_told = told.iter().all(|part| refused.message.contains(part));
+    assert!(refused.code == Code::Unavailable && is_told, "{refused:?}");
+    known.register(tool("tool")).await;
+    let other = Hand::of_identity(&stack, "other").await;
+    other.try_register(tool("of-another")).await.unwrap();
+    stack.execute("UPDATE workers SET live_until = now() WHERE version = 'row'").await;
+    more.try_register(tool("tool")).await.unwrap();
+
+    // Those that are gone are not kept without an end either.
+    stack.execute(&rows("manual-gone", 2_001, "0")).await;
+    stack.execute(&rows("other-gone", 1, "0")).await;
+    more.try_register(tool("tool")).await.unwrap();
+    assert_eq!(stack.values::<String>("SELECT id FROM workers WHERE version = 'row'").await, ["other-gone1"]);
     stack.finish().await;
 }
 

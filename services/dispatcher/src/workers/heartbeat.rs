@@ -17,7 +17,7 @@ pub(crate) async fn heartbeat(
     check_own(&caller, &request.worker)?;
     let beat = WorkerHeartbeat {
         worker: &request.worker,
-        slots: request.slots,
+        slots: request.slots.min(limits::MAX_SLOTS),
         running: u32::try_from(request.running.len()).unwrap_or(u32::MAX),
         draining: request.draining,
         lease_ms: context.config.live_ms(),

@@ -37,6 +37,7 @@ pub(crate) async fn register(
     let on_record = Instant::now();
     let mut registered = registered.map_err(|error| match error {
         StoreError::FullPool(pool) => full_pool(&pool),
+        StoreError::TooManyWorkers(most) => too_many_workers(&caller, most),
         StoreError::TooManyTools(most) => {
             too_many(&caller, &format!("may have at most {most} tools"), "redial tools forget")
         }
@@ -129,6 +130,18 @@ fn too_many(caller: &WorkerCaller, what: &str, remedy: &str) -> ApiError {
     ApiError::new(Code::Forbidden, message)
 }
 
+fn too_many_workers(caller: &WorkerCaller, most: u32) -> ApiError {
+    let identity = caller.identity.as_str();
+    tracing::warn!(identity, most, "Refused a worker of an identity that has as many as it may have");
+    let message = format!(
+        "worker identity {identity:?} has {most} workers that are alive, which is the most allowed, so this one was not registered; stop \
+         some, or give it another identity: one more [workers.NAME] in the access file, `redial nats-config`, and REDIAL_WORKER_NAME. \
+         One that has ended counts until its lease is over; the worker tries again until then"
+    );
+    // It passes once others have ended.
+    ApiError::new(Code::Unavailable, message)
+}
+
 fn full_pool(FullPool { pool, most, identity }: &FullPool) -> ApiError {
     let which = match identity {
         None => format!("pool {pool:?} has {most} different sets of tools, which is the most allowed"),
@@ -202,6 +215,10 @@ fn check(registration: &Registration, mut memory: u64) -> Result<(), String> {
     }
     if pools.len() > MAX_POOLS {
         return Err(format!("its tools are in {} pools; at most {MAX_POOLS} are allowed", pools.len()));
+    }
+    let mut slots = registration.pools.values().chain([&registration.slots]);
+    if let Some(slots) = slots.find(|slots| **slots > limits::MAX_SLOTS) {
+        return Err(format!("it has {slots} slots; at most {} are allowed", limits::MAX_SLOTS));
     }
     if !(1970..=9999).contains(&registration.started_at.year()) {
         return Err(format!("started_at is {}; a time in the years 1970 to 9999 is needed", registration.started_at));
@@ -315,10 +332,13 @@ mod tests {
         let pools: BTreeMap<_, _> = (0..=MAX_POOLS).map(|n| (format!("t{n}"), format!("p{n}"))).collect();
         let long = (0x20000..0x20040).filter_map(char::from_u32).collect::<String>();
         let model = || ("model-x".to_owned(), "default".to_owned());
-        let rows: [(Change<'_>, &str); 7] = [
+        let slots = |slots| BTreeMap::from([("default".to_owned(), slots)]);
+        let rows: [(Change<'_>, &str); 9] = [
             (&|one| one.version = "1\0".to_owned(), "version is \"1\\0\""),
             (&|one| one.host = Some("1\0".to_owned()), "host is \"1\\0\""),
             (&|one| one.started_at = chrono::DateTime::<chrono::Utc>::MIN_UTC, "started_at is -262143"),
+            (&|one| one.slots = u32::MAX, "it has 4294967295 slots; at most 1000000 are allowed"),
+            (&|one| one.pools = slots(1_000_001), "it has 1000001 slots"),
             (&|one| one.tools = vec![tool("a", "p"), tool("a", "q")], "tool \"a\": it is there twice"),
             (&|one| one.other_tools.clone_from(&pools), "its tools are in 258 pools; at most 256 are allowed"),
             (&|one| one.tools = vec![tool("a", &long)], "at most 192 bytes"),
