@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_warning_that_repeats_is_one_line_a_minute_whatever_its_numbers_are() {
-        let told = ["\n(601 more like the next line were not shown)\n", ",\"hidden\":601}\n"];
+        let told = [" failed=1 hidden=601\n", ",\"hidden\":601}\n"];
         for (json, told) in [false, true].into_iter().zip(told) {
             let quiet = Quiet::default();
             let written = written_by(&quiet, json, "info", || {
@@ -129,6 +129,19 @@ mod tests {
                 tracing::info!(%text, quoted = text, "message {text}");
             });
             assert!(written.contains("202e") && !written.contains(crate::is_obeyed), "{written:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_does_not_write_a_line_of_its_own() {
+        let forged = "no\n2026-11-28T00:00:00Z  WARN redial: All is lost";
+        for json in [false, true] {
+            let written = written(json, "info", || {
+                let span = tracing::info_span!("call", tool = %forged);
+                span.in_scope(|| tracing::warn!(error = %forged, quoted = forged, "Failed: {forged}"));
+            });
+            assert_eq!(written.lines().count(), 1, "{written}");
+            assert!(written.ends_with('\n') && written.matches(r"no\n2026").count() == 4, "{written}");
         }
     }
 

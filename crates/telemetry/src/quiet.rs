@@ -116,7 +116,7 @@ impl<S: Subscriber> Filter<S> for Quiet {
     }
 }
 
-/// A format that also tells how many lines were left out: in a line before, or as a field `hidden`.
+/// A format that also tells how many lines were left out, as a field `hidden`.
 pub(crate) struct Counted<F> {
     pub(crate) format: F,
     pub(crate) quiet: Quiet,
@@ -130,18 +130,17 @@ where
     F: FormatEvent<S, N>,
 {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
-        match warning(event).map_or(0, |warning| self.quiet.left_out(&warning)) {
-            0 => {}
-            hidden if self.json => {
-                let mut line = String::new();
-                self.format.format_event(context, Writer::new(&mut line), event)?;
-                let object = line.trim_end();
-                let fields = object.strip_suffix('}').unwrap_or(object);
-                return writeln!(writer, r#"{fields},"hidden":{hidden}}}"#);
-            }
-            hidden => writeln!(writer, "({hidden} more like the next line were not shown)")?,
+        let hidden = warning(event).map_or(0, |warning| self.quiet.left_out(&warning));
+        if hidden == 0 {
+            return self.format.format_event(context, writer, event);
         }
-        self.format.format_event(context, writer, event)
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        let line = line.trim_end();
+        match line.strip_suffix('}').filter(|_| self.json) {
+            Some(fields) => writeln!(writer, r#"{fields},"hidden":{hidden}}}"#),
+            None => writeln!(writer, "{line} hidden={hidden}"),
+        }
     }
 }
 

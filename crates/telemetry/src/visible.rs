@@ -124,6 +124,9 @@ impl<W: Write> Write for VisibleWriter<W> {
             (false, true) => visible_in_colour(&text),
             (false, false) => visible(&text),
         };
+        // Whoever chose a value could write a line of their own otherwise. In JSON a new line is escaped already.
+        let end = if text.ends_with('\n') { "\n" } else { "" };
+        let text = text.strip_suffix('\n').unwrap_or(&text).replace('\n', "\\n") + end;
         self.inner.write_all(text.as_bytes())?;
         Ok(line.len())
     }
