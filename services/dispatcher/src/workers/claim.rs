@@ -52,8 +52,10 @@ impl BatchWork<Request> for Granter {
             given_back.extend(of_caller.map(|back| (claim, back)));
             let (jobs, refused): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| may_serve(&served, &caller, job));
             if let Some(ClaimJob { call, tool, .. }) = refused.first() {
-                let (tool, pools, jobs) = (limits::shorten(tool, 100), caller.pools(), refused.len());
-                tracing::warn!(%worker, %call, tool, pools, jobs, "Refused a claim of tools that the worker may not serve");
+                let (identity, pools, jobs) = (caller.identity.as_str(), caller.pools(), refused.len());
+                // Only what the sender does not choose: what differs is a line of its own, and the same one is counted.
+                tracing::warn!(identity, pools, jobs, "Refused a claim of tools that the worker may not serve");
+                tracing::debug!(%worker, %call, tool = limits::shorten(tool, 100), "Refused a claim");
             }
             let one = |job: ClaimJob| {
                 let (job, tool) = (job.job_ref(), job.tool);

@@ -98,8 +98,8 @@ fn agree(ours: u32, registration: &Registration) -> Result<(), ApiError> {
     } else {
         "the worker is too new: replace the dispatchers first"
     };
-    let (worker, version) = (&registration.worker, limits::shorten(&registration.version, 50));
-    tracing::warn!(%worker, version, theirs, ours, "Refused a worker whose version does not fit");
+    let (identity, version) = (registration.worker.identity(), limits::shorten(&registration.version, 50));
+    tracing::warn!(%identity, theirs, ours, "Refused a worker whose version does not fit");
     let message = format!(
         "this dispatcher has version {ours} of the contract, the worker (version {version:?}) has {theirs}, and only neighbours work \
          together; {remedy}"
