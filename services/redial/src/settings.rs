@@ -274,11 +274,8 @@ impl Settings {
     /// of a worker that asks no models.
     pub(crate) fn models(&self, pools: &[String]) -> Option<PathBuf> {
         let file = self.path("models")?;
-        if pools.is_empty() || pools.iter().any(|pool| pool == turn::POOL) || self.is_set("models") {
-            return Some(file);
-        }
-        tracing::debug!(file = %file.display(), ?pools, "Left a file of models alone: the pools of this worker lack models");
-        None
+        let asks = pools.is_empty() || pools.iter().any(|pool| pool == turn::POOL) || self.is_set("models");
+        asks.then_some(file)
     }
 
     /// The file of agents, if there is one.

@@ -143,16 +143,16 @@ async fn an_invalid_file_of_models_or_agents_is_named() {
 async fn a_file_of_models_is_not_the_business_of_a_worker_without_models() {
     let (stack, folder) = (Stack::start().await, tempfile::tempdir().unwrap());
     fs::write(folder.path().join("models.toml"), "[models.small]\nprovider = \"oracle\"\n").unwrap();
-    let tool = "[[tool]]\nname = \"get\"\nhttp = { method = \"GET\", url = \"http://127.0.0.1:1/\" }\n";
-    fs::write(folder.path().join("tools.toml"), tool).unwrap();
     let worker = Process::start(env!("CARGO_BIN_EXE_redial"), |command| {
-        command.args(["worker", "--worker-pools", "default", "--log", "debug"]).current_dir(folder.path());
+        command.args(["worker", "--worker-pools", "echo", "--log", "debug"]).current_dir(folder.path());
         command.env("REDIAL_NATS_URL", stack.servers.nats_url());
     });
-    worker.line("Left a file of models alone: the pools of this worker lack models").await;
     worker.line("Worker started").await;
     worker.terminate();
     assert!(worker.ended().await.success(), "{}", worker.output());
+    let output = worker.output();
+    assert_eq!(output.matches("Left a file of models alone").count(), 1, "{output}");
+    assert!(output.contains("it uses no tools.toml and no models.toml") && !output.contains("Found no"), "{output}");
     stack.finish().await;
 }
 

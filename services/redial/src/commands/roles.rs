@@ -64,8 +64,12 @@ pub(crate) async fn run_worker(
     if let Some((key, allowed)) = built_in.webhooks.filter(|_| has_webhooks) {
         worker = worker.webhooks(key, allowed)?;
     }
+    if let Some(file) = settings.models(&[]).filter(|_| models.is_none()) {
+        let file = file.display();
+        tracing::debug!(%file, "Left a file of models alone: the pools of this worker lack models");
+    }
     if manifest.is_none() && models.is_none() {
-        tracing::info!("Found no tools.toml and no models.toml; this worker has only built-in tools");
+        tracing::info!("This worker has only built-in tools: it uses no tools.toml and no models.toml");
     }
     if let Some(manifest) = manifest {
         worker = worker.manifest_with(manifest, &environment::variable)?;
