@@ -5,7 +5,7 @@ mod decode;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chrono::Utc;
@@ -28,7 +28,9 @@ use self::decode::{Decoded, Fate, Reported, ResultMessage, decode};
 use crate::{
     apart::{self, NotTogether},
     context::Context,
-    effects, transitions,
+    effects,
+    left_bytes::WITHIN,
+    transitions,
     wait::until,
 };
 
@@ -94,16 +96,16 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, large: &Large, 
             match decoded.fate(message) {
                 Fate::Stored => delivery.ack().await,
                 Fate::Locked => delivery.nak(LATER).await,
-                Fate::Left => leave(delivery).await,
+                Fate::Left => delivery.nak(left_for(delivery.delivered)).await,
             }
         }
         notify_workers(context, decoded.stored()).await;
     }
 }
 
-async fn leave(delivery: &Delivery) {
-    let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX).min(12);
-    delivery.nak(LEFT_FOR * times).await;
+/// The pause after a message was delivered so many times.
+fn left_for(delivered: u64) -> Duration {
+    WITHIN.min(LEFT_FOR * u32::try_from(delivered).unwrap_or(u32::MAX))
 }
 
 /// Puts a message together and ingests it, then drops its pieces: should this process die before, another one gets the message and
@@ -166,8 +168,9 @@ async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch:
 /// Stores what a batch of messages holds, and returns that. Waits for the database as long as it takes: a message
 /// that NATS delivers again meanwhile finds its reports stored. `None` if the shutdown came first.
 async fn until_all_stored(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
+    let now = Instant::now();
     let mut decoded = decode(batch.iter().map(message_of), Utc::now(), context.config.max_payload, |message| {
-        context.left.has_room(message.subject, message.payload.len())
+        context.left.has_room(message.subject, message.payload.len(), message.left_before, now)
     });
     metrics().batch_size("ingest", decoded.reports.len());
     decoded.locked = until_reports_stored(context, shutdown, &decoded.reports).await?;
@@ -215,6 +218,7 @@ fn message_of(delivery: &Delivery) -> ResultMessage<'_> {
         payload: &delivery.payload,
         is_newer: delivery.is_newer(),
         sent_at: delivery.stored_at,
+        left_before: delivery.delivered.checked_sub(1).filter(|times| *times > 0).map(left_for),
     }
 }
 

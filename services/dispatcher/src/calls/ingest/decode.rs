@@ -1,7 +1,10 @@
 //! Reads reports out of messages. What cannot be taken is kept with its message, as one dead letter; a message that a newer version can
 //! take is left to it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redial_proto::{
@@ -47,6 +50,8 @@ pub(super) struct ResultMessage<'a> {
     /// Its sender is of a newer version.
     pub(super) is_newer: bool,
     pub(super) sent_at: DateTime<Utc>,
+    /// How long ago it was left to a newer version before.
+    pub(super) left_before: Option<Duration>,
 }
 
 /// One report, ready to be stored.
@@ -198,6 +203,8 @@ fn within_limits(outcome: Outcome, most: usize) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use serde_json::json;
     use uuid::Uuid;
 
@@ -221,7 +228,7 @@ mod tests {
 
     fn sent(payload: &str, is_newer: bool) -> ResultMessage<'_> {
         let subject = "redial.results.tools";
-        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now() }
+        ResultMessage { subject, payload: payload.as_bytes(), is_newer, sent_at: Utc::now(), left_before: None }
     }
 
     #[test]
@@ -249,12 +256,12 @@ mod tests {
         let (left, large) = (LeftBytes::default(), " ".repeat(1024 * 1024));
         let messages = || std::iter::repeat_n(sent(&large, true), 100);
         let decoded = decode(messages(), Utc::now(), limits::MAX_PAYLOAD, |message| {
-            left.has_room(message.subject, message.payload.len())
+            left.has_room(message.subject, message.payload.len(), None, Instant::now())
         });
         assert_eq!((decoded.left.len(), decoded.rejected.len()), (64, 36));
         let other = ResultMessage { subject: "redial.results.other", ..sent(&large, true) };
         let decoded = decode([other].into_iter(), Utc::now(), limits::MAX_PAYLOAD, |message| {
-            left.has_room(message.subject, message.payload.len())
+            left.has_room(message.subject, message.payload.len(), None, Instant::now())
         });
         assert_eq!(decoded.left.len(), 1, "what one left is not in the way of another");
     }
