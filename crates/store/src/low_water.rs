@@ -68,6 +68,11 @@ impl Mark {
         *self = Self { lowest: Some(lowest.map_or(now, |lowest| lowest.min(now))), wide };
     }
 
+    /// Whether this was the lowest entry at the last look.
+    pub fn is_at(&self, lowest: Time) -> bool {
+        self.lowest == Some(lowest)
+    }
+
     /// Takes note of an entry at this time; true if it is below the mark.
     pub fn lower(&mut self, to: Time) -> bool {
         let is_lower = self.lowest.is_some_and(|lowest| to < lowest);

@@ -16,8 +16,8 @@ use redial_engine::{
     tools::retry_budget,
     window::{Order, Round},
 };
-use redial_records::{Effect, OutgoingJob, ToolHealth};
-use redial_store::{Feed, Position, StoreError};
+use redial_records::{Effect, ToolHealth};
+use redial_store::{Fed, Feed, Position, StoreError};
 use redial_telemetry::metrics;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -261,20 +261,20 @@ async fn feed(context: &Context, waiting: &mut [Position], round: &mut Round, sh
             // The others have their turn.
             Err(error) => {
                 tracing::warn!(%error, tool = order.part.tool, "Failed to take calls from a backlog; trying again");
-                Vec::new()
+                Fed::default()
             }
         };
-        let count = u32::try_from(taken.len()).unwrap_or(u32::MAX);
+        let count = u32::try_from(taken.jobs.len()).unwrap_or(u32::MAX);
         round.took(&order, count);
-        context.feeder.fed(&order, count.into());
-        effects::carry_out(context, taken.into_iter().map(Effect::PublishJob).collect()).await;
+        context.feeder.fed(&order, count.into(), taken.until);
+        effects::carry_out(context, taken.jobs.into_iter().map(Effect::PublishJob).collect()).await;
     }
     false
 }
 
-async fn take(context: &Context, waiting: &mut [Position], order: &Order) -> Result<Vec<OutgoingJob>, StoreError> {
+async fn take(context: &Context, waiting: &mut [Position], order: &Order) -> Result<Fed, StoreError> {
     let found = waiting.binary_search_by(|one| one.part.cmp(&order.part)).ok();
-    let Some(from) = found.and_then(|found| waiting.get_mut(found)) else { return Ok(Vec::new()) };
+    let Some(from) = found.and_then(|found| waiting.get_mut(found)) else { return Ok(Fed::default()) };
     let feed = Feed {
         from: from.clone(),
         consumer: order.consumer.clone(),
@@ -284,5 +284,5 @@ async fn take(context: &Context, waiting: &mut [Position], order: &Order) -> Res
     };
     let taken = context.store.feed(&feed, FIRST_CHECK_MS, MAX_CHECK_MS).await?;
     from.since = taken.until.or(from.since);
-    Ok(taken.jobs)
+    Ok(taken)
 }

@@ -289,9 +289,13 @@ impl Feeder {
         Some(Recovery { since, least_ms: EXTENSION_MS })
     }
 
-    /// Takes note of calls that were taken from the backlog.
-    pub(crate) fn fed(&self, order: &Order, jobs: u64) {
-        self.lock().windows.publish(&order.consumer, &order.part.tool, &order.part.tenant, jobs);
+    /// Takes note of calls that were taken from the backlog, and of the position of the last one.
+    pub(crate) fn fed(&self, order: &Order, jobs: u64, until: Option<Time>) {
+        let mut known = self.lock();
+        known.windows.publish(&order.consumer, &order.part.tool, &order.part.tenant, jobs);
+        if let Some(until) = until {
+            known.positions.taken(&order.part, until);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

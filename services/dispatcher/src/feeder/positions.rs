@@ -20,6 +20,8 @@ pub(super) struct Positions {
     marks: HashMap<BacklogPart, Mark>,
     /// Something came into these parts since the marks were read.
     touched: HashSet<BacklogPart>,
+    /// The last call that was taken of each part since the last look at it.
+    taken: HashMap<BacklogPart, Time>,
     /// Up to where other tenants of a tool were searched for. What this dispatcher puts into the backlog itself, it knows of.
     searched: HashMap<String, Mark>,
     /// The next search begins nowhere later than at the beginning.
@@ -62,9 +64,21 @@ impl Positions {
         for part in asked.iter().map(|one| &one.part).filter(|part| !self.touched.contains(part)) {
             match lowest.get(part).copied().flatten() {
                 None => drop(self.marks.remove(part)),
-                Some(lowest) => self.marks.entry(part.clone()).or_default().found(Some(lowest), lowest, at),
+                Some(lowest) => {
+                    let (mark, taken) = (self.marks.entry(part.clone()).or_default(), self.taken.remove(part));
+                    // What is the first again although calls behind it were taken is locked. While it is, looks begin behind it; the
+                    // search finds it.
+                    let behind = taken.filter(|taken| mark.is_at(lowest) && *taken > lowest);
+                    let begin = behind.unwrap_or(lowest);
+                    mark.found(Some(begin), begin, at);
+                }
             }
         }
+    }
+
+    /// Takes note of the last call that was taken of a part.
+    pub(super) fn taken(&mut self, part: &BacklogPart, until: Time) {
+        self.taken.insert(part.clone(), until);
     }
 
     /// The next search goes over everything.
@@ -79,6 +93,7 @@ impl Positions {
             // When workers have the others, they are searched for.
             self.marks.retain(|part, _| served.contains(part.tool.as_str()));
             self.searched.clear();
+            self.taken.clear();
         }
         self.searched.retain(|tool, _| served.contains(tool.as_str()));
         let known = self.marks.keys().filter(|_| is_whole);

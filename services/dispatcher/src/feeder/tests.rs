@@ -65,6 +65,34 @@ fn a_call_that_comes_back_during_a_look_is_not_passed_over() {
     assert_eq!(look(&|| feeder.found(vec![waits("acme", 40)])), Some(time(39)), "another dispatcher put it there");
 }
 
+/// While somebody holds an old snapshot, each look would walk over all that was taken behind it.
+#[test]
+fn a_call_that_stays_locked_is_passed_until_the_search_finds_it() {
+    let (feeder, since) = with_acme();
+    let at = Instant::now();
+    feeder.found(vec![waits("acme", 100)]);
+    let order = Order { part: part("acme"), consumer: "one".to_owned(), pool: "default".to_owned(), most: 9 };
+    // What a look finds first, and up to where calls are taken then.
+    let round = |first: i64, until: Option<i64>| {
+        let asked = feeder.positions(at);
+        feeder.looked(&asked, &[waits("acme", first)], at);
+        feeder.fed(&order, 1, until.map(time));
+        since(&feeder)
+    };
+    let begin = |first: i64| Some(time(first - 1));
+    assert_eq!(round(100, Some(200)), begin(100), "somebody else may take it now");
+    assert_eq!(round(100, Some(300)), begin(200), "it is locked still");
+    assert_eq!(round(310, Some(400)), begin(310));
+    assert!(feeder.search(at).parts.is_empty());
+    feeder.search_all();
+    assert_eq!(feeder.search(at).parts.len(), 1);
+    feeder.found(vec![waits("acme", 100)]);
+    assert_eq!(since(&feeder), begin(100), "it is tried again now and then");
+    assert_eq!(round(100, None), begin(100), "where nothing else is taken nothing is walked over");
+    assert_eq!(round(100, Some(100)), begin(100));
+    assert_eq!(round(100, None), begin(100), "one of the same time was taken");
+}
+
 #[test]
 fn a_part_in_which_nothing_waits_is_forgotten() {
     let (feeder, _) = with_acme();
