@@ -136,9 +136,8 @@ pub(crate) async fn follow_feed(
     page.event(Some(&time_id(since)), "listening", &Since::new(since))?;
     let replay = from.map(EndedPosition::before);
     let progress = if replay.is_some() { Progress::More } else { Progress::Waits };
-    let (replayed, held) = (BTreeSet::new(), Vec::new());
-    let recent = certain.unwrap_or(since);
-    let feed = Feed { tenant: who.tenant, hints, tail, replay, recent, replayed, held, next: None, id: since, gateway };
+    let (replayed, held) = (Replayed::since(certain.unwrap_or(since)), Vec::new());
+    let feed = Feed { tenant: who.tenant, hints, tail, replay, replayed, held, next: None, id: since, gateway };
     Ok(stream::answer(feed.gateway.clone(), permit, feed, page, progress))
 }
 
@@ -165,16 +164,41 @@ struct Feed {
     hints: broadcast::Receiver<Hint>,
     /// Where the record is read on, if the request named an id.
     replay: Option<EndedPosition>,
-    /// What ended since then may be told after it was read from the record.
-    recent: Time,
-    /// What ended since then and was read from the record.
-    replayed: BTreeSet<EndedPosition>,
+    replayed: Replayed,
     /// What is told once the record is read: its id is later than those of what is read.
     held: Vec<Hint>,
     /// Taken while waiting.
     next: Option<Hint>,
     /// The last id that was sent.
     id: Time,
+}
+
+/// What was read from the record and may be told by a hint, too.
+struct Replayed {
+    /// No hint tells of what ended before.
+    since: Time,
+    ends: BTreeSet<EndedPosition>,
+}
+
+impl Replayed {
+    const fn since(since: Time) -> Self {
+        Self { since, ends: BTreeSet::new() }
+    }
+
+    /// Adds what was read; forgets what ended before `certain`: no later hint tells of that.
+    fn add(&mut self, read: impl Iterator<Item = EndedPosition>, certain: Time) {
+        self.forget(certain);
+        self.ends.extend(read.filter(|position| position.at >= self.since));
+    }
+
+    fn forget(&mut self, before: Time) {
+        self.since = self.since.max(before);
+        self.ends = self.ends.split_off(&EndedPosition::before(self.since));
+    }
+
+    fn contains(&self, position: EndedPosition) -> bool {
+        self.ends.contains(&position)
+    }
 }
 
 impl Source for Feed {
@@ -214,21 +238,18 @@ impl Feed {
             match self.next.take().map_or_else(|| self.hints.try_recv(), Ok) {
                 Ok(hint) => match hint.position {
                     None if hint.id.is_none() => page.raw(&hint.text),
-                    Some(position) if position > after || self.replayed.contains(&position) => {}
+                    Some(position) if position > after || self.replayed.contains(position) => {}
                     _ => self.held.push(hint),
                 },
                 Err(TryRecvError::Lagged(_)) => page.event(Some(&time_id(self.id)), "missed", &Since::new(self.id))?,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
-        // No later hint tells of what ended before.
-        self.replayed = self.replayed.split_off(&EndedPosition::before(certain));
         let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
         let is_last = ended.len() < PAGE as usize;
         self.replay = ended.last().map(EndedLine::position).filter(|_| !is_last);
-        let recent = ended.iter().map(EndedLine::position).filter(|position| position.at >= self.recent);
-        self.replayed.extend(recent);
+        self.replayed.add(ended.iter().map(EndedLine::position), certain);
         for line in ended {
             // Of what ended later, something may still appear.
             self.id = line.at.min(certain);
@@ -240,10 +261,10 @@ impl Feed {
 
     /// Tells a hint, unless what it tells of was read from the record.
     fn tell(&mut self, hint: &Hint, page: &mut Page) {
-        let is_told = hint.position.is_some_and(|position| self.replayed.contains(&position));
+        let is_told = hint.position.is_some_and(|position| self.replayed.contains(position));
         if let Some(id) = hint.id {
             self.id = id;
-            self.replayed = self.replayed.split_off(&EndedPosition::before(id));
+            self.replayed.forget(id);
         }
         if !is_told {
             page.raw(&hint.text);
@@ -408,5 +429,24 @@ mod tests {
         // What becomes visible late is told as long as it is known whether it was.
         let late = |at| EndedPosition { at, id: uuid::Uuid::from_u128(u128::MAX) };
         assert!(seen.is_new(late(seen.certain)) && !seen.is_new(late(now)));
+    }
+
+    /// One that catches up slowly reads what ends meanwhile, too.
+    #[test]
+    fn a_feed_that_catches_up_remembers_only_what_a_hint_may_tell() {
+        let second = |n: i64| Time::UNIX_EPOCH + TimeDelta::seconds(n);
+        let end = |n: i64| EndedPosition { at: second(n), id: uuid::Uuid::from_u128(n.unsigned_abs().into()) };
+        let mut replayed = Replayed::since(second(1_000));
+        replayed.add((0..1_000).map(end), second(1_000));
+        assert!(replayed.ends.is_empty(), "it had ended before the feed began");
+        for page in 1..100 {
+            // It is a minute behind what is read for all feeds, which is certain but for the last 30 s.
+            let (from, certain) = (page * 1_000, page * 1_000 + 60 - 30);
+            replayed.add((from..from + 100).map(end), second(certain));
+            assert_eq!(replayed.ends.len(), 70, "of page {page}");
+            assert!(replayed.contains(end(from + 50)) && !replayed.contains(end(from + 29)));
+        }
+        replayed.forget(second(99_099));
+        assert_eq!(replayed.ends.len(), 1);
     }
 }
