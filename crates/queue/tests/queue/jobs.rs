@@ -5,6 +5,7 @@ use std::{
 
 use redial_proto::{Job, subjects::Intake};
 use redial_queue::{Delivery, OutgoingJob, Queue};
+use redial_testkit::RawNats;
 
 use crate::{
     TRACE, job, jobs, publish_jobs,
@@ -69,6 +70,28 @@ async fn a_delivery_has_its_facts_and_only_a_new_publication_is_stored_again() {
         publish_all(&queue, std::slice::from_ref(sent)).await;
     }
     assert_eq!(queue.ensure_jobs("default").await.unwrap().pending, 1);
+}
+
+/// nats-server cuts a client off that has 64 MiB to read.
+#[tokio::test]
+async fn a_pull_brings_8_mib_at_most_and_the_next_ones_the_rest() {
+    let (server, queue) = Server::with_queue().await;
+    let mut raw = RawNats::connect(&server.config().url).await;
+    for _ in 0..20 {
+        raw.publish("redial.jobs.default.echo", &vec![b' '; 900 * 1024]).await;
+    }
+    let mut one = queue.jobs("default").unwrap();
+    let mut pulled = within(30, one.pull(64, WAIT)).await.unwrap();
+    pulled.extend(within(30, one.end()).await);
+    assert_eq!(pulled.len(), 9, "so many fit");
+    let mut another = queue.jobs("default").unwrap();
+    while pulled.len() < 20 {
+        // That the next one does not fit is no error.
+        pulled.extend(within(30, another.pull(64, WAIT)).await.unwrap());
+    }
+    for delivery in &pulled {
+        delivery.ack().await;
+    }
 }
 
 #[tokio::test]
