@@ -1,16 +1,11 @@
 //! Which worker identities may serve a tool, and which changes of it wait for an operator.
 //!
-//! The first identity that registers a tool may serve it. It may change the tool, unless the change weakens it. Another
-//! identity waits, also with the same specification: whoever serves a tool sees its arguments.
-
-mod keywords;
-mod loosened;
-mod references;
+//! The first identity that registers a tool may serve it. It may change the tool, except that a laxer effect waits: attempts
+//! would be repeated that were not. Another identity waits, also with the same specification: whoever serves a tool sees its
+//! arguments.
 
 use redial_proto::{ToolEffect, ToolSpec, WorkerIdentity, limits};
 use redial_records::{Judgement, ToolOnRecord};
-
-use self::loosened::Loosened;
 
 /// Judges the registration of a tool that is on record. With `accept_all` nothing waits.
 pub fn judge(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity, accept_all: bool) -> Judgement {
@@ -23,32 +18,18 @@ pub fn judge(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity, ac
 }
 
 fn reasons(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity) -> Vec<String> {
-    if tool.accepted.as_ref() == Some(spec) && tool.identities.contains(identity) {
+    let may_serve = tool.identities.contains(identity);
+    if may_serve && tool.accepted.as_ref() == Some(spec) {
         return Vec::new();
     }
-    let changes = |on_record: &dyn Fn(&ToolSpec) -> Vec<String>| match &tool.spec {
-        Some(spec) => on_record(spec),
+    let changes = match &tool.spec {
+        Some(old) if may_serve && laxness(spec.effect) <= laxness(old.effect) => Vec::new(),
+        Some(old) if may_serve => vec![effect(old, spec)],
+        Some(old) => differences(old, spec),
         None => vec!["this version of Redial cannot read the tool on record, and so cannot compare".to_owned()],
     };
-    if tool.identities.contains(identity) {
-        return changes(&|old| weakens(old, spec));
-    }
-    let mut reasons = vec![format!("worker identity {:?} may not serve it yet", identity.as_str())];
-    reasons.extend(changes(&|old| differences(old, spec)));
-    reasons
-}
-
-/// In which ways a specification is weaker than the one before: its effect is laxer, or its schema lets arguments through that
-/// were refused, as far as a comparison of keywords shows. Empty if in none. At most 20 reasons.
-pub fn weakens(old: &ToolSpec, new: &ToolSpec) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if laxness(new.effect) > laxness(old.effect) {
-        reasons.push(effect(old, new));
-    }
-    let mut loosened = Loosened::default();
-    loosened.compare_all(&old.parameters, &new.parameters);
-    reasons.extend(loosened.into_reasons());
-    reasons
+    let stranger = (!may_serve).then(|| format!("worker identity {:?} may not serve it yet", identity.as_str()));
+    stranger.into_iter().chain(changes).collect()
 }
 
 /// What a specification changes, in words.
@@ -56,8 +37,8 @@ fn differences(old: &ToolSpec, new: &ToolSpec) -> Vec<String> {
     if old == new {
         return vec!["its specification is the one on record".to_owned()];
     }
-    let mut changes = weakens(old, new);
-    if old.effect != new.effect && laxness(new.effect) < laxness(old.effect) {
+    let mut changes = Vec::new();
+    if old.effect != new.effect {
         changes.push(effect(old, new));
     }
     if old.pool != new.pool {
@@ -118,8 +99,11 @@ mod tests {
         let (keyed, read, careful) = (spec(ToolEffect::Keyed), spec(ToolEffect::Read), spec(ToolEffect::Unsafe));
         let laxer = ["its effect is read instead of keyed"].as_slice();
         let stranger = r#"worker identity "b" may not serve it yet"#;
-        let rows: [(&[&str], &str, &ToolSpec, &[&str]); 6] = [
+        let looser = ToolSpec { parameters: json!(true), ..keyed.clone() };
+        let rows: [(&[&str], &str, &ToolSpec, &[&str]); 8] = [
             (&["a"], "a", &keyed, &none),
+            (&["a"], "a", &looser, &none),
+            (&["a"], "b", &looser, &[stranger, "it changes the schema of its arguments"]),
             (&["a"], "a", &careful, &none),
             (&["a"], "a", &read, laxer),
             (&["a"], "b", &keyed, &[stranger, "its specification is the one on record"]),

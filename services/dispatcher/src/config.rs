@@ -26,7 +26,7 @@ pub struct DispatcherConfig {
     pub agents: Option<PathBuf>,
     /// Access file: what tenants may use. Default: none, and all of them may use everything.
     pub access: Option<PathBuf>,
-    /// Tools that other worker identities register, and changes that weaken a tool, wait for nobody. Default: they wait for
+    /// Tools that other worker identities register, and laxer effects, wait for nobody. Default: they wait for
     /// `redial tools accept`.
     pub accept_tools: bool,
     /// Servers of the NATS cluster that keep each stream: put on record, for all dispatchers. Default: what is on record; without
