@@ -2,14 +2,13 @@
 //!
 //! A failed call becomes a small JSON object that says what was wrong, where, what would be right, and what to do now.
 //! The texts are in [`mod@texts`], one table for all of them; users replace them by key. What a tool or a service wrote
-//! goes through [`scrub`](fn@scrub::scrub) first.
+//! goes through [`redial_redaction::scrub`] first.
 
 mod advice;
 mod compose;
 mod content;
 mod failure;
 mod fill;
-pub mod scrub;
 pub mod texts;
 
 use std::collections::BTreeMap;

@@ -14,8 +14,8 @@ use std::{sync::Arc, time::Duration};
 
 use reqwest::{Client, ClientBuilder, Url, blocking, redirect::Policy};
 
-pub use self::route::Route;
 use self::{proxies::Proxies, route::Way};
+pub use self::{proxies::is_loopback, route::Route};
 
 const USER_AGENT: &str = concat!("redial/", env!("CARGO_PKG_VERSION"));
 

@@ -1,9 +1,8 @@
 //! The proxies of the environment.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use hyper_util::client::proxy::matcher::Matcher;
-use redial_redaction::hosts;
 use reqwest::{Proxy, Url};
 
 use crate::route::Way;
@@ -58,7 +57,7 @@ impl Proxies {
         let named = if is_encrypted { &self.https } else { &self.http };
         let is_proxied = url.as_str().parse().is_ok_and(|uri| self.rules.intercept(&uri).is_some());
         match named {
-            Some((variable, _)) if is_proxied && !url.host_str().is_some_and(hosts::is_loopback) => {
+            Some((variable, _)) if is_proxied && !url.host_str().is_some_and(is_loopback) => {
                 match (is_encrypted, has_secret) {
                     (true, _) => Way::Tunnel(variable),
                     (false, true) => Way::KeptFrom(variable),
@@ -79,6 +78,14 @@ impl Proxies {
         let https = self.https.iter().filter(|(_, value)| usable("https", value)).map(|(_, value)| Proxy::https(value));
         http.chain(https).collect()
     }
+}
+
+/// True for a host that only this machine can be: `localhost`, 127.0.0.0/8 and `::1`. What is sent there crosses no network.
+#[must_use]
+pub fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.strip_suffix('.').unwrap_or(host).eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
@@ -136,5 +143,19 @@ mod tests {
     fn a_password_is_not_shown() {
         let proxies = Proxies::read(|name| Some(format!("http://me:hunter2@{}", name.to_lowercase())));
         assert_eq!(format!("{proxies:?}"), r#"Proxies { http: Some("HTTP_PROXY"), https: Some("HTTPS_PROXY"), .. }"#);
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in
+            ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.9.9.9", "::1", "[::1]", "[::ffff:127.0.0.1]"]
+        {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["localhost.example.com", "127.0.0.1.example.com", "10.0.0.1", "0.0.0.0", "[::]", "vllm", "128.0.0.1"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use redial_http::Route;
 use redial_proto::{ErrorClass, Failure, TurnReply, TurnRequest, limits::MAX_REPLY};
-use redial_redaction::{Secrets, hosts};
+use redial_redaction::{Secrets, redact_failure};
 use reqwest::{
     Response, Url,
     header::{CONTENT_TYPE, HeaderMap},
@@ -51,7 +51,7 @@ impl Endpoint {
 
     /// The failure as it may be stored, without secrets and hosts.
     fn redact(&self, failure: Failure) -> Failure {
-        hosts::redact_failure(self.secrets.redact_failure(failure), self.url.host_str())
+        redact_failure(self.secrets.redact_failure(failure), self.url.host_str(), "")
     }
 
     async fn attempt(

@@ -1,4 +1,4 @@
-//! Keys that an error shows in part, and keys that nobody declared.
+//! Keys that an error shows in part.
 
 use std::ops::Range;
 
@@ -10,13 +10,6 @@ const MAX_MASKS: usize = 1000;
 const MIN_PART: usize = 4;
 /// At least this many bytes of the beginning of a secret are a part of it, without a mask.
 const MIN_START: usize = 12;
-/// How keys of well-known services begin.
-const STARTS: [&str; 12] =
-    ["sk-", "pk-", "rk-", "gsk_", "hf_", "xai-", "nvapi-", "pplx-", "AIza", "ghp_", "github_pat_", "AKIA"];
-/// Shortest key that is recognized by its beginning alone.
-const MIN_KEY: usize = 20;
-/// Shortest token after `Bearer`.
-const MIN_TOKEN: usize = 12;
 
 /// The text without parts of secrets: beside a mask, as in `sk-abc***1234`, or the beginning of one.
 pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a str>, mark: &str) -> String {
@@ -33,30 +26,6 @@ pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a st
     }
     found.sort_by_key(|range| range.start);
     replaced(text, found, mark)
-}
-
-/// The text without keys of well-known services and bearer tokens.
-pub(crate) fn without_keys(text: &str, mark: &str) -> String {
-    let in_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') || is_mask(c);
-    let (mut found, mut at, mut after_bearer) = (Vec::new(), 0, false);
-    for piece in text.split_inclusive(|c| !in_word(c)) {
-        let word = piece.trim_end_matches(|c| !in_word(c)).trim_end_matches('.');
-        let masked = masks(word).next().is_some();
-        let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-        let known =
-            STARTS.iter().any(|start| word.starts_with(start)) && (masked || (has_digit && word.len() >= MIN_KEY));
-        if known || (after_bearer && (masked || has_digit) && word.len() >= MIN_TOKEN) {
-            found.push(at..at + word.len());
-        }
-        after_bearer = word.eq_ignore_ascii_case("bearer") || (after_bearer && word.is_empty());
-        at += piece.len();
-    }
-    replaced(text, found, mark)
-}
-
-/// Whether a run of this character stands for the hidden part of a key.
-const fn is_mask(c: char) -> bool {
-    matches!(c, '*' | '•' | '…' | '·' | '█')
 }
 
 /// The runs that stand for the hidden part of a key.

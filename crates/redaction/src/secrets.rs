@@ -146,10 +146,10 @@ impl Secrets {
         RawValue::from_string(redacted).map_err(|_| failed())
     }
 
-    /// The text of an error without secrets, also where only a part of one is shown, and without keys of others.
+    /// The text of an error without secrets, also where only a part of one is shown.
     fn redact_error(&self, text: &str) -> String {
         let known = self.0.values.iter().map(ExposeSecret::expose_secret);
-        keys::without_keys(&keys::without_parts(&self.redact(text), known, MARK), MARK)
+        keys::without_parts(&self.redact(text), known, MARK)
     }
 
     fn redact_value(&self, value: Value) -> Value {
@@ -198,11 +198,6 @@ mod tests {
             ("a key that begins with sk-proj-abcdefG", "a key that begins with [secret]"),
             ("sk-proj-abcdefGH1234567890wxyz", "[secret]"),
             ("**bold** text ... of 3 * 4", "**bold** text ... of 3 * 4"),
-            // Keys of others, such as those of a proxy.
-            ("upstream key sk-ant-api03-9876543210abcdefgh failed", "upstream key [secret] failed"),
-            ("gsk_***9876 and AIzaSyA1234567890abcdefg", "[secret] and [secret]"),
-            ("Authorization: Bearer abc123def456ghi", "Authorization: Bearer [secret]"),
-            ("Bearer authentication is needed; see sk-learn", "Bearer authentication is needed; see sk-learn"),
         ] {
             let failure = Failure::new(ErrorClass::Auth, text);
             assert_eq!(secrets.redact_failure(failure).message, shown);

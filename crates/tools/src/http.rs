@@ -9,7 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use redial_http::Route;
 use redial_proto::{Failure, ToolEffect, limits::MAX_PAYLOAD};
-use redial_redaction::hosts;
+use redial_redaction::redact_failure;
 use reqwest::{
     Method, Request, Response,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -61,10 +61,10 @@ impl Handler for Arc<HttpTool> {
         let tool = Arc::clone(self);
         async move {
             let result = tool.attempt(&context, &arguments).await;
-            // Before hosts, because a secret may contain one.
-            let redact =
-                |failure| hosts::redact_failure(context.secrets.redact_failure(failure), Some(tool.url.host()));
-            result.map_err(redact)
+            result.map_err(|failure| {
+                let failure = context.secrets.redact_failure(failure);
+                redact_failure(failure, Some(tool.url.host()), arguments.get())
+            })
         }
         .boxed()
     }

@@ -14,7 +14,7 @@ use redial_proto::{
     CallId, ErrorClass, Failure, RetryBudget, RetryPolicy, ToolEffect, ToolSpec, duration, limits, tool::default_pool,
     turn, webhook,
 };
-use redial_redaction::{Secrets, hosts};
+use redial_redaction::{Secrets, redact_failure};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -208,13 +208,17 @@ impl Tool {
     pub fn run(&self, context: Context, arguments: Box<RawValue>) -> BoxFuture<'static, ToolResult> {
         let (handler, secrets, call) = (Arc::clone(&self.handler), self.secrets.clone(), context.call);
         let context = Context { secrets: secrets.clone(), ..context };
+        let sent = if arguments.get().len() <= MAX_KNOWN { arguments.get().to_owned() } else { String::new() };
         let attempt = async move { handler.run(context, arguments).await };
         let end = AssertUnwindSafe(attempt).catch_unwind();
         end.map(move |end| end.unwrap_or_else(|panic| Err(panicked(&*panic))))
-            .map(move |result| checked(result, &secrets).map_err(|failure| redact(call, failure, &secrets)))
+            .map(move |result| checked(result, &secrets).map_err(|failure| redact(call, failure, &secrets, &sent)))
             .boxed()
     }
 }
+
+/// Arguments of at most so many bytes are kept until the tool ends, so that an error may quote them: a model writes no more.
+const MAX_KNOWN: usize = 64 * 1024;
 
 /// The result without secrets; an output over the limits becomes a failure. Limits are checked last, so that the start of
 /// an output that the failure quotes contains no part of a secret.
@@ -223,9 +227,9 @@ fn checked(result: ToolResult, secrets: &Secrets) -> ToolResult {
 }
 
 /// The failure as it may be stored and shown. Only the debug log contains the names of hosts.
-fn redact(call: CallId, failure: Failure, secrets: &Secrets) -> Failure {
+fn redact(call: CallId, failure: Failure, secrets: &Secrets, sent: &str) -> Failure {
     let failure = secrets.redact_failure(failure);
-    let redacted = hosts::redact_failure(failure.clone(), None);
+    let redacted = redact_failure(failure.clone(), None, sent);
     let error = failure.for_the_record();
     if redacted.for_the_record() != error {
         let error = limits::shorten(&error, limits::MAX_ERROR_MESSAGE);

@@ -1,6 +1,7 @@
 //! The texts for a model, composed.
 
 use redial_proto::{ErrorClass, Failure, FieldError, Help, Language, TaskCode, limits};
+use redial_redaction::{Known, reveals_secret, scrub};
 use serde_json::Value;
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
     content::{Content, MAX_FEEDBACK},
     failure::CallFailure,
     fill::Values,
-    scrub::{Known, reveals_secret, scrub},
 };
 
 /// Broken rules that are shown.

@@ -1,7 +1,6 @@
 //! The texts that a model receives: a public interface, to the letter.
 
 mod refused;
-mod scrubbing;
 mod templates;
 
 use std::collections::BTreeMap;

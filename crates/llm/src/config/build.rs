@@ -8,12 +8,12 @@ use std::{
 
 use redial_files::{FileError, Location};
 use redial_http::Http;
+use redial_http::is_loopback;
 use redial_proto::{
     RetryPolicy, ToolEffect, ToolSpec,
     tool::{parse_retry_time, parse_timeout},
     turn,
 };
-use redial_redaction::hosts;
 use reqwest::Url;
 use toml::Spanned;
 
@@ -171,7 +171,7 @@ pub(super) fn has_key(entry: &Entry) -> bool {
 
 /// Refuses to send a key over a network unencrypted.
 fn check_encryption(entry: &Entry, url: &Url, location: &Location<'_>) -> Result<(), FileError> {
-    let this_machine = url.host_str().is_some_and(hosts::is_loopback);
+    let this_machine = url.host_str().is_some_and(is_loopback);
     if url.scheme() == "https" || this_machine || entry.insecure_http || !has_key(entry) {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! A URL whose scheme, host and path structure no argument can change.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use redial_redaction::hosts;
+use redial_http::is_loopback;
 use reqwest::Url;
 
 use super::{
@@ -64,7 +64,7 @@ impl UrlTemplate {
 
     /// Whether a request crosses a network unencrypted.
     pub(crate) fn is_readable_on_the_way(&self) -> bool {
-        self.address.scheme() == "http" && !hosts::is_loopback(self.host())
+        self.address.scheme() == "http" && !is_loopback(self.host())
     }
 
     /// The host, so that it can be removed from messages.

@@ -110,7 +110,7 @@ async fn repeat(text: String) -> Result<String, ToolError> {
     if text.starts_with("ok") {
         return Ok(text);
     }
-    let error = ToolError::invalid("/to", "exists", &text, &format!("what {text} accepts"));
+    let error = ToolError::invalid("/to", "exists", &text, "db-8.prod.internal:5432");
     Err(error.and_invalid("/x", "y", 1, "2"))
 }
 
@@ -118,8 +118,11 @@ async fn repeat(text: String) -> Result<String, ToolError> {
 async fn errors_hide_hosts_except_in_what_was_sent() {
     let tool = Tool::new("repeat", repeat);
     let failure = failure(&tool, r#""db-7.prod.internal:5432""#).await;
-    assert_eq!(failure.message, "/to: \"[host]\" was sent; allowed: what [host] accepts; /x: 1 was sent; allowed: 2");
-    assert_eq!(failure.details[0].allowed, "what [host] accepts");
+    assert_eq!(
+        failure.message,
+        "/to: \"db-7.prod.internal:5432\" was sent; allowed: [host]; /x: 1 was sent; allowed: 2"
+    );
+    assert_eq!(failure.details[0].allowed, "[host]");
     assert_eq!(failure.details[0].sent, Some("db-7.prod.internal:5432".into()));
     assert_eq!(run(&tool, r#""ok 10.0.0.1""#).await.unwrap().get(), r#""ok 10.0.0.1""#);
     let down = Tool::new("down", async |_: Vec<i64>| -> Result<(), ToolError> {
@@ -142,7 +145,7 @@ async fn what_only_operators_may_read_is_apart_from_the_message() {
 #[tokio::test]
 async fn a_secret_is_in_no_result_and_no_error() {
     let tool = Tool::new("repeat", repeat).secret("canary-1").secret("other \"2\"");
-    let answer = run(&tool, r#""ok canary-1 other \"2\" canary%2D1""#).await.unwrap();
+    let answer = run(&tool, r#""ok canary-1 other \"2\" other%20%222%22""#).await.unwrap();
     assert_eq!(answer.get(), r#""ok [secret] [secret] [secret]""#);
     let failure = failure(&tool, r#""canary-1""#).await;
     assert!(!format!("{failure:?}").contains("canary"), "{failure:?}");

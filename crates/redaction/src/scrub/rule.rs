@@ -30,7 +30,10 @@ pub(super) struct Rule {
 
 impl Rule {
     /// `\b` in the pattern is the border of an ASCII word: Chinese has no blanks between words.
-    #[expect(clippy::expect_used, reason = "the patterns are constants, and every test uses all of them")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the patterns are constants, which every test uses, or a name that was escaped"
+    )]
     pub(super) fn new(kind: Kind, pattern: &str, is_meant: fn(&Hit<'_>) -> bool) -> Self {
         let pattern = pattern.replace(r"\b", r"(?-u:\b)");
         Self { kind, pattern: Regex::new(&pattern).expect("a pattern of this folder"), is_meant }

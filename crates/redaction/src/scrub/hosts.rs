@@ -34,6 +34,11 @@ const SERVICES: [&str; 24] = [
     "clickhouse",
 ];
 
+/// Finds one name, wherever it stands, with its port.
+pub(super) fn own(name: &str) -> Rule {
+    host(&format!(r"(?i)(?P<x>{}(?::\d{{1,5}})?)", regex::escape(name)), is_free)
+}
+
 pub(super) fn rules() -> Vec<Rule> {
     let mut rules = connection_strings();
     rules.extend(names());
@@ -57,14 +62,15 @@ fn connection_strings() -> Vec<Rule> {
 fn names() -> Vec<Rule> {
     vec![
         host(r"(?P<x>\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)", is_ipv4),
-        host(r"(?P<x>\[?[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]*[0-9A-Fa-f](?:\]:\d{1,5})?)", is_ipv6),
-        host(r"(?i)(?P<x>localhost(?:\.localdomain)?(?::\d{1,5})?)", is_alone),
+        host(r"(?P<x>\[?(?:[0-9A-Fa-f]{1,4}|:):[0-9A-Fa-f:.]*[0-9A-Fa-f](?:\]:\d{1,5})?)", is_ipv6),
+        host(r"(?i)(?P<x>localhost(?:\.localdomain)?(?::\d{1,5})?)", is_free),
         host(
             concat!(
                 r"(?i)(?P<x>(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?\.)+",
-                r"(?:internal|local|localdomain|lan|corp|intra|intranet|svc|consul)(?:\.[a-z0-9-]+)*(?::\d{1,5})?)",
+                r"(?:internal|localdomain|local|lan|corp|intranet|intra|private|home\.arpa|svc|consul)",
+                r"(?:\.[a-z0-9-]+)*(?::\d{1,5})?)",
             ),
-            is_alone,
+            is_free,
         ),
         host(
             concat!(
@@ -96,8 +102,10 @@ fn host(pattern: &str, is_meant: fn(&Hit<'_>) -> bool) -> Rule {
     Rule::new(Kind::Host, pattern, is_meant)
 }
 
-fn is_alone(hit: &Hit<'_>) -> bool {
-    hit.stands_alone()
+/// `-` and `_` join names to other words: `db.internal-refused`.
+fn is_free(hit: &Hit<'_>) -> bool {
+    !hit.before().ends_with(|c: char| c.is_ascii_alphanumeric())
+        && !hit.after().starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
 /// Names that are kept for examples, as in the words of a schema.
@@ -114,7 +122,12 @@ fn is_no_web_address(hit: &Hit<'_>) -> bool {
 
 fn is_ipv4(hit: &Hit<'_>) -> bool {
     let address = hit.piece().split(':').next().unwrap_or_default();
-    hit.stands_alone() && address.parse::<Ipv4Addr>().is_ok()
+    // Part of a longer number, such as that of a version.
+    let (before, after) = (hit.before(), hit.after());
+    let is_digit = |c: char| c.is_ascii_digit();
+    let goes_on = before.strip_suffix('.').unwrap_or(before).ends_with(is_digit)
+        || after.strip_prefix('.').unwrap_or(after).starts_with(is_digit);
+    !goes_on && address.parse::<Ipv4Addr>().is_ok()
 }
 
 fn is_ipv6(hit: &Hit<'_>) -> bool {
@@ -137,12 +150,12 @@ fn is_name_with_port(hit: &Hit<'_>) -> bool {
     hit.stands_alone() && is_name && !CODE.contains(&ending)
 }
 
-/// `db-7:5432`, `redis:6379`; not `line:42`.
+/// `db-7:5432`, `redis:6379`, `vllm:8000`; not `line:42`.
 fn is_service_with_port(hit: &Hit<'_>) -> bool {
     let (name, port) = hit.piece().split_once(':').unwrap_or_default();
-    let is_port = port.parse::<u16>().is_ok_and(|port| port >= 80);
-    let is_machine = name.contains(['-', '_']) || name.ends_with(|c: char| c.is_ascii_digit());
-    hit.stands_alone() && is_port && (is_machine || SERVICES.contains(&name.to_ascii_lowercase().as_str()))
+    let port = port.parse::<u16>().unwrap_or_default();
+    let is_machine = port >= 1000 || name.contains(['-', '_']) || name.ends_with(|c: char| c.is_ascii_digit());
+    hit.stands_alone() && port >= 80 && (is_machine || SERVICES.contains(&name.to_ascii_lowercase().as_str()))
 }
 
 /// A token that does not belong to a sentence.

@@ -3,8 +3,9 @@
 use super::rule::{Hit, Kind, Rule, any};
 
 /// Keys of services that have a known form.
-const FORMS: [&str; 14] = [
+const FORMS: [&str; 15] = [
     r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{10,}",
+    r"(?:gsk|xai|nvapi|pplx)[-_][A-Za-z0-9_-]{10,}",
     r"gh[pousr]_[A-Za-z0-9]{16,}",
     r"github_pat_[A-Za-z0-9_]{16,}",
     r"glpat-[A-Za-z0-9_-]{10,}",

@@ -1,15 +1,18 @@
-//! What never reaches a model, and what must.
+//! What never reaches a model or the record, and what must.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use redial_engine::feedback::scrub::{Known, scrub};
+use redial_proto::{ErrorClass, Failure, FieldError, limits};
+use redial_redaction::{Known, redact_failure, scrub};
 
 fn clean(text: &str) -> String {
     scrub(text, &Known::nothing())
 }
 
-const TRACES: &str = include_str!("scrubbing/traces.txt");
-const MACHINES: &str = include_str!("scrubbing/machines.txt");
-const SECRETS: &str = include_str!("scrubbing/secrets.txt");
+const TRACES: &str = include_str!("traces.txt");
+const MACHINES: &str = include_str!("machines.txt");
+const SECRETS: &str = include_str!("secrets.txt");
 
 /// The texts of a file. Those of `TRACES` have a name in their first line.
 fn texts(file: &'static str) -> impl Iterator<Item = &'static str> {
@@ -40,6 +43,36 @@ fn machines_and_disks_have_no_names() {
 #[test]
 fn secrets_are_removed() {
     insta::assert_snapshot!(cleaned(SECRETS));
+}
+
+fn on_record(text: &str, own: Option<&str>, sent: &str) -> String {
+    redact_failure(Failure::new(ErrorClass::Unavailable, text), own, sent).message
+}
+
+#[test]
+fn what_is_on_record_has_no_hosts_and_keeps_other_words() {
+    let marked = |mark| include_str!("record.txt").lines().filter_map(move |line: &str| line.strip_prefix(mark));
+    for (text, shown) in marked("> ").zip(marked("= ")) {
+        assert_eq!(on_record(text, Some("shop.example.org"), ""), shown);
+    }
+}
+
+#[test]
+fn a_long_message_is_cut_after_its_hosts_are_removed() {
+    let message = on_record(&"db-7.prod.internal:5432 ".repeat(limits::MAX_ERROR_MESSAGE), None, "");
+    assert!(message.len() <= limits::MAX_ERROR_MESSAGE && !message.contains("db"), "{message}");
+}
+
+#[test]
+fn what_was_sent_stays_on_record_but_not_the_own_host() {
+    let sent = r#"{"url": "https://news.acme.com/today", "host": "api.acme.com"}"#;
+    let text = "https://news.acme.com/today: not found; api.acme.com:443 and db-7:5432 failed";
+    let shown = "https://news.acme.com/today: not found; [host] and [host] failed";
+    assert_eq!(on_record(text, Some("api.acme.com"), sent), shown);
+    let (path, rule, allowed) = ("/host".to_owned(), "enum".to_owned(), "db-8:5432".to_owned());
+    let detail = FieldError { path, rule, sent: Some("db-7:5432".into()), allowed, hint: None };
+    let failure = Failure { details: vec![detail], ..Failure::new(ErrorClass::Unavailable, "db-7:5432 failed") };
+    assert_eq!(redact_failure(failure.clone(), None, ""), failure);
 }
 
 #[test]
