@@ -17,4 +17,5 @@ pub use models::{ModelGroup, ModelStats, PlaceLine, Places};
 pub use question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion};
 pub use roll_up::RolledUp;
 pub use slice::is_correctable;
+pub(crate) use tally::Kind;
 pub use tally::{AttemptSums, CallSums, ModelSums, UsageSums, What};

@@ -41,8 +41,7 @@ pub(crate) async fn found(stack: &Stack, text: &str) -> BTreeMap<String, Vec<Str
 async fn rows(stack: &Stack) -> BTreeMap<String, i64> {
     let tables = "SELECT table_name::text FROM information_schema.tables
                   WHERE table_schema = 'public' AND table_type = 'BASE TABLE'
-                      AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'call_stats',
-                                             'attempt_stats', 'model_stats', 'model_day_stats', 'pointer_stats',
+                      AND table_name NOT IN ('task_inbox', 'tombstones', 'actions', 'retry_budgets', 'stats',
                                              'uncounted_calls', 'untold_ends')";
     let mut rows = BTreeMap::new();
     for table in stack.values::<String>(tables).await {
@@ -201,16 +200,16 @@ async fn the_tenant_is_erased_with_everything_of_it(stack: &Stack, ann: &Queue, 
     assert_eq!(left, others);
     let named = found(stack, "acme").await;
     assert_eq!(named.keys().collect::<Vec<_>>(), ["actions", "tombstones"], "{named:?}");
-    assert_eq!(stack.count("call_stats WHERE tenant = 'other'").await, 40);
+    assert_eq!(stack.count("stats WHERE tenant = 'other'").await, 40);
     assert_eq!(stack.value::<String>("SELECT actor FROM tombstones WHERE conversation IS NULL").await, "ann");
 }
 
 /// What has no conversation, of acme and of another tenant.
 const OF_TENANTS: &str = "
-    INSERT INTO call_stats SELECT now() - n * interval '9 days', tenant, 'book', 'succeeded', '', 1, 0, 0, '{}', 0, 0, 0, 0, 0, 0
+    INSERT INTO stats SELECT 'call', now() - n * interval '9 days', tenant, 'book', 'succeeded', '', '', '{1}', '{}'
     FROM generate_series(1, 40) n, UNNEST(ARRAY['acme', 'other']) tenant;
-    INSERT INTO model_day_stats SELECT now() - n * interval '9 days', 'acme', '', 'scripted', 'book', 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0 FROM generate_series(1, 50) n;
+    INSERT INTO stats SELECT 'model', now() - n * interval '9 days', 'acme', 'book', '', 'scripted', '', '{1, 1}', '{}'
+    FROM generate_series(1, 50) n;
     INSERT INTO tokens (id, tenant, user_name, roles, sha256, created_by)
     SELECT repeat(letter, 12), tenant, 'x', '{read}', decode(repeat('00', 32), 'hex'), tenant || '.x'
     FROM (VALUES ('a', 'acme'), ('b', 'other')) v (letter, tenant);

@@ -92,7 +92,7 @@ async fn retention_keeps_calls_until_they_are_counted() {
     assert_eq!(stack.values::<String>("SELECT tool FROM calls").await, ["not_counted"]);
     lock.rollback().await.unwrap();
     // The statistics are looked at every 15 s.
-    let counted = "call_stats WHERE tool = 'not_counted'";
+    let counted = "stats WHERE kind = 'call' AND tool = 'not_counted'";
     let counted = async || (stack.count(counted).await == 1).then_some(());
     until_within(Duration::from_mins(2), "the other one is counted", counted).await;
     stack.finish().await;

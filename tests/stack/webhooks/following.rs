@@ -75,7 +75,7 @@ async fn a_long_transaction_delays_no_delivery_and_no_statistics() {
     stack.counts(0, EVENTS).await;
     stack.counts(0, "untold_ends").await;
     // The statistics are looked at every 15 s. The delivery is a call, too.
-    let counted = async || (stack.count("call_stats").await == 2).then_some(());
+    let counted = async || (stack.count("stats WHERE kind = 'call'").await == 2).then_some(());
     until_within(std::time::Duration::from_mins(2), "both calls are counted", counted).await;
     stack.counts(0, "uncounted_calls").await;
     long.rollback().await.unwrap();

@@ -87,7 +87,8 @@ impl Observer {
     /// Calls that have ended, and those that are in the statistics or in the queue for them.
     pub async fn ended_and_counted(&self) -> Option<(i64, i64)> {
         let sums = "SELECT (SELECT count(*) FROM calls WHERE finished_at IS NOT NULL),
-                           (SELECT COALESCE(sum(calls), 0)::bigint FROM call_stats) + (SELECT count(*) FROM uncounted_calls)";
+                           (SELECT COALESCE(sum(counts[1]), 0)::bigint FROM stats WHERE kind = 'call')
+                               + (SELECT count(*) FROM uncounted_calls)";
         self.ask(async |db| sqlx::query_as(sums).fetch_one(db).await).await
     }
 

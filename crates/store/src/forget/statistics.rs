@@ -9,7 +9,10 @@ use super::{
     tombstone::{Phase, Tombstone},
     webhooks,
 };
-use crate::{Time, stats::roll_up};
+use crate::{
+    Time,
+    stats::{Kind, roll_up},
+};
 
 /// Time that one step covers.
 const SPAN: TimeDelta = TimeDelta::days(10);
@@ -29,13 +32,13 @@ pub(super) async fn erase(
     // A roll-up that read calls before they were deleted has written its sums when this lock is granted.
     roll_up::lock(&mut *db).await?;
     let before = tombstone.after_text.as_deref().and_then(|text| text.parse::<Time>().ok());
+    let kinds = Kind::ALL.map(|kind| kind.as_str().to_owned());
     let newest = sqlx::query_scalar!(
-        "SELECT GREATEST(
-            (SELECT hour FROM call_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
-            (SELECT hour FROM attempt_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
-            (SELECT hour FROM model_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1),
-            (SELECT day FROM model_day_stats WHERE $1::timestamptz IS NULL OR day < $1 ORDER BY day DESC LIMIT 1),
-            (SELECT hour FROM pointer_stats WHERE $1::timestamptz IS NULL OR hour < $1 ORDER BY hour DESC LIMIT 1))",
+        "SELECT max(newest.hour) FROM UNNEST($1::text[]) AS k (kind)
+         CROSS JOIN LATERAL (
+             SELECT hour FROM stats WHERE kind = k.kind AND ($2::timestamptz IS NULL OR hour < $2)
+             ORDER BY hour DESC LIMIT 1) AS newest",
+        &kinds,
         before
     )
     .fetch_one(&mut *db)
@@ -44,29 +47,17 @@ pub(super) async fn erase(
         progress.go_on_with(Phase::LastLetters);
         return Ok(());
     };
-    let (from, tenant) = (newest - SPAN, tombstone.scope.tenant.as_str());
-    let calls =
-        sqlx::query!("DELETE FROM call_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
-            .execute(&mut *db)
-            .await?;
-    let attempts =
-        sqlx::query!("DELETE FROM attempt_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
-            .execute(&mut *db)
-            .await?;
-    let models =
-        sqlx::query!("DELETE FROM model_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
-            .execute(&mut *db)
-            .await?;
-    let days =
-        sqlx::query!("DELETE FROM model_day_stats WHERE day > $1 AND day <= $2 AND tenant = $3", from, newest, tenant)
-            .execute(&mut *db)
-            .await?;
-    let places =
-        sqlx::query!("DELETE FROM pointer_stats WHERE hour > $1 AND hour <= $2 AND tenant = $3", from, newest, tenant)
-            .execute(&mut *db)
-            .await?;
-    let rows = [&calls, &attempts, &models, &days, &places];
-    progress.erased.statistics = rows.iter().map(|done| done.rows_affected()).sum();
+    let from = newest - SPAN;
+    let deleted = sqlx::query!(
+        "DELETE FROM stats WHERE kind = ANY ($1) AND hour > $2 AND hour <= $3 AND tenant = $4",
+        &kinds,
+        from,
+        newest,
+        tombstone.scope.tenant
+    )
+    .execute(&mut *db)
+    .await?;
+    progress.erased.statistics = deleted.rows_affected();
     progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())
 }

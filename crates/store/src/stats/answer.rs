@@ -11,39 +11,29 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
-    rows::{read_attempts, read_calls, sum_models, sum_places},
+    question::{By, Group, GroupSums, Stats, StatsQuestion},
+    rows::{Apart, add_up, read},
     slice,
-    tally::{Tally, day_of, hour_of},
+    tally::{AttemptSums, CallSums, Kind, Tally, day_of, hour_of},
 };
 use crate::{Store, StoreError, Time, columns::bigint};
 
-/// Days that are read at once: of each, a day of hours has about 24,000 rows at most.
-const DAYS: TimeDelta = TimeDelta::days(30);
 /// Calls that are counted live at once.
 const SLICE: usize = 5_000;
 /// Calls that are counted live at most, and for how long.
 const LIVE: usize = 200_000;
 const LIVE_FOR: Duration = Duration::from_secs(20);
 
-/// What an answer is made of: only this is read of the hours that were rolled up.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'a> {
-    Calls,
-    Attempts,
-    /// Of one tenant, and added up as the question groups them.
-    Models(&'a ModelsQuestion),
-    /// Of one tenant, and of this tool.
-    Places(&'a str),
-}
-
-/// Which time a question is about.
+/// What is read of the hours that were rolled up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
-    /// Hours that were rolled up are read of this tenant only; `None`: of all.
+    pub(super) kind: Kind,
+    /// Only of this tenant; `None`: of all.
     pub(super) tenant: Option<&'a str>,
-    /// Calls and attempts are read of this tool only; `None`: of all.
+    /// Only of this tool; `None`: of all.
     pub(super) tool: Option<&'a str>,
+    /// Added up in the database, but for what stays apart; `None`: row by row, with durations.
+    pub(super) apart: Option<Apart>,
     pub(super) since: Time,
     /// `None`: until now.
     pub(super) until: Option<Time>,
@@ -60,15 +50,15 @@ pub(super) struct Answered {
 impl Store {
     /// The figures of calls that ended in these hours.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
-        let part = if question.by == By::Worker { Part::Attempts } else { Part::Calls };
         let asked = Asked {
+            kind: if question.by == By::Worker { Kind::Attempt } else { Kind::Call },
+            apart: None,
             tenant: question.tenant.as_deref(),
             tool: question.tool.as_deref(),
             since: question.since,
             until: question.until,
         };
-        let (answered, groups) =
-            self.tallies(asked, part, |groups: &mut Groups, tally| groups.add(question, tally)).await?;
+        let (answered, groups) = self.tallies(asked, |groups: &mut Groups, tally| groups.add(question, tally)).await?;
         let Answered { since, until, is_complete } = answered;
         Ok(Stats { since, until, is_complete, groups: groups.0.into_iter().collect() })
     }
@@ -78,7 +68,6 @@ impl Store {
     pub(super) async fn tallies<G: Default>(
         &self,
         asked: Asked<'_>,
-        part: Part<'_>,
         add: impl Fn(&mut G, Tally),
     ) -> Result<(Answered, G), StoreError> {
         self.run_again(|| async {
@@ -87,14 +76,12 @@ impl Store {
             let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&mut *db).await?;
             let (since, end) = (hour_of(asked.since), asked.end(now));
             let mut sums = G::default();
-            // Before this there are days to read, if the question may be answered from them.
-            let days = if part.has_days() { day_of(end) } else { since };
             let mut from = since;
             while from < end {
-                let day = day_of(from) == from && from < days;
-                let until = if day { days.min(from + DAYS) } else { end.min(day_of(from) + TimeDelta::days(1)) };
-                add(&mut sums, read_part(&mut db, part, asked, from..until, day).await?);
-                from = until;
+                // A day has about 24,000 rows at most.
+                let hours = from..end.min(day_of(from) + TimeDelta::days(1));
+                add(&mut sums, asked.read(&mut db, &hours).await?);
+                from = hours.end;
             }
             let uncounted = add_live(&mut db, since..end, |tally| add(&mut sums, tally)).await?;
             db.commit().await?;
@@ -105,40 +92,20 @@ impl Store {
     }
 }
 
-impl Part<'_> {
-    /// True if whole days can be read of it.
-    fn has_days(self) -> bool {
-        matches!(self, Self::Models(question) if question.by != ModelsBy::Hour)
-    }
-}
-
 impl Asked<'_> {
+    async fn read(&self, db: &mut PgConnection, hours: &Range<Time>) -> Result<Tally, sqlx::Error> {
+        let Self { kind, tenant, tool, .. } = *self;
+        match self.apart {
+            Some(apart) => add_up(db, kind, hours, tenant, tool, apart).await,
+            None => read(db, kind, hours, tenant, tool).await,
+        }
+    }
+
     /// The end of the last hour, if it is before `now`.
     fn end(&self, now: Time) -> Time {
         let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
         end.map_or(now, |end| end.min(now))
     }
-}
-
-/// What was rolled up of these hours; with `days`, of whole days that were added up.
-async fn read_part(
-    db: &mut PgConnection,
-    part: Part<'_>,
-    Asked { tenant, tool, .. }: Asked<'_>,
-    Range { start: from, end: until }: Range<Time>,
-    days: bool,
-) -> Result<Tally, sqlx::Error> {
-    let of = tenant.unwrap_or_default();
-    Ok(match part {
-        Part::Calls => Tally { calls: read_calls(db, from, until, tenant, tool).await?, ..Tally::default() },
-        Part::Attempts => Tally { attempts: read_attempts(db, from, until, tenant, tool).await?, ..Tally::default() },
-        Part::Models(question) => {
-            Tally { models: sum_models(db, from, until, days, Some((of, question))).await?, ..Tally::default() }
-        }
-        Part::Places(tool) => {
-            Tally { places: sum_places(db, from, until, Some((of, tool))).await?, ..Tally::default() }
-        }
-    })
 }
 
 /// Counts calls in the queue that ended in this range, oldest first, as far as that is possible at once; returns when the first one ended
@@ -173,19 +140,21 @@ struct Groups(BTreeMap<Group, GroupSums>);
 
 impl Groups {
     fn add(&mut self, question: &StatsQuestion, tally: Tally) {
-        let by_worker = question.by == By::Worker;
-        for (key, sums) in tally.calls {
-            if !question.takes(&key.tenant, &key.tool) {
-                continue;
-            }
-            let Some(group) = question.group_of_call(&key) else { continue };
-            let states = BTreeMap::from([(key.state, sums.calls)]);
-            self.0.entry(group).or_default().add(&GroupSums { states, calls: sums, ..GroupSums::default() });
-        }
-        for (key, sums) in tally.attempts {
-            if by_worker && question.takes(&key.tenant, &key.tool) {
-                let attempts = GroupSums { attempts: sums, ..GroupSums::default() };
-                self.0.entry(Group::Name(key.worker)).or_default().add(&attempts);
+        for (key, sums) in tally.into_iter().filter(|(key, _)| question.takes(&key.tenant, &key.tool)) {
+            match key.kind {
+                Kind::Call => {
+                    let Some(group) = question.group_of_call(&key) else { continue };
+                    let calls = CallSums::from(&sums);
+                    let [state, ..] = key.names;
+                    let states = BTreeMap::from([(state, calls.calls)]);
+                    self.0.entry(group).or_default().add(&GroupSums { states, calls, ..GroupSums::default() });
+                }
+                Kind::Attempt if question.by == By::Worker => {
+                    let [worker, ..] = key.names;
+                    let attempts = GroupSums { attempts: AttemptSums::from(&sums), ..GroupSums::default() };
+                    self.0.entry(Group::Name(worker)).or_default().add(&attempts);
+                }
+                Kind::Attempt | Kind::Model | Kind::Place => {}
             }
         }
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    answer::{Answered, Asked, Part},
+    answer::{Answered, Asked},
     question::{ModelsBy, ModelsQuestion},
-    tally::{ModelKey, ModelSums, PlaceKey, Tally, What, day_of},
+    tally::{Key, Kind, ModelSums, Sums, Tally, What, day_of},
 };
 use crate::{StoreError, TenantStore, Time};
 
@@ -65,33 +65,56 @@ impl TenantStore<'_> {
     /// How often models were right in the calls of the tenant's tasks, and what they cost.
     pub async fn model_stats(&self, question: &ModelsQuestion) -> Result<ModelStats, StoreError> {
         let tenant = self.tenant().as_str();
-        let asked = Asked { tenant: Some(tenant), tool: None, since: question.since, until: question.until };
-        let add = |groups: &mut BTreeMap<ModelGroup, ModelSums>, tally: Tally| {
-            for (key, sums) in tally.models.iter().filter(|(key, _)| key.tenant == tenant && question.takes(key)) {
+        let by = |names: &[ModelsBy]| names.contains(&question.by);
+        let apart = [
+            by(&[ModelsBy::Hour, ModelsBy::Day]),
+            question.tool.is_some() || by(&[ModelsBy::Tool, ModelsBy::ModelAndTool]),
+            question.agent.is_some() || by(&[ModelsBy::Agent]),
+            question.model.is_some() || by(&[ModelsBy::Model, ModelsBy::ModelAndTool]),
+            false,
+        ];
+        let asked = Asked {
+            kind: Kind::Model,
+            tenant: Some(tenant),
+            tool: question.tool.as_deref(),
+            apart: Some(apart),
+            since: question.since,
+            until: question.until,
+        };
+        let add = |groups: &mut BTreeMap<ModelGroup, Sums>, tally: Tally| {
+            let is_asked = |key: &Key| key.kind == Kind::Model && key.tenant == tenant && question.takes(key);
+            for (key, sums) in tally.iter().filter(|(key, _)| is_asked(key)) {
                 if let Some(group) = question.group(key) {
                     groups.entry(group).or_default().add(sums);
                 }
             }
         };
-        let (answered, groups) = self.store().tallies(asked, Part::Models(question), add).await?;
+        let (answered, groups) = self.store().tallies(asked, add).await?;
         let Answered { since, until, is_complete } = answered;
-        Ok(ModelStats { since, until, is_complete, groups: groups.into_iter().collect() })
+        Ok(ModelStats {
+            since,
+            until,
+            is_complete,
+            groups: groups.iter().map(|(group, sums)| (group.clone(), sums.into())).collect(),
+        })
     }
 
     /// The places in the arguments of a tool that broke a rule or were repaired in the tenant's calls.
     pub async fn places(&self, tool: &str, since: Time, until: Option<Time>) -> Result<Places, StoreError> {
         let tenant = self.tenant().as_str();
         let add = |places: &mut BTreeMap<(What, String, String), u64>, tally: Tally| {
-            for (key, calls) in tally.places {
-                if key.tenant == tenant && key.tool == tool {
-                    let PlaceKey { what, pointer, rule, .. } = key;
+            for (key, sums) in tally {
+                if key.kind == Kind::Place && key.tenant == tenant && key.tool == tool {
+                    let [what, pointer, rule] = key.names;
+                    let what = if what == What::Repair.as_str() { What::Repair } else { What::Error };
                     let all = places.entry((what, pointer, rule)).or_default();
-                    *all = all.saturating_add(calls);
+                    *all = all.saturating_add(sums.count(0));
                 }
             }
         };
-        let asked = Asked { tenant: Some(tenant), tool: None, since, until };
-        let (answered, places) = self.store().tallies(asked, Part::Places(tool), add).await?;
+        let apart = Some([false, true, true, true, true]);
+        let asked = Asked { kind: Kind::Place, tenant: Some(tenant), tool: Some(tool), apart, since, until };
+        let (answered, places) = self.store().tallies(asked, add).await?;
         let line = |((what, pointer, rule), calls)| PlaceLine { pointer, rule, what, calls };
         let mut places: Vec<PlaceLine> = places.into_iter().map(line).collect();
         places.sort_by_key(|place| std::cmp::Reverse(place.calls));
@@ -101,21 +124,23 @@ impl TenantStore<'_> {
 }
 
 impl ModelsQuestion {
-    fn takes(&self, key: &ModelKey) -> bool {
+    fn takes(&self, key: &Key) -> bool {
+        let [agent, model, _] = &key.names;
         let is = |wanted: &Option<String>, has: &str| wanted.as_deref().is_none_or(|wanted| wanted == has);
-        is(&self.model, &key.model) && is(&self.tool, &key.tool) && is(&self.agent, &key.agent)
+        is(&self.model, model) && is(&self.tool, &key.tool) && is(&self.agent, agent)
     }
 
     /// The group of a key; `None` if it is in none.
-    fn group(&self, key: &ModelKey) -> Option<ModelGroup> {
+    fn group(&self, key: &Key) -> Option<ModelGroup> {
+        let [agent, model, _] = &key.names;
         let none = ModelGroup::default();
-        let (model, tool) = (Some(key.model.clone()), Some(key.tool.clone()));
+        let (model, tool) = (Some(model.clone()), Some(key.tool.clone()));
         Some(match self.by {
             ModelsBy::Model => ModelGroup { model, ..none },
             ModelsBy::Tool | ModelsBy::ModelAndTool if key.tool.is_empty() => return None,
             ModelsBy::Tool => ModelGroup { tool, ..none },
             ModelsBy::ModelAndTool => ModelGroup { model, tool, ..none },
-            ModelsBy::Agent => ModelGroup { agent: Some(key.agent.clone()), ..none },
+            ModelsBy::Agent => ModelGroup { agent: Some(agent.clone()), ..none },
             ModelsBy::Hour => ModelGroup { at: Some(key.hour), ..none },
             ModelsBy::Day => ModelGroup { at: Some(day_of(key.hour)), ..none },
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use redial_proto::turn::model_name;
 
-use super::tally::{AttemptSums, CallKey, CallSums};
+use super::tally::{AttemptSums, CallSums, Key};
 use crate::Time;
 
 /// Statistics of calls are kept for so long.
@@ -145,17 +145,18 @@ impl StatsQuestion {
     }
 
     /// The group of a call; `None` if it is in none.
-    pub(super) fn group_of_call(&self, key: &CallKey) -> Option<Group> {
+    pub(super) fn group_of_call(&self, key: &Key) -> Option<Group> {
         let first = Self::group(self.by, key)?;
         let Some(and) = self.and else { return Some(first) };
         Some(Group::Both(Box::new(first), Box::new(Self::group(and, key)?)))
     }
 
-    fn group(by: By, key: &CallKey) -> Option<Group> {
+    fn group(by: By, key: &Key) -> Option<Group> {
+        let [state, class, _] = &key.names;
         let name = match by {
             By::Tool => key.tool.clone(),
-            By::Class if key.class.is_empty() => key.state.clone(),
-            By::Class => key.class.clone(),
+            By::Class if class.is_empty() => state.clone(),
+            By::Class => class.clone(),
             By::Model => model_name(&key.tool)?.to_owned(),
             By::Worker => return None,
             By::Hour => return Some(Group::Hour(key.hour)),

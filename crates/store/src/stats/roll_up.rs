@@ -1,15 +1,17 @@
 //! Adds ended calls to the statistics of their hours, slice by slice.
 
+use chrono::TimeDelta;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
     question::{KEPT, WORKERS_KEPT},
     rows, slice,
+    tally::{Kind, Tally, by_hour, merge},
 };
 use crate::{Store, StoreError, Time, pass::Pass};
 
-/// Rows for one hour: of calls, and the same number for attempts. What is beyond is counted as one.
+/// Rows of each kind for one hour. What is beyond is counted as one.
 const MOST: usize = 1_000;
 
 /// What one step did.
@@ -38,9 +40,12 @@ impl Store {
                     return Ok((RolledUp::Busy, None));
                 }
                 let (ids, place) = take(&mut transaction, pass, limit).await?;
-                for (hour, tally) in slice::read(&mut transaction, &ids).await?.by_hour() {
-                    let changed = rows::read_hour(&mut transaction, hour).await?.merge(tally, MOST);
-                    rows::write(&mut transaction, &changed).await?;
+                for (hour, tally) in by_hour(slice::read(&mut transaction, &ids).await?) {
+                    let (mut sums, hours) = (Tally::new(), hour..hour + TimeDelta::hours(1));
+                    for kind in Kind::ALL {
+                        sums.extend(rows::read(&mut transaction, kind, &hours, None, None).await?);
+                    }
+                    rows::write(&mut transaction, &merge(&mut sums, tally, MOST)).await?;
                 }
                 transaction.commit().await?;
                 Ok((if ids.is_empty() { RolledUp::Done } else { RolledUp::Added { calls: ids.len() } }, place))
@@ -69,14 +74,13 @@ impl Store {
         })
     }
 
-    /// Deletes up to `limit` rows of statistics that are older than they are kept: of calls 400 days, of workers 35.
+    /// Deletes up to `limit` rows of each kind that are older than they are kept: of calls 400 days, of workers 35.
     pub async fn delete_old_stats(&self, now: Time, limit: u32) -> Result<u64, StoreError> {
         once_on_connection!(self, |db| {
-            let done =
-                sqlx::query_file_scalar!("sql/delete_old_stats.sql", now - KEPT, now - WORKERS_KEPT, i64::from(limit))
-                    .fetch_one(&mut *db)
-                    .await?;
-            Ok(u64::try_from(done).unwrap_or(0))
+            let kinds = Kind::ALL.map(|kind| kind.as_str().to_owned());
+            let before = Kind::ALL.map(|kind| now - if kind == Kind::Attempt { WORKERS_KEPT } else { KEPT });
+            let delete = sqlx::query_file!("sql/delete_old_stats.sql", &kinds, &before, i64::from(limit));
+            Ok(delete.execute(&mut *db).await?.rows_affected())
         })
     }
 }

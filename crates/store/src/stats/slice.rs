@@ -7,9 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::tally::{
-    AttemptKey, CallKey, CallSums, ModelKey, ModelSums, PlaceKey, Tally, UNKNOWN_TOOL, UsageSums, What, hour_of,
-};
+use super::tally::{Key, Kind, Sums, Tally, UNKNOWN_TOOL, UsageSums, What, hour_of};
 use crate::Time;
 
 /// Answers of models that are read at once: each may have 256 KiB.
@@ -66,14 +64,14 @@ pub(super) async fn read(db: &mut PgConnection, calls: &[Uuid]) -> Result<Tally,
     let mut tally = Tally::default();
     let usages = usages(db, &rows).await?;
     for row in &rows {
-        let sums = row.sums(usages.get(&row.id));
+        let usage = row.usage(usages.get(&row.id));
         if row.call_index >= 0 {
-            tally.models.entry(row.model_key()).or_default().add(&row.model_sums(&sums));
+            tally.entry(row.model_key()).or_default().add(&row.model_sums(usage));
         }
         for key in row.places() {
-            *tally.places.entry(key).or_default() += 1;
+            tally.entry(key).or_default().add(&Sums::new([1]));
         }
-        tally.calls.entry(row.key()).or_default().add(&sums);
+        tally.entry(row.key()).or_default().add(&row.sums(usage));
     }
     count_attempts(db, &rows, &mut tally).await?;
     Ok(tally)
@@ -119,76 +117,77 @@ async fn count_attempts(db: &mut PgConnection, rows: &[Row], tally: &mut Tally) 
     let ids: Vec<Uuid> = tried.keys().copied().collect();
     for attempt in sqlx::query_file!("sql/stats_attempts.sql", &ids).fetch_all(db).await? {
         let Some(row) = tried.get(&attempt.call_id) else { continue };
-        let CallKey { hour, tenant, tool, .. } = row.key();
-        let sums = tally.attempts.entry(AttemptKey { hour, tenant, worker: attempt.worker, tool }).or_default();
-        sums.attempts += 1;
-        sums.failed += u64::from(attempt.failed);
+        let mut sums = Sums::new([1, attempt.failed.into()]);
         if let Some(ms) = attempt.duration_ms {
             sums.durations.add(ms);
         }
+        let names = [attempt.worker, String::new(), String::new()];
+        tally.entry(Key { kind: Kind::Attempt, names, ..row.key() }).or_default().add(&sums);
     }
     Ok(())
 }
 
 impl Row {
-    fn key(&self) -> CallKey {
+    fn key(&self) -> Key {
         let class = self.class.clone().unwrap_or_default();
         let unknown = class == ErrorClass::UnknownTool.as_str();
-        CallKey {
+        Key {
+            kind: Kind::Call,
             hour: hour_of(self.finished_at),
             tenant: self.tenant.clone(),
             tool: if unknown { UNKNOWN_TOOL.to_owned() } else { self.tool.clone() },
-            state: self.state.clone(),
-            class,
+            names: [self.state.clone(), class, String::new()],
         }
     }
 
-    fn model_key(&self) -> ModelKey {
-        let CallKey { hour, tenant, tool, .. } = self.key();
+    fn model_key(&self) -> Key {
+        let key = self.key();
         let is_turn = self.call_index == 0;
         let model = if is_turn { Some(self.tool.as_str()) } else { self.model_tool.as_deref() };
         let model = model.and_then(model_name).unwrap_or_default().to_owned();
         let agent = self.agent.clone().unwrap_or_default();
-        ModelKey { hour, tenant, agent, model, tool: if is_turn { String::new() } else { tool } }
+        let tool = if is_turn { String::new() } else { key.tool };
+        Key { kind: Kind::Model, tool, names: [agent, model, String::new()], ..key }
     }
 
     /// What a call of a task adds to the figures of its model. One that ended for another reason, as cancelled, lost or while its tool was
     /// down, says nothing about its arguments.
-    fn model_sums(&self, calls: &CallSums) -> ModelSums {
-        let mut sums = ModelSums { calls: 1, usage: calls.usage, ..ModelSums::default() };
+    fn model_sums(&self, usage: UsageSums) -> Sums {
+        // Calls, right at once, repaired, wrong, and corrected in one, two, and three or more turns.
+        let mut counts = [1, 0, 0, 0, 0, 0, 0];
+        if let Some(position) = self.rightness() {
+            counts[position] = 1;
+        }
+        Sums::new([&counts[..], &usage.counts()].concat())
+    }
+
+    /// The position of what a call counts as, besides as a call.
+    fn rightness(&self) -> Option<usize> {
         if self.call_index == 0 {
-            return sums;
+            return None;
         }
         // After a tool that does not exist, the first call of the next turn corrects, whatever its tool.
         let turns = self.wrong_turns.max(self.corrections.min(1));
         let is_correction = turns > 0;
         let is_wrong = self.class.as_deref().and_then(|class| class.parse().ok()).is_some_and(is_correctable);
         if !is_wrong && self.state != "succeeded" {
-            return sums;
+            return None;
         }
-        let slot = match (is_wrong, is_correction, turns) {
-            (true, false, _) => &mut sums.wrong,
-            (true, true, _) => return sums,
-            (false, false, _) if self.is_repaired => &mut sums.repaired,
-            (false, false, _) => &mut sums.right_at_once,
-            (false, true, ..=1) => &mut sums.corrected[0],
-            (false, true, 2) => &mut sums.corrected[1],
-            (false, true, 3..) => &mut sums.corrected[2],
-        };
-        *slot = 1;
-        sums
+        match (is_wrong, is_correction, turns) {
+            (true, false, _) => Some(3),
+            (true, true, _) => None,
+            (false, false, _) => Some(if self.is_repaired { 2 } else { 1 }),
+            (false, true, ..=1) => Some(4),
+            (false, true, 2) => Some(5),
+            (false, true, 3..) => Some(6),
+        }
     }
 
     /// The places in its arguments that broke a rule or were repaired, each once.
-    fn places(&self) -> BTreeSet<PlaceKey> {
-        let CallKey { hour, tenant, tool, .. } = self.key();
-        let key = |what, pointer: &str, rule: String| PlaceKey {
-            hour,
-            tenant: tenant.clone(),
-            tool: tool.clone(),
-            what,
-            pointer: folded(pointer),
-            rule: shorten(&rule, RULE),
+    fn places(&self) -> BTreeSet<Key> {
+        let key = |what: What, pointer: &str, rule: String| {
+            let names = [what.as_str().to_owned(), folded(pointer), shorten(&rule, RULE)];
+            Key { kind: Kind::Place, names, ..self.key() }
         };
         let errors: Vec<FieldError> = list(self.details.as_deref());
         let repairs: Vec<Repair> = list(self.repairs.as_deref());
@@ -204,19 +203,17 @@ impl Row {
         self.state == "succeeded" && model_name(&self.tool).is_some()
     }
 
-    fn sums(&self, usage: Option<&UsageSums>) -> CallSums {
+    fn usage(&self, known: Option<&UsageSums>) -> UsageSums {
+        let answer = || known.copied().unwrap_or_else(|| UsageSums::of(None));
+        if self.is_answer() { answer() } else { UsageSums::default() }
+    }
+
+    fn sums(&self, usage: UsageSums) -> Sums {
         let count = |number: i32| u64::try_from(number).unwrap_or(0);
-        let mut sums = CallSums {
-            calls: 1,
-            retries: count(self.attempts - 1),
-            corrections: count(self.corrections),
-            ..CallSums::default()
-        };
+        let counts = [1, count(self.attempts - 1), count(self.corrections)];
+        let mut sums = Sums::new([&counts[..], &usage.counts()].concat());
         if self.attempts > 0 {
             sums.durations.add(self.total_ms);
-        }
-        if self.is_answer() {
-            sums.usage = usage.copied().unwrap_or_else(|| UsageSums::of(None));
         }
         sums
     }

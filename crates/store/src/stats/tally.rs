@@ -1,4 +1,4 @@
-//! Sums of calls and attempts by hour and name.
+//! Sums of calls, attempts, models and places by hour and name.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,15 +8,77 @@ use redial_proto::TurnUsage;
 use super::histogram::Histogram;
 use crate::Time;
 
-/// What calls of one kind are counted under.
+/// What a row counts, and so what its names and counts mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    /// Calls by state and error class (empty for calls that succeeded): [`CallSums`].
+    Call,
+    /// Attempts by worker: [`AttemptSums`].
+    Attempt,
+    /// Tool calls and turns of tasks (their tool is empty) by declared agent (empty if the task brought it) and model:
+    /// [`ModelSums`].
+    Model,
+    /// Calls by what happened at a place of their arguments ([`What`]), its pointer and its rule.
+    Place,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Attempt, Self::Model, Self::Place];
+
+    /// As the table has it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Attempt => "attempt",
+            Self::Model => "model",
+            Self::Place => "place",
+        }
+    }
+}
+
+/// What is counted together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CallKey {
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
     pub(crate) hour: Time,
     pub(crate) tenant: String,
     pub(crate) tool: String,
-    pub(crate) state: String,
-    /// Empty for calls that succeeded.
-    pub(crate) class: String,
+    /// Of its kind; the rest is empty.
+    pub(crate) names: [String; 3],
+}
+
+/// The sums of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    /// Of its kind, in the order of the fields of its type.
+    pub(crate) counts: Vec<u64>,
+    pub(crate) durations: Histogram,
+}
+
+impl Sums {
+    pub(crate) fn new(counts: impl Into<Vec<u64>>) -> Self {
+        Self { counts: counts.into(), durations: Histogram::default() }
+    }
+
+    /// Adds others.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        for (all, more) in self.counts.iter_mut().zip(&other.counts) {
+            *all = all.saturating_add(*more);
+        }
+        self.durations.merge(&other.durations);
+    }
+
+    pub(crate) fn count(&self, position: usize) -> u64 {
+        self.counts.get(position).copied().unwrap_or(0)
+    }
+
+    /// The figures of answers from this position on.
+    fn usage(&self, from: usize) -> UsageSums {
+        let [answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown] =
+            std::array::from_fn(|position| self.count(from + position));
+        UsageSums { answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown }
+    }
 }
 
 /// Sums over calls.
@@ -51,15 +113,6 @@ pub struct UsageSums {
     pub cost_unknown: u64,
 }
 
-/// What attempts of one kind are counted under.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AttemptKey {
-    pub(crate) hour: Time,
-    pub(crate) tenant: String,
-    pub(crate) worker: String,
-    pub(crate) tool: String,
-}
-
 /// Sums over attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptSums {
@@ -69,18 +122,6 @@ pub struct AttemptSums {
     pub failed: u64,
     /// How long their tools ran, as far as their workers told it.
     pub durations: Histogram,
-}
-
-/// What tool calls and turns of models in tasks are counted under.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ModelKey {
-    pub(crate) hour: Time,
-    pub(crate) tenant: String,
-    /// Empty for an agent that was given with its task.
-    pub(crate) agent: String,
-    pub(crate) model: String,
-    /// Empty for turns.
-    pub(crate) tool: String,
 }
 
 /// Sums over tool calls and turns of models: a call of a task counts in one of `right_at_once`, `repaired`, `wrong` and `corrected`;
@@ -99,17 +140,6 @@ pub struct ModelSums {
     pub corrected: [u64; 3],
     /// Of turns.
     pub usage: UsageSums,
-}
-
-/// What places in arguments are counted under.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PlaceKey {
-    pub(crate) hour: Time,
-    pub(crate) tenant: String,
-    pub(crate) tool: String,
-    pub(crate) what: What,
-    pub(crate) pointer: String,
-    pub(crate) rule: String,
 }
 
 /// What happened at a place in arguments.
@@ -132,16 +162,7 @@ impl What {
 }
 
 /// Sums by key.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) calls: BTreeMap<CallKey, CallSums>,
-    pub(crate) attempts: BTreeMap<AttemptKey, AttemptSums>,
-    pub(crate) models: BTreeMap<ModelKey, ModelSums>,
-    /// What is to be added to the sums of models of days.
-    pub(crate) days: BTreeMap<ModelKey, ModelSums>,
-    /// Calls by place.
-    pub(crate) places: BTreeMap<PlaceKey, u64>,
-}
+pub(crate) type Tally = BTreeMap<Key, Sums>;
 
 /// Counted under this name: what an hour has no more room for.
 pub(crate) const OTHER: &str = "(other)";
@@ -161,6 +182,27 @@ pub(super) fn day_of(time: Time) -> Time {
     time.duration_trunc(TimeDelta::days(1)).unwrap_or(time)
 }
 
+impl From<&Sums> for CallSums {
+    fn from(sums: &Sums) -> Self {
+        let [calls, retries, corrections] = std::array::from_fn(|position| sums.count(position));
+        Self { calls, retries, corrections, durations: sums.durations.clone(), usage: sums.usage(3) }
+    }
+}
+
+impl From<&Sums> for AttemptSums {
+    fn from(sums: &Sums) -> Self {
+        Self { attempts: sums.count(0), failed: sums.count(1), durations: sums.durations.clone() }
+    }
+}
+
+impl From<&Sums> for ModelSums {
+    fn from(sums: &Sums) -> Self {
+        let [calls, right_at_once, repaired, wrong, one, two, three] =
+            std::array::from_fn(|position| sums.count(position));
+        Self { calls, right_at_once, repaired, wrong, corrected: [one, two, three], usage: sums.usage(7) }
+    }
+}
+
 impl CallSums {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
@@ -169,21 +211,6 @@ impl CallSums {
         self.retries = self.retries.saturating_add(*retries);
         self.corrections = self.corrections.saturating_add(*corrections);
         self.durations.merge(durations);
-        self.usage.add(*usage);
-    }
-}
-
-impl ModelSums {
-    /// Adds others.
-    pub fn add(&mut self, other: &Self) {
-        let Self { calls, right_at_once, repaired, wrong, corrected, usage } = other;
-        self.calls = self.calls.saturating_add(*calls);
-        self.right_at_once = self.right_at_once.saturating_add(*right_at_once);
-        self.repaired = self.repaired.saturating_add(*repaired);
-        self.wrong = self.wrong.saturating_add(*wrong);
-        for (all, more) in self.corrected.iter_mut().zip(corrected) {
-            *all = all.saturating_add(*more);
-        }
         self.usage.add(*usage);
     }
 }
@@ -208,14 +235,15 @@ impl UsageSums {
         }
     }
 
+    pub(crate) const fn counts(self) -> [u64; 6] {
+        let Self { answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown } = self;
+        [answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown]
+    }
+
     fn add(&mut self, other: Self) {
-        let Self { answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown } = other;
-        self.answers = self.answers.saturating_add(answers);
-        self.input_tokens = self.input_tokens.saturating_add(input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(output_tokens);
-        self.cost_micros = self.cost_micros.saturating_add(cost_micros);
-        self.tokens_unknown = self.tokens_unknown.saturating_add(tokens_unknown);
-        self.cost_unknown = self.cost_unknown.saturating_add(cost_unknown);
+        let mut sums = Sums::new(self.counts());
+        sums.add(&Sums::new(other.counts()));
+        *self = sums.usage(0);
     }
 }
 
@@ -229,91 +257,61 @@ impl AttemptSums {
     }
 }
 
-impl Tally {
-    /// Takes it apart.
-    pub(crate) fn by_hour(self) -> BTreeMap<Time, Self> {
-        let mut hours: BTreeMap<Time, Self> = BTreeMap::new();
-        for (key, sums) in self.calls {
-            hours.entry(key.hour).or_default().calls.insert(key, sums);
-        }
-        for (key, sums) in self.attempts {
-            hours.entry(key.hour).or_default().attempts.insert(key, sums);
-        }
-        for (key, sums) in self.models {
-            hours.entry(key.hour).or_default().models.insert(key, sums);
-        }
-        for (key, calls) in self.places {
-            hours.entry(key.hour).or_default().places.insert(key, calls);
-        }
-        hours
+/// Takes sums apart.
+pub(super) fn by_hour(tally: Tally) -> BTreeMap<Time, Tally> {
+    let mut hours: BTreeMap<Time, Tally> = BTreeMap::new();
+    for (key, sums) in tally {
+        hours.entry(key.hour).or_default().insert(key, sums);
     }
-
-    /// Adds calls of an hour to the sums of that hour, which `self` holds, and returns the sums that changed. A key that has no more room
-    /// counts as [`OTHER`]; `most` is the room for calls, and that for attempts.
-    pub(crate) fn merge(&mut self, slice: Self, most: usize) -> Self {
-        let mut changed = Self::default();
-        for (key, sums) in slice.calls {
-            let full = self.calls.len() >= most && !self.calls.contains_key(&key);
-            let key = if full { CallKey { tenant: OTHER.into(), tool: OTHER.into(), ..key } } else { key };
-            let all = self.calls.entry(key.clone()).or_default();
-            all.add(&sums);
-            changed.calls.insert(key, all.clone());
-        }
-        for (key, sums) in slice.attempts {
-            let full = self.attempts.len() >= most && !self.attempts.contains_key(&key);
-            let other = |hour| AttemptKey { hour, tenant: OTHER.into(), worker: OTHER.into(), tool: OTHER.into() };
-            let key = if full { other(key.hour) } else { key };
-            let all = self.attempts.entry(key.clone()).or_default();
-            all.add(&sums);
-            changed.attempts.insert(key, all.clone());
-        }
-        for (key, sums) in slice.models {
-            let full = self.models.len() >= most && !self.models.contains_key(&key);
-            let key = if full { key.other() } else { key };
-            let day = ModelKey { hour: day_of(key.hour), ..key.clone() };
-            changed.days.entry(day).or_default().add(&sums);
-            let all = self.models.entry(key.clone()).or_default();
-            all.add(&sums);
-            changed.models.insert(key, all.clone());
-        }
-        let mut of_tools: HashMap<(String, String), usize> = HashMap::new();
-        for key in self.places.keys() {
-            *of_tools.entry(key.of_tool()).or_default() += 1;
-        }
-        for (key, calls) in slice.places {
-            let known = self.places.contains_key(&key);
-            let of_tool = of_tools.entry(key.of_tool()).or_default();
-            let key = match (known, *of_tool >= PLACES_OF_TOOL, self.places.len() >= most) {
-                (true, ..) | (_, false, false) => key,
-                (false, true, false) => key.other_place(),
-                (false, _, true) => key.other(),
-            };
-            *of_tool += usize::from(!known);
-            let all = self.places.entry(key.clone()).or_default();
-            *all = all.saturating_add(calls);
-            changed.places.insert(key, *all);
-        }
-        changed
-    }
+    hours
 }
 
-impl ModelKey {
-    fn other(self) -> Self {
-        Self { tenant: OTHER.into(), agent: OTHER.into(), model: OTHER.into(), tool: OTHER.into(), ..self }
+/// Adds calls of an hour to the sums of that hour, and returns the sums that changed. A key that has no more room counts as
+/// [`OTHER`]; `most` is the room of each kind.
+pub(super) fn merge(hour: &mut Tally, slice: Tally, most: usize) -> Tally {
+    let mut changed = Tally::new();
+    let mut of_kinds: HashMap<Kind, usize> = HashMap::new();
+    let mut of_tools: HashMap<(String, String), usize> = HashMap::new();
+    for key in hour.keys() {
+        *of_kinds.entry(key.kind).or_default() += 1;
+        if key.kind == Kind::Place {
+            *of_tools.entry((key.tenant.clone(), key.tool.clone())).or_default() += 1;
+        }
     }
+    for (mut key, sums) in slice {
+        if !hour.contains_key(&key) {
+            let of_kind = of_kinds.entry(key.kind).or_default();
+            let of_tool = of_tools.entry((key.tenant.clone(), key.tool.clone())).or_default();
+            if *of_kind >= most {
+                key = key.other();
+            } else if key.kind == Kind::Place && *of_tool >= PLACES_OF_TOOL {
+                key = key.without_names();
+            }
+            *of_kind += 1;
+            *of_tool += 1;
+        }
+        let all = hour.entry(key.clone()).or_default();
+        all.add(&sums);
+        changed.insert(key, all.clone());
+    }
+    changed
 }
 
-impl PlaceKey {
-    fn of_tool(&self) -> (String, String) {
-        (self.tenant.clone(), self.tool.clone())
-    }
-
-    fn other_place(self) -> Self {
-        Self { pointer: OTHER.into(), rule: OTHER.into(), ..self }
-    }
-
+impl Key {
     fn other(self) -> Self {
-        Self { tenant: OTHER.into(), tool: OTHER.into(), pointer: OTHER.into(), rule: OTHER.into(), ..self }
+        Self { tenant: OTHER.into(), tool: OTHER.into(), ..self.without_names() }
+    }
+
+    /// Without the names that come from outside.
+    fn without_names(mut self) -> Self {
+        let outside = match self.kind {
+            Kind::Call => 3..3,
+            Kind::Attempt => 0..1,
+            Kind::Model => 0..2,
+            Kind::Place => 1..3,
+        };
+        self.names[outside].fill(OTHER.to_owned());
+        self
     }
 }
 
@@ -336,59 +334,40 @@ mod tests {
         assert_eq!(UsageSums::of(Some(honest)).input_tokens, 2_000_000);
     }
 
+    fn key(kind: Kind, tenant: &str, tool: &str, names: [&str; 3]) -> Key {
+        let (tenant, tool) = (tenant.to_owned(), tool.to_owned());
+        Key { kind, hour: Time::UNIX_EPOCH, tenant, tool, names: names.map(str::to_owned) }
+    }
+
+    fn sum<'a>(sums: impl Iterator<Item = (&'a Key, &'a Sums)>) -> (usize, u64) {
+        sums.fold((0, 0), |(rows, all), (_, sums)| (rows + 1, all + sums.count(0)))
+    }
+
     #[test]
     fn an_hour_has_a_limited_number_of_rows_and_counts_every_call() {
-        let key = |n: u32, state: &str| CallKey {
-            hour: Time::UNIX_EPOCH,
-            tenant: format!("tenant {n}"),
-            tool: "t".to_owned(),
-            state: state.to_owned(),
-            class: String::new(),
-        };
-        let worker = |n: u32| AttemptKey {
-            hour: Time::UNIX_EPOCH,
-            tenant: "default".to_owned(),
-            worker: format!("w{n}"),
-            tool: "t".to_owned(),
-        };
-        let mut hour = Tally::default();
+        let call = |n: u32, state| key(Kind::Call, &format!("tenant {n}"), "t", [state, "", ""]);
+        let mut hour = Tally::new();
         for n in (0..100).chain(0..5) {
-            let mut slice = Tally::default();
-            for state in ["succeeded", "failed"] {
-                slice.calls.insert(key(n, state), CallSums { calls: 1, ..CallSums::default() });
-            }
-            slice.attempts.insert(worker(n), AttemptSums { attempts: 1, ..AttemptSums::default() });
-            hour.merge(slice, 10);
+            let worker = key(Kind::Attempt, "default", "t", [&format!("w{n}"), "", ""]);
+            let rows = [call(n, "succeeded"), call(n, "failed"), worker];
+            merge(&mut hour, rows.into_iter().map(|key| (key, Sums::new([1]))).collect(), 10);
         }
-        assert_eq!((hour.calls.len(), hour.attempts.len()), (10 + 2, 10 + 1));
-        assert_eq!(hour.calls.values().map(|sums| sums.calls).sum::<u64>(), 210);
-        assert_eq!(hour.attempts.values().map(|sums| sums.attempts).sum::<u64>(), 105);
-        assert_eq!(hour.calls[&key(3, "failed")].calls, 2, "what has a row keeps it");
+        let of = |kind| sum(hour.iter().filter(|(key, _)| key.kind == kind));
+        assert_eq!((of(Kind::Call), of(Kind::Attempt)), ((10 + 2, 210), (10 + 1, 105)));
+        assert_eq!(hour[&call(3, "failed")].count(0), 2, "what has a row keeps it");
     }
 
     #[test]
     fn invented_places_of_one_tool_leave_room_for_others() {
-        let key = |tool: &str, pointer: String| PlaceKey {
-            hour: Time::UNIX_EPOCH,
-            tenant: "default".to_owned(),
-            tool: tool.to_owned(),
-            what: What::Error,
-            pointer,
-            rule: "additionalProperties".to_owned(),
-        };
-        let mut hour = Tally::default();
+        let place = |tool: &str, pointer: &str| key(Kind::Place, "default", tool, ["error", pointer, "type"]);
+        let mut hour = Tally::new();
         for n in 0..1_000 {
-            let mut slice = Tally::default();
-            slice.places.insert(key("noisy", format!("/invented_{n}")), 1);
-            slice.places.insert(key("quiet", format!("/{}", n % 3)), 1);
-            hour.merge(slice, 200);
+            let rows = [place("noisy", &format!("/invented_{n}")), place("quiet", &format!("/{}", n % 3))];
+            merge(&mut hour, rows.into_iter().map(|key| (key, Sums::new([1]))).collect(), 200);
         }
-        let of = |tool: &str| -> Vec<u64> {
-            hour.places.iter().filter(|(key, _)| key.tool == tool).map(|(_, calls)| *calls).collect()
-        };
-        assert_eq!((of("noisy").len(), of("noisy").iter().sum::<u64>()), (PLACES_OF_TOOL + 1, 1_000));
-        assert_eq!(of("quiet"), [334, 333, 333]);
-        let other = PlaceKey { rule: OTHER.to_owned(), ..key("noisy", OTHER.to_owned()) };
-        assert_eq!(hour.places[&other], 950);
+        let of = |tool: &str| sum(hour.iter().filter(|(key, _)| key.tool == tool));
+        assert_eq!((of("noisy"), of("quiet")), ((PLACES_OF_TOOL + 1, 1_000), (3, 1_000)));
+        let other = key(Kind::Place, "default", "noisy", ["error", OTHER, OTHER]);
+        assert_eq!(hour[&other].count(0), 950);
     }
 }

@@ -137,7 +137,7 @@ async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_
     assert_eq!(fixture.roll_up(3).await, 7);
     assert_eq!(answers(&fixture).await, live, "rolled up");
     let tables = async || {
-        let rows = "SELECT c::text FROM call_stats c UNION ALL SELECT a::text FROM attempt_stats a ORDER BY 1";
+        let rows = "SELECT s::text FROM stats s ORDER BY 1";
         sqlx::query_scalar::<_, String>(rows).fetch_all(&fixture.db).await.unwrap()
     };
     let before = tables().await;
@@ -238,12 +238,15 @@ async fn old_statistics_are_deleted_and_those_of_workers_earlier() {
     let now = fixture.begin + TimeDelta::hours(1);
     let later = now + TimeDelta::days(2);
     while fixture.store.delete_old_stats(later, 1).await.unwrap() > 0 {}
-    let tools = async |table: &str| -> Vec<String> {
-        let query = format!("SELECT tool FROM {table} ORDER BY hour");
-        sqlx::query_scalar(sqlx::AssertSqlSafe(query)).fetch_all(&fixture.db).await.unwrap()
+    let tools = async |kind: &str| -> Vec<String> {
+        sqlx::query_scalar("SELECT tool FROM stats WHERE kind = $1 ORDER BY hour")
+            .bind(kind)
+            .fetch_all(&fixture.db)
+            .await
+            .unwrap()
     };
-    assert_eq!(tools("call_stats").await, ["days_36", "days_0"]);
-    assert_eq!(tools("attempt_stats").await, ["days_0"]);
+    assert_eq!(tools("call").await, ["days_36", "days_0"]);
+    assert_eq!(tools("attempt").await, ["days_0"]);
 }
 
 #[tokio::test]
@@ -279,7 +282,7 @@ async fn a_clock_that_went_ahead_for_a_while_hides_and_doubles_no_call() {
     assert_eq!(sum().await, 1, "live");
     assert_eq!(fixture.roll_up(50).await, 1);
     assert_eq!(sum().await, 1, "the one of the future is shown when its time has come");
-    assert_eq!(fixture.count("SELECT sum(calls)::bigint FROM call_stats").await, 102);
+    assert_eq!(fixture.count("SELECT sum(counts[1])::bigint FROM stats WHERE kind = 'call'").await, 102);
 }
 
 /// More are in the queue than are counted while somebody waits.
