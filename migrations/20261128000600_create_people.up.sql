@@ -131,12 +131,12 @@ $$;
 --
 -- Why it has this shape:
 -- * One row for each erasure. It is written before anything is deleted, and every transaction that deletes also writes here
---   how far it came. So an erasure that a dispatcher or a user left half-way is found and finished, and counts once.
+--   how far it came. Any dispatcher takes the next step when it is due (`next_at`), so whatever dies, it is finished and counts once.
 -- * The id is made by whoever asks, so a request that is sent again continues the same erasure.
 -- * Only what was submitted before `until_at` is erased. Until then no task of the scope starts (`holds_starts`), because a
 --   model must not be shown half a conversation.
 -- * No index of `calls` leads with the tenant, because each index costs every submission. The calls of a tenant are found by
---   a walk along the primary key, in bounded steps; `after_id` is how far it came.
+--   a walk along the primary key, in bounded steps; `position` is how far it came.
 
 CREATE TABLE tombstones (
     id            uuid        PRIMARY KEY,
@@ -146,27 +146,15 @@ CREATE TABLE tombstones (
     cancels       boolean     NOT NULL,
     begun_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     until_at      timestamptz,
-    touched_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    next_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     erased_at     timestamptz,
     phase         text        NOT NULL DEFAULT 'open' CHECK (phase IN ('open', 'letters', 'tasks', 'calls', 'statistics',
                                                                        'last_letters', 'done')),
     holds_starts  boolean     NOT NULL GENERATED ALWAYS AS (phase IN ('open', 'letters', 'tasks')) STORED,
-    after_text    text,
-    after_id      uuid,
-    after_letter  bigint,
+    position      text,
     first_at      timestamptz,
     last_at       timestamptz,
-    tasks         bigint      NOT NULL DEFAULT 0,
-    messages      bigint      NOT NULL DEFAULT 0,
-    steps         bigint      NOT NULL DEFAULT 0,
-    calls         bigint      NOT NULL DEFAULT 0,
-    model_turns   bigint      NOT NULL DEFAULT 0,
-    attempts      bigint      NOT NULL DEFAULT 0,
-    late_reports  bigint      NOT NULL DEFAULT 0,
-    dead_letters  bigint      NOT NULL DEFAULT 0,
-    keys          bigint      NOT NULL DEFAULT 0,
-    statistics    bigint      NOT NULL DEFAULT 0,
-    tokens        bigint      NOT NULL DEFAULT 0,
+    counts        json,
     CHECK ((erased_at IS NULL) = (phase <> 'done')),
     CHECK (phase = 'open' OR until_at IS NOT NULL)
 );
@@ -182,10 +170,9 @@ COMMENT ON COLUMN tombstones.actor IS 'Who asked for it.';
 COMMENT ON COLUMN tombstones.cancels IS 'Work that has not ended is cancelled first.';
 COMMENT ON COLUMN tombstones.begun_at IS 'When it was asked for.';
 COMMENT ON COLUMN tombstones.until_at IS 'What was submitted until then is erased.';
-COMMENT ON COLUMN tombstones.touched_at IS 'When a dispatcher last worked on it.';
+COMMENT ON COLUMN tombstones.next_at IS 'When its next step is due; whoever takes it has so long for it.';
+COMMENT ON COLUMN tombstones.position IS 'How far its phase is: a dead letter, a conversation, a call, or an hour of statistics.';
 COMMENT ON COLUMN tombstones.erased_at IS 'When the last of it was deleted; empty while it is under way.';
 COMMENT ON COLUMN tombstones.first_at IS 'When the oldest task or call that was erased had been submitted.';
 COMMENT ON COLUMN tombstones.last_at IS 'When the newest task or call that was erased had been submitted.';
-COMMENT ON COLUMN tombstones.keys IS 'Idempotency keys of erased tasks and calls: they are free again.';
-COMMENT ON COLUMN tombstones.statistics IS 'Rows of statistics of an erased tenant.';
-COMMENT ON COLUMN tombstones.tokens IS 'Tokens for HTTP of an erased tenant.';
+COMMENT ON COLUMN tombstones.counts IS 'Numbers of what was erased; empty if nothing was.';

@@ -5,11 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{CallId, TaskId};
-
 /// Asks to erase a conversation, or everything of a tenant. Sent as `conversations.forget` or `tenants.forget`.
 ///
-/// A dispatcher works on it for a few seconds and answers how far it came: send the same request again until the answer
+/// A dispatcher waits for its end for a few seconds and answers how far it is: send the same request again until the answer
 /// says `done`. Once it has begun, it is finished in any case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -20,9 +18,6 @@ pub struct Forget {
     /// Count only, and change nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Count on from here: `next` of the answer before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<ForgetCursor>,
     /// A UUID that you make for this erasure, so that a request that is sent again continues it. Not needed to count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erasure: Option<Uuid>,
@@ -31,44 +26,19 @@ pub struct Forget {
     pub cancel: bool,
 }
 
-/// How far the count of a dry run is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ForgetCursor {
-    /// Behind this task.
-    Tasks {
-        /// Its conversation.
-        conversation: String,
-        /// When it was submitted.
-        submitted_at: DateTime<Utc>,
-        /// The task.
-        task: TaskId,
-    },
-    /// All tasks are counted, and the calls before this position.
-    Calls {
-        /// The position among the ids of calls, which is no id of a call.
-        call: CallId,
-    },
-    /// All tasks and calls are counted, and the dead letters as far as this position.
-    DeadLetters {
-        /// The position among the numbers of dead letters.
-        dead_letter: i64,
-    },
-}
-
 /// The answer to [`Forget`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForgetReply {
-    /// Everything was counted, or is erased.
+    /// It was counted, or is erased.
     pub done: bool,
-    /// What this request counted; or all that is erased so far.
+    /// What would be erased, up to 100,000 of each; or all that is erased so far.
     pub counts: ForgetCounts,
     /// What has not ended yet: of a dry run in `counts`; else what the erasure waits for now.
     #[serde(default)]
     pub open: OpenWork,
-    /// For the next request of a dry run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<ForgetCursor>,
+    /// There is more than a dry run counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
     /// When the last of it was erased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub erased_at: Option<DateTime<Utc>>,

@@ -52,7 +52,7 @@ pub use api::{
 pub use call::CallState;
 pub use contract::CONTRACT;
 pub use error::{ApiError, Code};
-pub use forget::{Forget, ForgetCounts, ForgetCursor, ForgetReply, OpenWork};
+pub use forget::{Forget, ForgetCounts, ForgetReply, OpenWork};
 pub use function::{AnswerReply, AnswerRequest, FunctionError, FunctionSpec};
 pub use health::DispatcherHealth;
 pub use help::{Advice, Help, Limited, OverLimit};

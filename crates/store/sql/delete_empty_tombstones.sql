@@ -3,7 +3,6 @@
 DELETE FROM tombstones
 WHERE id = ANY (ARRAY(
     SELECT id FROM tombstones
-    WHERE erased_at > $1 AND erased_at < $2
-        AND tasks + messages + steps + calls + attempts + late_reports + dead_letters + keys + statistics + tokens = 0
+    WHERE erased_at > $1 AND erased_at < $2 AND counts IS NULL
     ORDER BY erased_at
     LIMIT $3))

@@ -1,6 +1,6 @@
 -- Takes a tombstone back before anything was deleted, and writes that its action was refused with the code $2.
 WITH gone AS (
-    DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND tasks + calls + dead_letters = 0
+    DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND counts IS NULL
     RETURNING id
 )
 UPDATE actions a SET result = $2, changed = 0

@@ -1,7 +1,7 @@
 -- Locks a tombstone.
 SELECT
-    id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, after_text, after_id, after_letter, first_at,
-    last_at, tasks, messages, steps, calls, model_turns, attempts, late_reports, dead_letters, keys, statistics, tokens
+    id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, position, first_at, last_at,
+    counts::text AS counts
 FROM tombstones
 WHERE id = $1
 FOR UPDATE

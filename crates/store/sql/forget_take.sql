@@ -1,5 +1,5 @@
 -- Takes the tombstone with this id, or the unfinished one, of this scope, and sets its boundary: what is submitted from now on is
--- not erased, because whoever reads the tables after this moment finds the tombstone. If it is this request that makes it cancel
+-- not erased, because whoever reads the tables after this moment finds the tombstone. Its next step is due. If it is this request that makes it cancel
 -- what is open, that is an action of its own.
 WITH found AS MATERIALIZED (
     SELECT t.id, NOT t.cancels AND $4 AND t.erased_at IS NULL AS begins_to_cancel
@@ -24,10 +24,10 @@ WITH found AS MATERIALIZED (
     FROM found WHERE begins_to_cancel
 )
 UPDATE tombstones t
-SET until_at = COALESCE(t.until_at, clock_timestamp()), cancels = t.cancels OR f.begins_to_cancel, touched_at = clock_timestamp()
+SET until_at = COALESCE(t.until_at, clock_timestamp()), cancels = t.cancels OR f.begins_to_cancel,
+    next_at = LEAST(t.next_at, clock_timestamp())
 FROM found f
 WHERE t.id = f.id
 RETURNING
-    t.id, t.tenant, t.conversation, t.actor, t.cancels, t.begun_at, t.until_at, t.erased_at, t.phase, t.after_text, t.after_id,
-    t.after_letter, t.first_at, t.last_at, t.tasks, t.messages, t.steps, t.calls, t.model_turns, t.attempts, t.late_reports,
-    t.dead_letters, t.keys, t.statistics, t.tokens
+    t.id, t.tenant, t.conversation, t.actor, t.cancels, t.begun_at, t.until_at, t.erased_at, t.phase, t.position, t.first_at,
+    t.last_at, t.counts::text AS counts

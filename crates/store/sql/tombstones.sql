@@ -1,8 +1,8 @@
--- The newest erasures, unfinished ones first.
+-- The newest erasures of a tenant or of all, unfinished ones first; or the one with an id.
 SELECT
-    id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, after_text, after_id, after_letter, first_at,
-    last_at, tasks, messages, steps, calls, model_turns, attempts, late_reports, dead_letters, keys, statistics, tokens
+    id, tenant, conversation, actor, cancels, begun_at, until_at, erased_at, phase, position, first_at, last_at,
+    counts::text AS counts
 FROM tombstones
-WHERE $1::text IS NULL OR tenant = $1
+WHERE ($1::text IS NULL OR tenant = $1) AND ($2::uuid IS NULL OR id = $2)
 ORDER BY COALESCE(erased_at, 'infinity') DESC, begun_at DESC
-LIMIT $2
+LIMIT $3

@@ -10,21 +10,23 @@
 //!   a step here locks calls before it deletes what belongs to them.
 
 mod calls;
+mod count;
 mod letters;
 mod look;
 mod open;
-mod progress;
-mod scope;
 mod statistics;
 mod step;
 mod tasks;
-mod tokens;
 mod tombstone;
-mod webhooks;
 
-pub use letters::CountedLetters;
-pub use look::CountedCalls;
 pub use open::{OpenCalls, OpenTask};
-pub use scope::Scope;
-pub use tasks::{CountedTasks, TaskPosition};
-pub use tombstone::{Begun, NewErasure, Phase, Tombstone};
+pub use tombstone::{NewErasure, Phase, Scope, Tombstone};
+
+use crate::connect::{Store, Transaction};
+
+/// Begins a transaction whose plans are made for their parameters: one for any scope would follow no index.
+async fn begin(store: &Store) -> Result<Transaction, sqlx::Error> {
+    let mut transaction = store.begin().await?;
+    sqlx::raw_sql("SET LOCAL plan_cache_mode = force_custom_plan").execute(&mut *transaction).await?;
+    Ok(transaction)
+}

@@ -49,10 +49,7 @@ pub(crate) use columns::{int, uint};
 pub use connect::{Purpose, Store, StoreConfig};
 pub use dead_letters::{DeadLetter, Rejection, Rejections};
 pub use error::{FullPool, StoreError};
-pub use forget::{
-    Begun, CountedCalls, CountedLetters, CountedTasks, NewErasure, OpenCalls, OpenTask, Phase, Scope, TaskPosition,
-    Tombstone,
-};
+pub use forget::{NewErasure, OpenCalls, OpenTask, Phase, Scope, Tombstone};
 pub use health::LockedHealth;
 pub use low_water::Mark;
 pub use partitions::{Dropped, Partition};

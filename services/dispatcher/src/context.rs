@@ -29,8 +29,8 @@ use crate::{
     wake_set::WakeSet,
 };
 
-/// Erasures and their dry runs that a dispatcher works on at once.
-const ERASURES: usize = 2;
+/// Dry runs of erasures that a dispatcher counts at once.
+const COUNTS: usize = 2;
 /// Registrations whose schemas are compiled at once.
 const CHECKS: usize = 2;
 
@@ -56,12 +56,14 @@ pub(crate) struct Context {
     pub(crate) due: Notify,
     /// Which jobs are published now, and where.
     pub(crate) feeder: Arc<Feeder>,
-    /// Erasures and their dry runs at once, by tenant: each keeps a connection to Postgres busy.
-    pub(crate) erasing: Shares,
+    /// Dry runs of erasures at once, by tenant: each keeps a connection to Postgres busy.
+    pub(crate) counting: Shares,
     /// Checks of registrations at once, by worker identity: each keeps a processor busy.
     pub(crate) checking: Shares,
     /// Wakes the loop that carries out redrives.
     pub(crate) redrives: Notify,
+    /// Wakes the loop that carries out erasures.
+    pub(crate) erasures: Notify,
     /// Whether NATS takes jobs.
     pub(crate) publishing: Arc<Publishing>,
     /// Bodies that do not fit into one message.
@@ -100,9 +102,10 @@ impl Context {
             wake_set: WakeSet::default(),
             due: Notify::new(),
             feeder,
-            erasing: Shares::new(ERASURES),
+            counting: Shares::new(COUNTS),
             checking: Shares::new(CHECKS),
             redrives: Notify::new(),
+            erasures: Notify::new(),
             publishing,
             bodies: Bodies::default(),
             left: LeftBytes::default(),

@@ -195,7 +195,7 @@ fn start_loops(running: &Running) {
     running.spawn("roll up the statistics", roll_up::run);
     running.spawn("export the lag of the queue", lag::run);
     running.spawn("carry out redrives", redrives::run);
-    running.spawn("finish erasures", conversations::finish::run);
+    running.spawn("carry out erasures", conversations::erase::run);
     running.spawn("follow ends for webhooks", webhooks::follow::run);
 }
 

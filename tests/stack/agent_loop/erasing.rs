@@ -227,7 +227,7 @@ async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_g
     let (fixture, stack) = (&world.fixture, &world.fixture.stack);
     let (_, call) = fill(&world, stack.queue(), "talk-1", CANARY).await;
     letters(stack, 3).await;
-    let left = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at, phase)
+    let left = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, next_at, phase)
                 VALUES (gen_random_uuid(), 'default', 'talk-1', 'ann', false, now(), now() + interval '1 h', 'letters')";
     stack.execute(left).await;
     let next = TaskSubmission { conversation: Some("talk-1".into()), ..task("Another trip.", agent()) };
@@ -246,7 +246,7 @@ async fn an_erasure_that_was_left_half_way_is_finished_before_the_conversation_g
     let redriven = stack.redrive(call).await;
     assert!(redriven.error.is_some_and(|error| error.message.contains("is being erased")));
 
-    stack.execute("UPDATE tombstones SET touched_at = now() - interval '1 min'").await;
+    stack.execute("UPDATE tombstones SET next_at = now() - interval '1 min'").await;
     let report = stack.task_ended(next).await;
     assert_eq!((report.messages[0].seq, report.task.state), (1, TaskState::Succeeded));
     assert_eq!(fixture.seen(fixture.asked() - 1).len(), 2, "the model sees the new conversation only");

@@ -92,7 +92,7 @@ async fn another_tenant_does_not_change_an_erasure_and_who_makes_it_cancel_is_on
     ask(&ann, &Forget { dry_run: true, ..of(Some("c")) }).await.unwrap();
     assert_eq!(stack.count("actions").await, 0, "counting changes nothing");
     let begun = format!(
-        "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, touched_at)
+        "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, next_at)
          VALUES ('{}', 'acme', 'c', 'ann', false, now() + interval '1 h')",
         request.erasure.unwrap()
     );

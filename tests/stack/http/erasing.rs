@@ -17,7 +17,7 @@ async fn a_conversation_that_is_being_erased_refuses_tasks_at_once_and_says_when
     // Nobody works on it for an hour: whoever waits for its end gets no answer.
     let erases = |conversation: &str| {
         format!(
-            "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, touched_at)
+            "INSERT INTO tombstones (id, tenant, conversation, actor, cancels, until_at, next_at)
              VALUES (gen_random_uuid(), 'default', {conversation}, 'ann', true, now(), now() + interval '1 h')"
         )
     };

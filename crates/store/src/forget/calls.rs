@@ -6,27 +6,21 @@ use uuid::Uuid;
 
 use super::{
     look,
-    progress::Progress,
     tombstone::{Phase, Tombstone},
 };
 use crate::columns::unsigned;
 
 /// Looks at the next `limit` calls, and deletes those of the scope. The calls are locked before anything else is read, so that
 /// no late report and no dead letter that names one of them appears meanwhile.
-pub(super) async fn erase(
-    db: &mut PgConnection,
-    tombstone: &Tombstone,
-    progress: &mut Progress,
-    limit: u32,
-) -> Result<(), sqlx::Error> {
-    let looked = look::calls(&mut *db, &tombstone.scope, tombstone.until, tombstone.after_id, limit).await?;
+pub(super) async fn erase(db: &mut PgConnection, tombstone: &mut Tombstone, limit: u32) -> Result<(), sqlx::Error> {
+    let looked = look::calls(&mut *db, tombstone, limit).await?;
     let Some(last) = looked.last else {
-        progress.go_on_with(Phase::Statistics);
+        tombstone.go_on_with(Phase::Statistics);
         return Ok(());
     };
     if !looked.open.is_empty() {
         // It cannot be, and must not be deleted or left out.
-        progress.go_on_with(Phase::Open);
+        tombstone.go_on_with(Phase::Open);
         return Ok(());
     }
     let ids: Vec<Uuid> = sqlx::query_scalar!(
@@ -38,7 +32,7 @@ pub(super) async fn erase(
     let attempts = sqlx::query!("DELETE FROM attempts WHERE call_id = ANY ($1)", &ids).execute(&mut *db).await?;
     let late = sqlx::query!("DELETE FROM late_reports WHERE call_id = ANY ($1)", &ids).execute(&mut *db).await?;
     let gone = sqlx::query_file!("sql/forget_delete_calls.sql", &ids).fetch_one(&mut *db).await?;
-    progress.erased = ForgetCounts {
+    let erased = ForgetCounts {
         calls: unsigned(gone.calls),
         model_turns: unsigned(gone.model_turns),
         attempts: attempts.rows_affected(),
@@ -46,6 +40,7 @@ pub(super) async fn erase(
         keys: unsigned(gone.keys),
         ..ForgetCounts::default()
     };
-    (progress.first, progress.last, progress.after_id) = (gone.first, gone.last, Some(last));
+    tombstone.add(&erased, gone.first, gone.last);
+    tombstone.position = Some(last.to_string());
     Ok(())
 }

@@ -3,32 +3,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use redial_proto::ForgetCounts;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{
-    progress::Progress,
-    scope::Scope,
-    tokens,
-    tombstone::{Phase, Tombstone},
-};
+use super::tombstone::{Phase, Scope, Tombstone};
 use crate::{
-    StoreError, Time,
-    connect::Store,
+    Time,
     dead_letters::{INTAKE, calls_named, is_of},
 };
-
-/// Some dead letters, counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CountedLetters {
-    /// Those of the scope.
-    pub dead_letters: u64,
-    /// All up to this number were looked at; `None`: all. It is a multiple of 256, and not the number of any letter that was seen.
-    pub up_to: Option<i64>,
-}
-
-/// Dead letters are counted in blocks of so many numbers, so that a position tells nobody how many others sent.
-const BLOCK: i64 = 256;
 
 struct RawLetter {
     id: i64,
@@ -46,60 +29,28 @@ struct Letters {
     last: Option<i64>,
 }
 
-impl Store {
-    /// Counts the dead letters of a scope in the block of numbers behind this one.
-    pub async fn count_letters(&self, scope: &Scope, after: i64) -> Result<CountedLetters, StoreError> {
-        let mut after = after.clamp(0, i64::MAX - BLOCK);
-        let end = end_of_block(after);
-        let mut dead_letters = 0;
-        loop {
-            let (found, last) = on_connection!(self, |db| {
-                let letters = read(&mut *db, scope, Some(after), end, None).await?;
-                let found = of_scope(&mut *db, scope, &letters).await?;
-                Ok((found.len(), letters.last))
-            })?;
-            dead_letters += u64::try_from(found).unwrap_or(0);
-            match last {
-                Some(last) => after = last,
-                None => break,
-            }
-        }
-        let next = self.next_letter(end).await?;
-        // The block of the next one, which begins here or later.
-        Ok(CountedLetters { dead_letters, up_to: next.map(|next| end_of_block(next - 1) - BLOCK) })
-    }
-
-    async fn next_letter(&self, after: i64) -> Result<Option<i64>, StoreError> {
-        on_connection!(self, |db| {
-            let next = sqlx::query_scalar!("SELECT id FROM dead_letters WHERE id > $1 ORDER BY id LIMIT 1", after);
-            next.fetch_optional(db).await
-        })
-    }
-}
-
-/// The last number of the block that the number behind this one is in.
-const fn end_of_block(after: i64) -> i64 {
-    (after / BLOCK + 1) * BLOCK
+/// Counts the dead letters of a scope among the next ones; also returns the last that was looked at, `None` at the end.
+pub(super) async fn count(db: &mut PgConnection, scope: &Scope, after: i64) -> Result<(u64, Option<i64>), sqlx::Error> {
+    let letters = read(&mut *db, scope, after, None).await?;
+    let found = of_scope(db, scope, &letters).await?;
+    Ok((u64::try_from(found.len()).unwrap_or(u64::MAX), letters.last))
 }
 
 /// Deletes the dead letters of a scope among the next ones. In the last phase, those that came while calls were deleted and
 /// name one that is not on record any more.
-pub(super) async fn erase(
-    db: &mut PgConnection,
-    tombstone: &Tombstone,
-    progress: &mut Progress,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn erase(db: &mut PgConnection, tombstone: &mut Tombstone) -> Result<(), sqlx::Error> {
     let is_last = tombstone.phase == Phase::LastLetters;
     let since = is_last.then_some(tombstone.begun_at - chrono::TimeDelta::minutes(1));
-    let letters = read(&mut *db, &tombstone.scope, tombstone.after_letter, i64::MAX, since).await?;
-    if letters.last.is_none() {
+    let letters = read(&mut *db, &tombstone.scope, tombstone.position().unwrap_or(0), since).await?;
+    let Some(last) = letters.last else {
         if is_last {
             // At the very end: whoever asked with one of them could not ask how far it is.
-            progress.erased.tokens = tokens::erase(db, tombstone).await?;
+            let tokens = delete_tokens(db, tombstone).await?;
+            tombstone.add(&ForgetCounts { tokens, ..ForgetCounts::default() }, None, None);
         }
-        progress.go_on_with(if is_last { Phase::Done } else { Phase::Tasks });
+        tombstone.go_on_with(if is_last { Phase::Done } else { Phase::Tasks });
         return Ok(());
-    }
+    };
     let ids = if is_last {
         of_no_call(&mut *db, &letters).await?
     } else {
@@ -107,21 +58,25 @@ pub(super) async fn erase(
     };
     let ids: Vec<i64> = ids.into_iter().collect();
     let deleted = sqlx::query!("DELETE FROM dead_letters WHERE id = ANY ($1)", &ids).execute(&mut *db).await?;
-    progress.erased.dead_letters = deleted.rows_affected();
-    progress.after_letter = letters.last;
+    let erased = ForgetCounts { dead_letters: deleted.rows_affected(), ..ForgetCounts::default() };
+    tombstone.add(&erased, None, None);
+    tombstone.position = Some(last.to_string());
     Ok(())
 }
 
-async fn read(
-    db: &mut PgConnection,
-    scope: &Scope,
-    after: Option<i64>,
-    up_to: i64,
-    since: Option<Time>,
-) -> Result<Letters, sqlx::Error> {
-    let rows = sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after.unwrap_or(0), since, up_to)
-        .fetch_all(db)
-        .await?;
+/// Deletes the tokens that a tenant had when its erasure was asked for; none belongs to a conversation. Returns how many.
+async fn delete_tokens(db: &mut PgConnection, of: &Tombstone) -> Result<u64, sqlx::Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM tokens WHERE tenant = $1 AND created_at <= $2 AND $3",
+        of.scope.tenant,
+        of.until,
+        of.scope.conversation.is_none()
+    );
+    Ok(deleted.execute(db).await?.rows_affected())
+}
+
+async fn read(db: &mut PgConnection, scope: &Scope, after: i64, since: Option<Time>) -> Result<Letters, sqlx::Error> {
+    let rows = sqlx::query_file_as!(RawLetter, "sql/forget_letters.sql", after, since).fetch_all(db).await?;
     let last = rows.last().map(|row| row.id);
     let mut letters = Letters { known: Vec::new(), reports: BTreeMap::new(), last };
     for row in rows {

@@ -4,11 +4,10 @@ use redial_proto::{CallId, TaskId};
 use uuid::Uuid;
 
 use super::{
-    look,
-    scope::Scope,
+    begin, look,
     tombstone::{Phase, Tombstone},
 };
-use crate::{StoreError, Time, connect::Store};
+use crate::{StoreError, Time, columns::bigint, connect::Store};
 
 /// The next calls of a scope, and those among them that have not ended.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +27,6 @@ pub struct OpenTask {
     pub is_asked: bool,
 }
 
-struct RawTask {
-    id: Uuid,
-    is_asked: bool,
-}
-
 impl Store {
     /// True if everything is over that dispatchers wrote before the time of a tombstone, or wrote later without seeing it.
     pub async fn writers_are_gone(&self, before: Time) -> Result<bool, StoreError> {
@@ -40,61 +34,66 @@ impl Store {
     }
 
     /// Up to twice `limit` tasks of a scope that have not ended.
-    pub async fn open_tasks(&self, scope: &Scope, until: Time, limit: u32) -> Result<Vec<OpenTask>, StoreError> {
-        let (tenant, limit) = (scope.tenant.as_str(), i64::from(limit));
-        let rows = on_connection!(self, |db| {
-            let rows = match scope.conversation.as_deref() {
-                Some(conversation) => {
-                    sqlx::query_file_as!(
-                        RawTask,
-                        "sql/forget_open_of_conversation.sql",
-                        tenant,
-                        conversation,
-                        until,
-                        limit
-                    )
-                    .fetch_all(&mut *db)
-                    .await?
-                }
-                None => {
-                    sqlx::query_file_as!(RawTask, "sql/forget_open_of_tenant.sql", tenant, until, limit)
-                        .fetch_all(&mut *db)
-                        .await?
-                }
-            };
-            Ok(rows)
-        })?;
-        Ok(rows.into_iter().map(|row| OpenTask { task: TaskId(row.id), is_asked: row.is_asked }).collect())
+    pub async fn open_tasks(&self, of: &Tombstone, limit: u32) -> Result<Vec<OpenTask>, StoreError> {
+        self.run_again(|| async {
+            let mut db = begin(self).await?;
+            let rows = sqlx::query_file!(
+                "sql/forget_open_tasks.sql",
+                of.scope.tenant,
+                of.scope.conversation.as_deref(),
+                of.until,
+                i64::from(limit)
+            );
+            let rows = rows.fetch_all(&mut *db).await?;
+            db.commit().await?;
+            Ok(rows.into_iter().map(|row| OpenTask { task: TaskId(row.id), is_asked: row.is_asked }).collect())
+        })
+        .await
     }
 
     /// Looks at the next `limit` calls for those that have not ended.
     pub async fn open_calls(&self, of: &Tombstone, limit: u32) -> Result<OpenCalls, StoreError> {
-        on_connection!(self, |db| {
-            let looked = look::calls(&mut *db, &of.scope, of.until, of.after_id, limit).await?;
-            let open = looked.open.into_iter().map(CallId).collect();
-            Ok(OpenCalls { open, last: looked.last.map(CallId) })
+        self.run_again(|| async {
+            let mut db = begin(self).await?;
+            let looked = look::calls(&mut db, of, limit).await?;
+            db.commit().await?;
+            Ok(OpenCalls { open: looked.open.into_iter().map(CallId).collect(), last: looked.last.map(CallId) })
         })
+        .await
     }
 
     /// Nothing is open up to this call: the look goes on behind it, or, at the end, the deletion begins. Does nothing if
     /// another dispatcher was faster.
     pub async fn looked_at(&self, of: &Tombstone, last: Option<CallId>) -> Result<(), StoreError> {
         let phase = if last.is_some() { Phase::Open } else { Phase::Letters };
-        self.run_again(|| async {
-            let mut db = self.checkout().await?;
+        self.go_on(of, phase, last.map(|last| last.0.to_string()), 0).await
+    }
+
+    /// The same look is due again in so many ms.
+    pub async fn look_again(&self, of: &Tombstone, ms: u64) -> Result<(), StoreError> {
+        self.go_on(of, Phase::Open, of.position.clone(), ms).await
+    }
+
+    async fn go_on(
+        &self,
+        of: &Tombstone,
+        phase: Phase,
+        position: Option<String>,
+        in_ms: u64,
+    ) -> Result<(), StoreError> {
+        on_connection!(self, |db| {
             let update = sqlx::query!(
-                "UPDATE tombstones SET phase = $1, after_id = $2, touched_at = clock_timestamp()
-                 WHERE id = $3 AND phase = 'open' AND after_id IS NOT DISTINCT FROM $4",
+                "UPDATE tombstones
+                 SET phase = $1, position = $2, next_at = clock_timestamp() + $3::bigint * interval '1 ms'
+                 WHERE id = $4 AND phase = 'open' AND position IS NOT DISTINCT FROM $5",
                 phase.as_str(),
-                last.map(|last| last.0),
+                position,
+                bigint(in_ms),
                 of.id,
-                of.after_id
+                of.position
             );
-            update.execute(&mut *db).await?;
-            db.done(());
-            Ok(())
+            update.execute(db).await.map(|_| ())
         })
-        .await
     }
 
     /// The calls among these that are about to be erased.

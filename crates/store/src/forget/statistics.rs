@@ -2,13 +2,10 @@
 //! sums by tool and hour, and name none.
 
 use chrono::TimeDelta;
+use redial_proto::ForgetCounts;
 use sqlx::PgConnection;
 
-use super::{
-    progress::Progress,
-    tombstone::{Phase, Tombstone},
-    webhooks,
-};
+use super::tombstone::{Phase, Tombstone};
 use crate::{
     Time,
     stats::{Kind, roll_up},
@@ -18,20 +15,18 @@ use crate::{
 const SPAN: TimeDelta = TimeDelta::days(10);
 
 /// Deletes the next ten days of a tenant's statistics, newest first: no index leads with the tenant.
-pub(super) async fn erase(
-    db: &mut PgConnection,
-    tombstone: &Tombstone,
-    progress: &mut Progress,
-) -> Result<(), sqlx::Error> {
+pub(super) async fn erase(db: &mut PgConnection, tombstone: &mut Tombstone) -> Result<(), sqlx::Error> {
     delete_redrives(db, tombstone).await?;
-    webhooks::erase(db, tombstone).await?;
     if tombstone.scope.conversation.is_some() {
-        progress.go_on_with(Phase::LastLetters);
+        tombstone.go_on_with(Phase::LastLetters);
         return Ok(());
     }
+    // With what waits for them; their deliveries are calls, which are erased as such.
+    let webhooks = sqlx::query_file!("sql/webhooks_erase.sql", tombstone.scope.tenant, tombstone.until);
+    webhooks.execute(&mut *db).await?;
     // A roll-up that read calls before they were deleted has written its sums when this lock is granted.
     roll_up::lock(&mut *db).await?;
-    let before = tombstone.after_text.as_deref().and_then(|text| text.parse::<Time>().ok());
+    let before = tombstone.position::<Time>();
     let kinds = Kind::ALL.map(|kind| kind.as_str().to_owned());
     let newest = sqlx::query_scalar!(
         "SELECT max(newest.hour) FROM UNNEST($1::text[]) AS k (kind)
@@ -44,7 +39,7 @@ pub(super) async fn erase(
     .fetch_one(&mut *db)
     .await?;
     let Some(newest) = newest else {
-        progress.go_on_with(Phase::LastLetters);
+        tombstone.go_on_with(Phase::LastLetters);
         return Ok(());
     };
     let from = newest - SPAN;
@@ -57,8 +52,9 @@ pub(super) async fn erase(
     )
     .execute(&mut *db)
     .await?;
-    progress.erased.statistics = deleted.rows_affected();
-    progress.after_text = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
+    let erased = ForgetCounts { statistics: deleted.rows_affected(), ..ForgetCounts::default() };
+    tombstone.add(&erased, None, None);
+    tombstone.position = Some((from + TimeDelta::microseconds(1)).to_rfc3339());
     Ok(())
 }
 

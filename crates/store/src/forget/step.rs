@@ -3,10 +3,8 @@
 use uuid::Uuid;
 
 use super::{
-    calls, letters,
-    progress::Progress,
-    statistics, tasks,
-    tombstone::{Phase, RawTombstone, Tombstone, lock},
+    begin, calls, letters, statistics, tasks,
+    tombstone::{Phase, RawTombstone, Tombstone},
 };
 use crate::{StoreError, connect::Store};
 
@@ -15,35 +13,24 @@ impl Store {
     /// given up. Steps of several dispatchers wait for one another, so each row counts once.
     pub async fn erase_step(&self, id: Uuid, limit: u32) -> Result<Option<Tombstone>, StoreError> {
         self.run(async {
-            let mut transaction = self.begin().await?;
-            let Some(raw) = lock(&mut transaction, id).await? else {
-                transaction.commit().await?;
-                return Ok(None);
-            };
-            let tombstone = read(raw)?;
-            if tombstone.phase == Phase::Done {
-                transaction.commit().await?;
-                return Ok(Some(tombstone));
-            }
-            let mut progress = Progress::of(&tombstone);
-            match tombstone.phase {
-                // Whether anything is open is looked at outside of this transaction.
-                Phase::Open | Phase::Done => {}
-                Phase::Letters | Phase::LastLetters => {
-                    letters::erase(&mut transaction, &tombstone, &mut progress).await?;
+            let mut db = begin(self).await?;
+            let locked = sqlx::query_file_as!(RawTombstone, "sql/forget_lock.sql", id).fetch_optional(&mut *db).await?;
+            let locked = locked.map(Tombstone::try_from).transpose();
+            let mut tombstone = locked.map_err(|error| sqlx::Error::InvalidArgument(error.to_string()))?;
+            if let Some(tombstone) = tombstone.as_mut().filter(|tombstone| tombstone.phase != Phase::Done) {
+                match tombstone.phase {
+                    // Whether anything is open is looked at outside of this transaction.
+                    Phase::Open | Phase::Done => {}
+                    Phase::Letters | Phase::LastLetters => letters::erase(&mut db, tombstone).await?,
+                    Phase::Tasks => tasks::erase(&mut db, tombstone, limit).await?,
+                    Phase::Calls => calls::erase(&mut db, tombstone, limit).await?,
+                    Phase::Statistics => statistics::erase(&mut db, tombstone).await?,
                 }
-                Phase::Tasks => tasks::erase(&mut transaction, &tombstone, &mut progress, limit).await?,
-                Phase::Calls => calls::erase(&mut transaction, &tombstone, &mut progress, limit).await?,
-                Phase::Statistics => statistics::erase(&mut transaction, &tombstone, &mut progress).await?,
+                tombstone.write(&mut db).await?;
             }
-            let written = progress.write(&mut transaction, id).await?;
-            transaction.commit().await?;
-            Ok(Some(read(written)?))
+            db.commit().await?;
+            Ok(tombstone)
         })
         .await
     }
-}
-
-fn read(raw: RawTombstone) -> Result<Tombstone, sqlx::Error> {
-    Tombstone::try_from(raw).map_err(|error| sqlx::Error::InvalidArgument(error.to_string()))
 }

@@ -3,12 +3,16 @@
 use redial_proto::{Caller, Code, ForgetCounts, TokenId};
 use uuid::Uuid;
 
-use super::scope::Scope;
-use crate::{
-    StoreError, Time,
-    columns::unsigned,
-    connect::{Store, Transaction},
-};
+use crate::{StoreError, Time, columns::bigint, connect::Store};
+
+/// A conversation, or everything of a tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// The tenant.
+    pub tenant: String,
+    /// The conversation; `None`: everything of the tenant.
+    pub conversation: Option<String>,
+}
 
 /// What an erasure does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,17 +73,6 @@ pub struct NewErasure<'a> {
     pub cancels: bool,
 }
 
-/// What became of an erasure that was to begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Begun {
-    /// It, or the one of the same scope that is to be finished first.
-    Erasure(Box<Tombstone>),
-    /// Another one of the same scope was finished at this moment: begin it once more.
-    OtherEnded,
-    /// Its id is that of an erasure of another scope.
-    IdIsTaken,
-}
-
 /// An erasure on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
@@ -99,9 +92,8 @@ pub struct Tombstone {
     pub erased_at: Option<Time>,
     /// How far it is.
     pub phase: Phase,
-    pub(super) after_text: Option<String>,
-    pub(super) after_id: Option<Uuid>,
-    pub(super) after_letter: Option<i64>,
+    /// How far the phase is, if it has begun.
+    pub(super) position: Option<String>,
     /// When the oldest and the newest of what was erased had been submitted.
     pub submitted: Option<(Time, Time)>,
     /// What was erased so far.
@@ -119,28 +111,17 @@ pub(super) struct RawTombstone {
     pub(super) until_at: Option<Time>,
     pub(super) erased_at: Option<Time>,
     pub(super) phase: String,
-    pub(super) after_text: Option<String>,
-    pub(super) after_id: Option<Uuid>,
-    pub(super) after_letter: Option<i64>,
+    pub(super) position: Option<String>,
     pub(super) first_at: Option<Time>,
     pub(super) last_at: Option<Time>,
-    pub(super) tasks: i64,
-    pub(super) messages: i64,
-    pub(super) steps: i64,
-    pub(super) calls: i64,
-    pub(super) model_turns: i64,
-    pub(super) attempts: i64,
-    pub(super) late_reports: i64,
-    pub(super) dead_letters: i64,
-    pub(super) keys: i64,
-    pub(super) statistics: i64,
-    pub(super) tokens: i64,
+    pub(super) counts: Option<String>,
 }
 
 impl TryFrom<RawTombstone> for Tombstone {
     type Error = StoreError;
 
     fn try_from(raw: RawTombstone) -> Result<Self, StoreError> {
+        let counts = raw.counts.as_deref().map_or(Ok(ForgetCounts::default()), serde_json::from_str);
         Ok(Self {
             id: raw.id,
             scope: Scope { tenant: raw.tenant, conversation: raw.conversation },
@@ -150,31 +131,58 @@ impl TryFrom<RawTombstone> for Tombstone {
             until: raw.until_at.unwrap_or(raw.begun_at),
             erased_at: raw.erased_at,
             phase: Phase::parse(&raw.phase)?,
-            after_text: raw.after_text,
-            after_id: raw.after_id,
-            after_letter: raw.after_letter,
+            position: raw.position,
             submitted: raw.first_at.zip(raw.last_at),
-            counts: ForgetCounts {
-                tasks: unsigned(raw.tasks),
-                messages: unsigned(raw.messages),
-                steps: unsigned(raw.steps),
-                calls: unsigned(raw.calls),
-                model_turns: unsigned(raw.model_turns),
-                attempts: unsigned(raw.attempts),
-                late_reports: unsigned(raw.late_reports),
-                dead_letters: unsigned(raw.dead_letters),
-                keys: unsigned(raw.keys),
-                statistics: unsigned(raw.statistics),
-                tokens: unsigned(raw.tokens),
-            },
+            counts: counts.map_err(|error| StoreError::BadData(format!("the counts of a tombstone: {error}")))?,
         })
     }
 }
 
+impl Tombstone {
+    /// The position as the phase has it; `None` at its beginning.
+    pub(super) fn position<T: std::str::FromStr>(&self) -> Option<T> {
+        self.position.as_deref()?.parse().ok()
+    }
+
+    /// The next phase begins at its beginning.
+    pub(super) fn go_on_with(&mut self, phase: Phase) {
+        (self.phase, self.position) = (phase, None);
+    }
+
+    /// Adds what a step erased, and when the oldest and the newest of it had been submitted.
+    pub(super) fn add(&mut self, erased: &ForgetCounts, first: Option<Time>, last: Option<Time>) {
+        self.counts.add(erased);
+        if let Some((first, last)) = first.zip(last) {
+            let (from, to) = self.submitted.unwrap_or((first, last));
+            self.submitted = Some((from.min(first), to.max(last)));
+        }
+    }
+
+    /// Writes how far it is.
+    pub(super) async fn write(&mut self, db: &mut sqlx::PgConnection) -> Result<(), sqlx::Error> {
+        let counts = Some(&self.counts).filter(|counts| **counts != ForgetCounts::default());
+        let counts = counts.and_then(|counts| serde_json::to_string(counts).ok());
+        self.erased_at = sqlx::query_file_scalar!(
+            "sql/forget_progress.sql",
+            self.id,
+            self.phase.as_str(),
+            self.position,
+            self.submitted.map(|(first, _)| first),
+            self.submitted.map(|(_, last)| last),
+            counts,
+            bigint(self.counts.tasks + self.counts.calls),
+        )
+        .fetch_one(db)
+        .await?;
+        Ok(())
+    }
+}
+
 impl Store {
-    /// Writes the tombstone of an erasure and the action that it is, or finds the one to work on: that with this id, or
-    /// another one of the same scope that is not finished.
-    pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Begun, StoreError> {
+    /// Writes the tombstone of an erasure and the action that it is, or finds the one that is to be finished: that with this id,
+    /// or another one of the same scope. `None` if its id is that of another scope, or if another one of the same scope was
+    /// finished at this moment.
+    pub async fn begin_erasure(&self, new: &NewErasure<'_>) -> Result<Option<Tombstone>, StoreError> {
         let Caller { tenant, user, role, token, .. } = new.caller;
         let (tenant, token) = (tenant.as_str(), token.as_ref().map(TokenId::as_str));
         self.run_again(|| async {
@@ -214,20 +222,16 @@ impl Store {
             .fetch_optional(db)
             .await
         })?;
-        match found {
-            Some(found) => Tombstone::try_from(found).map(|found| Begun::Erasure(Box::new(found))),
-            None if self.is_erasure(new.id).await? => Ok(Begun::IdIsTaken),
-            None => Ok(Begun::OtherEnded),
-        }
+        found.map(Tombstone::try_from).transpose()
     }
 
-    /// Whether there is an erasure with this id, of whatever scope.
-    async fn is_erasure(&self, id: Uuid) -> Result<bool, StoreError> {
-        on_connection!(self, |db| {
-            let found = sqlx::query_scalar!("SELECT id FROM tombstones WHERE id = $1", id);
-            let found = found.fetch_optional(&mut *db).await?;
-            Ok(found.is_some())
-        })
+    /// The erasure with this id, of whatever scope.
+    pub async fn tombstone(&self, id: Uuid) -> Result<Option<Tombstone>, StoreError> {
+        let none: Option<&str> = None;
+        let found = on_connection!(self, |db| {
+            sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", none, id, 1).fetch_optional(db).await
+        })?;
+        found.map(Tombstone::try_from).transpose()
     }
 
     /// Takes a tombstone back before anything was deleted. Its action is refused with this code.
@@ -241,32 +245,21 @@ impl Store {
         .await
     }
 
-    /// Erasures that are not finished, and that nobody worked on for so many ms; each by its id, with what cannot be read of it.
-    pub async fn take_idle_erasures(
-        &self,
-        idle_ms: u64,
-        limit: u32,
-    ) -> Result<Vec<(Uuid, Result<Tombstone, StoreError>)>, StoreError> {
-        let idle_ms = crate::columns::bigint(idle_ms);
-        let rows = once_on_connection!(self, |db| {
-            sqlx::query_file_as!(RawTombstone, "sql/forget_take_idle.sql", idle_ms, i64::from(limit))
-                .fetch_all(db)
-                .await
+    /// Takes an erasure whose next step is due, for so many ms: its id, with what cannot be read of it.
+    pub async fn take_erasure(&self, ms: u64) -> Result<Option<(Uuid, Result<Tombstone, StoreError>)>, StoreError> {
+        let row = once_on_connection!(self, |db| {
+            sqlx::query_file_as!(RawTombstone, "sql/forget_take_due.sql", bigint(ms)).fetch_optional(db).await
         })?;
-        Ok(rows.into_iter().map(|row| (row.id, Tombstone::try_from(row))).collect())
+        Ok(row.map(|row| (row.id, Tombstone::try_from(row))))
     }
 
     /// The newest erasures, perhaps of one tenant only.
     pub async fn tombstones(&self, tenant: Option<&str>, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
         let rows = on_connection!(self, |db| {
-            sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", tenant, i64::from(limit)).fetch_all(db).await
+            let any: Option<Uuid> = None;
+            sqlx::query_file_as!(RawTombstone, "sql/tombstones.sql", tenant, any, i64::from(limit)).fetch_all(db).await
         })?;
         // One in a phase of a newer version is not shown: it has not ended, and that version finishes it.
         Ok(rows.into_iter().filter_map(|row| Tombstone::try_from(row).ok()).collect())
     }
-}
-
-/// Locks a tombstone, and reads it again.
-pub(super) async fn lock(transaction: &mut Transaction, id: Uuid) -> Result<Option<RawTombstone>, sqlx::Error> {
-    sqlx::query_file_as!(RawTombstone, "sql/forget_lock.sql", id).fetch_optional(&mut **transaction).await
 }

@@ -1,16 +1,19 @@
-//! Works on an erasure: makes sure that nothing of it is open, then deletes it step by step. Everything that is remembered
-//! is in its tombstone, so whoever continues it does the same.
+//! Carries out erasures in steps: makes sure that nothing of one is open, then deletes it. Everything that is remembered is in
+//! its tombstone, so whoever takes the next step goes on there.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use redial_engine::call::CallEvent;
 use redial_proto::{CallId, Code, OpenWork, Tenant};
 use redial_records::{Effect, Transition};
 use redial_store::{Phase, StoreError, Tombstone};
-use tokio::time::sleep;
+use redial_telemetry::set_aside;
+use tokio_util::sync::CancellationToken;
 
-use crate::{context::Context, effects, transitions};
+use crate::{context::Context, effects, transitions, wait::carry_out};
 
+/// A dispatcher that takes a step for longer is dead, or its step comes to nothing.
+const LEASE_MS: u64 = 15_000;
 /// Rows that one step deletes at first.
 const ROWS: u32 = 1_000;
 /// Open tasks that are cancelled at once.
@@ -18,50 +21,56 @@ const TASKS: u32 = 100;
 /// Calls that one statement looks at.
 const CALLS: u32 = 1_000;
 /// Between two looks at what has to end first.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MS: u64 = 500;
 /// Between two looks at statements that are about to end.
-const SHORT_PAUSE: Duration = Duration::from_millis(20);
+const SHORT_PAUSE_MS: u64 = 20;
 
-/// How far an erasure came.
-pub(super) enum Outcome {
-    /// Everything is erased.
-    Erased(Tombstone),
-    /// The time was over.
-    Working(Tombstone, OpenWork),
-    /// Something has not ended, and is not to be cancelled. Nothing was erased.
-    Refused(OpenWork),
-    /// Another dispatcher refused it.
-    GivenUp,
+pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
+    carry_out(&shutdown, &context.erasures, || take_step(&context)).await;
 }
 
-/// Works on an erasure until then. A step that takes too long is divided.
-pub(super) async fn erase(context: &Context, mut tombstone: Tombstone, until: Instant) -> Result<Outcome, StoreError> {
-    let (mut rows, mut open) = (ROWS, OpenWork::default());
-    loop {
-        if tombstone.phase == Phase::Done {
-            let (erasure, counts) = (tombstone.id, tombstone.counts);
-            tracing::info!(%erasure, tasks = counts.tasks, calls = counts.calls, "Erasure finished");
-            return Ok(Outcome::Erased(tombstone));
-        }
-        if Instant::now() >= until {
-            return Ok(Outcome::Working(tombstone, open));
-        }
-        if tombstone.phase == Phase::Open {
-            match look(context, &tombstone).await? {
-                Look::Clear(last) => context.store.looked_at(&tombstone, last).await?,
-                Look::Waits(found) => {
-                    open = found;
-                    sleep(if found == OpenWork::default() { SHORT_PAUSE } else { PAUSE }).await;
-                }
-                Look::Refused(found) => {
-                    context.store.give_up_erasure(tombstone.id, Code::WrongState).await?;
-                    return Ok(Outcome::Refused(found));
-                }
+/// False if no step is due.
+async fn take_step(context: &Context) -> bool {
+    match context.store.take_erasure(LEASE_MS).await {
+        Ok(Some((erasure, Ok(tombstone)))) => {
+            if let Err(error) = Box::pin(step(context, &tombstone)).await {
+                tracing::warn!(%erasure, %error, "Failed to carry out a step of an erasure; it is tried again");
             }
+            true
         }
-        match context.store.erase_step(tombstone.id, rows).await {
-            Ok(Some(next)) => tombstone = next,
-            Ok(None) => return Ok(Outcome::GivenUp),
+        Ok(Some((erasure, Err(why)))) => {
+            set_aside("erasures", 1, &erasure, &why);
+            true
+        }
+        Ok(None) => false,
+        Err(error) => {
+            tracing::warn!(%error, "Failed to look for erasures");
+            false
+        }
+    }
+}
+
+async fn step(context: &Context, tombstone: &Tombstone) -> Result<(), StoreError> {
+    let (store, erasure) = (&context.store, tombstone.id);
+    if tombstone.phase == Phase::Open {
+        return match look(context, tombstone).await? {
+            Look::Clear(last) => store.looked_at(tombstone, last).await,
+            Look::Waits { ms } => store.look_again(tombstone, ms).await,
+            Look::Refused(OpenWork { tasks, calls }) => {
+                tracing::info!(%erasure, tasks, calls, "Gave up an erasure because of work that has not ended");
+                store.give_up_erasure(erasure, Code::WrongState).await
+            }
+        };
+    }
+    let mut rows = ROWS;
+    loop {
+        match store.erase_step(erasure, rows).await {
+            Ok(done) => {
+                if let Some(Tombstone { phase: Phase::Done, counts, .. }) = done {
+                    tracing::info!(%erasure, tasks = counts.tasks, calls = counts.calls, "Erasure finished");
+                }
+                return Ok(());
+            }
             Err(error) if error.is_timeout() && rows > 1 => {
                 rows /= 2;
                 tracing::debug!(%error, rows, "A step of an erasure took too long; trying half of it");
@@ -75,25 +84,24 @@ pub(super) async fn erase(context: &Context, mut tombstone: Tombstone, until: In
 enum Look {
     /// Nothing is open as far as this call; `None`: nothing at all.
     Clear(Option<CallId>),
-    /// Something has to end first.
-    Waits(OpenWork),
+    /// Something has to end first: look again in so many ms.
+    Waits { ms: u64 },
+    /// Something has not ended, and is not to be cancelled.
     Refused(OpenWork),
 }
 
 async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
     let store = &context.store;
     if !store.writers_are_gone(at.until).await? {
-        return Ok(Look::Waits(OpenWork::default()));
+        return Ok(Look::Waits { ms: SHORT_PAUSE_MS });
     }
-    let tasks = store.open_tasks(&at.scope, at.until, TASKS).await?;
+    let tasks = store.open_tasks(at, TASKS).await?;
     let calls = store.open_calls(at, CALLS).await?;
     if tasks.is_empty() && calls.open.is_empty() {
         return Ok(Look::Clear(calls.last));
     }
-    let count = |found: usize| u64::try_from(found).unwrap_or(u64::MAX);
-    let open = OpenWork { tasks: count(tasks.len()), calls: count(calls.open.len()) };
     if !at.cancels {
-        return Ok(Look::Refused(open));
+        return Ok(Look::Refused(counted(tasks.len(), calls.open.len())));
     }
     let (tenant, mut woken) = (Tenant::on_record(&at.scope.tenant), Vec::new());
     for task in tasks {
@@ -104,7 +112,22 @@ async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
     }
     effects::carry_out(context, woken).await;
     cancel(context, &calls.open).await?;
-    Ok(Look::Waits(open))
+    Ok(Look::Waits { ms: PAUSE_MS })
+}
+
+/// What an erasure waits for now.
+pub(super) async fn open_work(context: &Context, at: &Tombstone) -> Result<OpenWork, StoreError> {
+    if at.phase != Phase::Open {
+        return Ok(OpenWork::default());
+    }
+    let tasks = context.store.open_tasks(at, TASKS).await?;
+    let calls = context.store.open_calls(at, CALLS).await?;
+    Ok(counted(tasks.len(), calls.open.len()))
+}
+
+fn counted(tasks: usize, calls: usize) -> OpenWork {
+    let count = |found| u64::try_from(found).unwrap_or(u64::MAX);
+    OpenWork { tasks: count(tasks), calls: count(calls) }
 }
 
 /// Asks for all these calls to be stopped. What changes meanwhile is asked again at the next look.

@@ -1,26 +1,24 @@
 //! Erases a conversation, or everything of a tenant; or only counts it.
 //!
-//! A request works for a few seconds and says how far it came. Whoever asked sends it again until it is done; if nobody does,
-//! the dispatchers finish it (`finish`).
+//! A request puts the erasure on record, waits for a few seconds, and says how far it is; the dispatchers carry it out
+//! (`erase`). Whoever asked sends it again until it is done.
 
 use std::time::{Duration, Instant};
 
 use redial_engine::accept::check_texts;
 use redial_proto::{ApiError, Caller, Code, Forget, ForgetReply, OpenWork, subjects::Verb};
-use redial_store::{Begun, NewErasure, Scope, Tombstone};
+use redial_store::{NewErasure, Phase, Scope, StoreError, Tombstone};
+use tokio::time::{sleep, timeout};
 
-use tokio::time::timeout;
-
-use super::{
-    count::count,
-    erase::{Outcome, erase},
-};
+use super::erase::open_work;
 use crate::{actions::trim_now_and_then, asked::Asked, context::Context, error::store_failed};
 
-/// How long one request works at most, but for its last statement.
+/// How long one request waits for the end.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// How long one waits for its turn.
+/// How long a dry run waits for its turn.
 const TURN: Duration = Duration::from_secs(2);
+/// Between two looks at how far it is.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Erases a conversation.
 pub(crate) async fn conversation(asked: Asked, request: Forget) -> Result<ForgetReply, ApiError> {
@@ -49,13 +47,12 @@ async fn forget_of(asked: &Asked, request: Forget) -> Result<ForgetReply, ApiErr
 
 async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<ForgetReply, ApiError> {
     check_texts(&[("conversation", request.conversation.as_ref())])?;
-    let Ok(_share) = timeout(TURN, context.erasing.take(caller.tenant.as_str(), 1)).await else {
-        return Err(ApiError::new(Code::Unavailable, "other erasures of the tenant are being worked on; try again"));
-    };
-    let until = Instant::now() + PATIENCE;
     let scope = Scope { tenant: caller.tenant.to_string(), conversation: request.conversation };
     if request.dry_run {
-        return count(context, &scope, request.after, until).await;
+        let Ok(_share) = timeout(TURN, context.counting.take(caller.tenant.as_str(), 1)).await else {
+            return Err(ApiError::new(Code::Unavailable, "other erasures of the tenant are being counted; try again"));
+        };
+        return context.store.count_erasure(&scope).await.map_err(|error| store_failed(&error));
     }
     let Some(id) = request.erasure else {
         let message =
@@ -67,31 +64,43 @@ async fn forget(context: &Context, caller: &Caller, request: Forget) -> Result<F
     trim_now_and_then(context, caller, verb).await;
     let cancels = request.cancel;
     let new = NewErasure { id, caller, door: caller.door.as_str(), verb: verb.name(), conversation, cancels };
+    let until = Instant::now() + PATIENCE;
     // Another erasure of the same scope is finished first: it may be of an earlier time.
     while Instant::now() < until {
-        let tombstone = match context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))? {
-            Begun::Erasure(tombstone) => *tombstone,
-            Begun::OtherEnded => continue,
-            Begun::IdIsTaken => {
+        let begun = context.store.begin_erasure(&new).await.map_err(|error| store_failed(&error))?;
+        context.erasures.notify_one();
+        let Some(tombstone) = begun else {
+            if context.store.tombstone(id).await.map_err(|error| store_failed(&error))?.is_some() {
                 let message = format!("erasure {id} is of something else; allowed: another UUID for each erasure");
                 return Err(ApiError::new(Code::InvalidValue, message));
             }
+            continue;
         };
-        let is_other = tombstone.id != id;
-        match erase(context, tombstone, until).await.map_err(|error| store_failed(&error))? {
-            Outcome::Erased(_) if is_other => {}
-            Outcome::Erased(tombstone) => return Ok(reply(&tombstone, OpenWork::default())),
-            Outcome::Working(tombstone, open) => return Ok(reply(&tombstone, open)),
-            Outcome::Refused(open) => return Err(refused(&scope, open)),
-            Outcome::GivenUp => {}
+        let (last, is_given_up) = wait(context, tombstone, until).await.map_err(|error| store_failed(&error))?;
+        if last.id != id && (is_given_up || last.phase == Phase::Done) {
+            continue;
         }
+        let open = open_work(context, &last).await.map_err(|error| store_failed(&error))?;
+        return if is_given_up { Err(refused(&scope, open)) } else { Ok(reply(&last, open)) };
     }
     Err(ApiError::new(Code::Unavailable, "another erasure of the same is being finished; try again"))
 }
 
+/// Waits until an erasure is done or given up, or the time is over; returns how far it was, and whether it was given up.
+async fn wait(context: &Context, mut tombstone: Tombstone, until: Instant) -> Result<(Tombstone, bool), StoreError> {
+    while tombstone.phase != Phase::Done && Instant::now() < until {
+        sleep(LOOK).await;
+        match context.store.tombstone(tombstone.id).await? {
+            Some(now) => tombstone = now,
+            None => return Ok((tombstone, true)),
+        }
+    }
+    Ok((tombstone, false))
+}
+
 fn reply(tombstone: &Tombstone, open: OpenWork) -> ForgetReply {
     let erased_at = tombstone.erased_at;
-    ForgetReply { done: erased_at.is_some(), counts: tombstone.counts, open, next: None, erased_at }
+    ForgetReply { done: erased_at.is_some(), counts: tombstone.counts, open, more: false, erased_at }
 }
 
 fn refused(scope: &Scope, open: OpenWork) -> ApiError {

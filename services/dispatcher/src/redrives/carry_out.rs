@@ -17,18 +17,13 @@ use redial_store::{
     audit::{Filter, Inside, Limits, Search, Searched, json_search::Condition},
 };
 use redial_telemetry::set_aside;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     asked::Asked, calls::redrive::plan, context::Context, effects, error::store_failed, policies::check_roles,
-    wait::until,
+    wait::carry_out,
 };
 
-/// Between two looks for a redrive, if there is none.
-const IDLE: Duration = Duration::from_secs(1);
-/// The same while one is under way, whose next step may be due sooner.
-const BUSY: Duration = Duration::from_millis(50);
 /// A dispatcher that takes a step for longer is dead, or its step comes to nothing.
 const LEASE: Duration = Duration::from_secs(15);
 /// Calls of one step that counts.
@@ -40,29 +35,23 @@ const LOOKED: u64 = 20_000;
 const LOOKS_FOR: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
-    let mut worked_at = None;
-    while !shutdown.is_cancelled() {
-        match context.store.take_redrive(LEASE).await {
-            Ok(Some(work)) => {
-                worked_at = Some(Instant::now());
-                if let Err(error) = Box::pin(step(&context, &work)).await {
-                    let redrive = work.redrive;
-                    tracing::warn!(%redrive, %error, "Failed to carry out a step of a redrive; it is tried again");
-                }
-                continue;
+    carry_out(&shutdown, &context.redrives, || take_step(&context)).await;
+}
+
+/// False if no step is due.
+async fn take_step(context: &Arc<Context>) -> bool {
+    match context.store.take_redrive(LEASE).await {
+        Ok(Some(work)) => {
+            if let Err(error) = Box::pin(step(context, &work)).await {
+                let redrive = work.redrive;
+                tracing::warn!(%redrive, %error, "Failed to carry out a step of a redrive; it is tried again");
             }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "Failed to look for redrives"),
+            true
         }
-        let is_busy = worked_at.is_some_and(|at: Instant| at.elapsed() < LEASE);
-        let pause = async {
-            tokio::select! {
-                () = sleep(if is_busy { BUSY } else { IDLE }) => {}
-                () = context.redrives.notified() => {}
-            }
-        };
-        if until(&shutdown, pause).await.is_none() {
-            return;
+        Ok(None) => false,
+        Err(error) => {
+            tracing::warn!(%error, "Failed to look for redrives");
+            false
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     process::ExitCode,
 };
 
-use redial_proto::{ApiError, Code, ForgetCounts, OpenWork, Tenant};
+use redial_proto::{ApiError, Code, ForgetCounts, ForgetReply, OpenWork, Tenant};
 
 use self::send::Erasure;
 use crate::{cli::ForgetArgs, connect, exit, output, settings::Settings, timeline::totals};
@@ -20,18 +20,19 @@ pub(crate) async fn run(settings: &Settings, args: ForgetArgs) -> anyhow::Result
     let queue = connect::queue(settings).await?;
     let name = name(queue.tenant(), &args);
     let erasure = Erasure::new(&queue, &args);
-    let (counts, open) = erasure.count().await?;
+    let counted = erasure.count().await?;
     if args.dry_run {
-        return told(settings, &name, &counts, open);
+        return told(settings, &name, &counted);
     }
-    if counts == ForgetCounts::default() {
+    let ForgetReply { counts, open, .. } = counted;
+    if counts == ForgetCounts::default() && !counted.more {
         output::note(format!("nothing of {name} is on record"));
         return Ok(ExitCode::SUCCESS);
     }
     if open != OpenWork::default() && !args.cancel {
         return Err(has_open_work(&name, open).into());
     }
-    if !args.yes && !confirmed(&args, &name, &counts)? {
+    if !args.yes && !confirmed(&args, &name, &counted)? {
         output::note("nothing was erased");
         return Ok(ExitCode::from(exit::FAILED));
     }
@@ -53,12 +54,17 @@ fn name(tenant: &Tenant, args: &ForgetArgs) -> String {
 }
 
 /// What a dry run prints.
-fn told(settings: &Settings, name: &str, counts: &ForgetCounts, open: OpenWork) -> anyhow::Result<ExitCode> {
+fn told(settings: &Settings, name: &str, counted: &ForgetReply) -> anyhow::Result<ExitCode> {
+    let ForgetReply { counts, open, more, .. } = *counted;
     if settings.json() {
-        output::json(&serde_json::json!({ "counts": counts, "open": open }))?;
+        let mut line = serde_json::json!({ "counts": counts, "open": open });
+        if more {
+            line["more"] = true.into();
+        }
+        output::json(&line)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(would_be_erased(name, counts))?;
+    output::line(would_be_erased(name, counted))?;
     if open != OpenWork::default() {
         output::note(format!("not ended: {}; --cancel cancels it first", open_work(open)));
     }
@@ -66,8 +72,8 @@ fn told(settings: &Settings, name: &str, counts: &ForgetCounts, open: OpenWork) 
 }
 
 /// Asks on a terminal; elsewhere it needs `--yes`. What is asked for is the name, because nothing brings it back.
-fn confirmed(args: &ForgetArgs, name: &str, counts: &ForgetCounts) -> anyhow::Result<bool> {
-    let summary = would_be_erased(name, counts);
+fn confirmed(args: &ForgetArgs, name: &str, counted: &ForgetReply) -> anyhow::Result<bool> {
+    let summary = would_be_erased(name, counted);
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         let message = format!("{summary}, and nothing brings it back; nothing was erased: add --yes to erase it");
@@ -81,8 +87,9 @@ fn confirmed(args: &ForgetArgs, name: &str, counts: &ForgetCounts) -> anyhow::Re
     Ok(answer.trim() == wanted)
 }
 
-fn would_be_erased(name: &str, counts: &ForgetCounts) -> String {
-    format!("{name}: {} would be erased", sentence(counts))
+fn would_be_erased(name: &str, counted: &ForgetReply) -> String {
+    let more = if counted.more { ", or more," } else { "" };
+    format!("{name}: {}{more} would be erased", sentence(&counted.counts))
 }
 
 fn has_open_work(name: &str, open: OpenWork) -> ApiError {
@@ -135,5 +142,12 @@ mod tests {
             ..ForgetCounts::default()
         };
         assert_eq!(sentence(&counts), "1 task, 1,204 messages, 2 calls, 1 model turn, 3 rows of statistics");
+    }
+
+    #[test]
+    fn a_number_that_was_not_counted_to_its_end_says_so() {
+        let counts = ForgetCounts { calls: 100_000, ..ForgetCounts::default() };
+        let more = ForgetReply { counts, more: true, ..ForgetReply::default() };
+        assert_eq!(would_be_erased("tenant acme", &more), "tenant acme: 100,000 calls, or more, would be erased");
     }
 }

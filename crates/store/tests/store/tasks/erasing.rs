@@ -60,9 +60,8 @@ async fn an_erasure_takes_what_comes_of_work_from_before_its_time() {
     let go = 6;
     for conversation in [Some("c".to_owned()), None] {
         let scope = Scope { tenant: "default".to_owned(), conversation };
-        let found = async |until| fixture.store.count_calls(&scope, until, None, 100).await.unwrap().counts.calls;
-        assert_eq!(found(until).await, go);
-        assert_eq!(found(until + TimeDelta::hours(2)).await, go + stay);
+        let counted = fixture.store.count_erasure(&scope).await.unwrap();
+        assert_eq!((counted.counts.calls, counted.counts.tasks, counted.more), (go + stay, 2, false));
     }
 
     // It is erased in steps of two dispatchers, each of which counts once.
@@ -108,57 +107,41 @@ async fn newer_calls_are_redriven_during_an_erasure() {
     assert_eq!(fixture.own().being_erased(&[new]).await.unwrap(), [new]);
 }
 
-/// The last call that was looked at may be of another tenant, and its id must not be told.
 #[tokio::test]
-async fn a_dry_run_stops_between_two_ms() {
+async fn a_dry_run_counts_up_to_a_limit_and_nothing_of_others() {
     let fixture = Fixture::open().await;
-    // 10 ms, each with 5 calls of one tenant and 5 of another.
     sqlx::query(
         "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments, published_at,
                             finished_at, state)
-         SELECT (lpad(to_hex(1760000000000 + n / 10), 12, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
-                now(), now(), 1, false, 'read', 'default', 'read', CASE WHEN n % 2 = 0 THEN 'default' ELSE 'other' END, '{}',
-                now(), now(), 'failed'
-         FROM generate_series(0, 99) n",
+         SELECT gen_random_uuid(), now(), now(), 1, false, 'read', 'default', 'read', CASE WHEN n > 3 THEN 'acme' ELSE 'other' END,
+                '{}', now(), now(), 'failed'
+         FROM generate_series(1, 100005) n",
     )
     .execute(&fixture.db)
     .await
     .unwrap();
-    let scope = Scope { tenant: "default".to_owned(), conversation: None };
-    for limit in [1, 3, 15, 25, 1_000] {
-        let (mut counted, mut after, mut pages) = (0, None, 0);
-        loop {
-            let page = fixture.store.count_calls(&scope, Utc::now(), after, limit).await.unwrap();
-            (counted, pages) = (counted + page.counts.calls, pages + 1);
-            let Some(before) = page.before else { break };
-            assert_eq!(before.0.as_u128() << 48, 0, "nothing but a time");
-            assert!(after < Some(before));
-            after = Some(before);
-        }
-        assert_eq!(counted, 50, "with {limit} at once");
-        assert!(pages > 1 || limit == 1_000);
+    for (tenant, calls, more) in [("acme", 100_000, true), ("other", 3, false), ("default", 0, false)] {
+        let scope = Scope { tenant: tenant.to_owned(), conversation: None };
+        let counted = fixture.store.count_erasure(&scope).await.unwrap();
+        assert_eq!((counted.counts.calls, counted.more), (calls, more), "{tenant}");
     }
 }
 
+/// Each of its erasures waits for a step, and so does the one of another tenant.
 #[tokio::test]
-async fn a_dry_run_counts_dead_letters_in_blocks() {
+async fn a_tenant_with_many_erasures_has_no_more_turns_than_one_with_one() {
     let fixture = Fixture::open().await;
-    let letters = "INSERT INTO dead_letters (source, tenant, code, message, payload)
-                   SELECT 'intake', CASE WHEN n % 3 = 0 THEN 'default' ELSE 'other' END, 'x', '', '{}' FROM generate_series(1, 900) n";
-    sqlx::raw_sql(letters).execute(&fixture.db).await.unwrap();
-    sqlx::raw_sql("DELETE FROM dead_letters WHERE id BETWEEN 300 AND 700").execute(&fixture.db).await.unwrap();
-    let left = fixture.count("SELECT count(*) FROM dead_letters WHERE tenant = 'default'").await;
-    let scope = Scope { tenant: "default".to_owned(), conversation: None };
-    let (mut counted, mut after, mut positions) = (0, 0, Vec::new());
-    loop {
-        let block = fixture.store.count_letters(&scope, after).await.unwrap();
-        counted += block.dead_letters;
-        let Some(next) = block.up_to else { break };
-        positions.push(next);
-        after = next;
+    let begun = "INSERT INTO tombstones (id, tenant, conversation, actor, cancels)
+                 SELECT gen_random_uuid(), CASE WHEN n > 0 THEN 'many' ELSE 'one' END, 'c' || n, 'ann', false
+                 FROM generate_series(0, 100) n";
+    sqlx::raw_sql(begun).execute(&fixture.db).await.unwrap();
+    let mut turns = 0;
+    for _ in 0..40 {
+        let (_, tombstone) = fixture.store.take_erasure(0).await.unwrap().unwrap();
+        turns += u32::from(tombstone.unwrap().scope.tenant == "one");
     }
-    assert_eq!((counted, positions), (u64::try_from(left).unwrap(), vec![256, 512, 768]));
-    for odd in [i64::MIN, i64::MAX] {
-        fixture.store.count_letters(&scope, odd).await.unwrap();
-    }
+    assert!((5..=35).contains(&turns), "{turns} of 40");
+    // Whoever takes one has it for this time.
+    while fixture.store.take_erasure(60_000).await.unwrap().is_some() {}
+    assert_eq!(fixture.count("SELECT count(*) FROM tombstones WHERE next_at > now() + interval '30 s'").await, 101);
 }

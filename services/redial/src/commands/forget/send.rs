@@ -13,7 +13,7 @@ use crate::{
     output,
 };
 
-/// Longest wait for one reply: the dispatcher works for some seconds, and its last statement may take as long again.
+/// Longest wait for one reply: two statements that count may take 8 s each.
 const REPLY: Duration = Duration::from_secs(30);
 /// Tasks and calls from which on a bar is shown.
 const MANY: u64 = 1_000;
@@ -43,23 +43,9 @@ impl<'a> Erasure<'a> {
         Self { queue, request }
     }
 
-    /// Counts everything.
-    pub(super) async fn count(&self) -> anyhow::Result<(ForgetCounts, OpenWork)> {
-        let mut request = Forget { dry_run: true, erasure: None, ..self.request.clone() };
-        let (mut counts, mut open) = (ForgetCounts::default(), OpenWork::default());
-        let bar = spinner();
-        loop {
-            let reply = self.send(&request).await?;
-            counts.add(&reply.counts);
-            open.tasks += reply.open.tasks;
-            open.calls += reply.open.calls;
-            bar.set_message(format!("counted: {} tasks, {} calls", counts.tasks, counts.calls));
-            if reply.done {
-                bar.finish_and_clear();
-                return Ok((counts, open));
-            }
-            request.after = reply.next;
-        }
+    /// Counts everything, as far as a dry run does.
+    pub(super) async fn count(&self) -> anyhow::Result<ForgetReply> {
+        self.send(&Forget { dry_run: true, erasure: None, ..self.request.clone() }).await
     }
 
     /// Erases everything; `counted` is how much that is.
@@ -97,14 +83,6 @@ impl<'a> Erasure<'a> {
             }
         }
     }
-}
-
-fn spinner() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {msg}  {elapsed_precise}");
-    ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }
 
 fn progress(total: u64) -> ProgressBar {
