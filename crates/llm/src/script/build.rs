@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use redial_proto::{Failure, TurnUsage, duration};
-use regex::Regex;
 use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::{
-    file::{BodyFormat, CallEntry, Entry, ErrorEntry, Texts, WhenEntry},
+    file::{BodyFormat, CallEntry, Entry, ErrorEntry},
     response::{Arguments, Content, Response},
     rule::Rule,
     template::Template,
-    when::When,
+    when::Pattern,
 };
 use crate::api::Api;
 
@@ -25,7 +24,7 @@ const TOML_DATE: &str = "$__toml_private_datetime";
 pub(super) type Mistake = (&'static str, String);
 
 /// The rule of an entry; `react` is the style of the whole script.
-pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
+pub(super) fn build(mut entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     if entry.times == Some(0) {
         return Err(("times", "0 is not allowed; allowed: 1 or more".to_owned()));
     }
@@ -36,7 +35,12 @@ pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mis
     let usage = entry.usage.unwrap_or_default();
     let delay =
         entry.delay.as_deref().map(duration::parse_positive).transpose().map_err(|message| ("delay", message))?;
-    let (when, times) = (when(&entry.when)?, entry.times);
+    let (when, times) = (std::mem::take(&mut entry.when), entry.times);
+    for (field, pattern) in [("when.matches", &when.matches), ("when.user_matches", &when.user_matches)] {
+        if let Some(Pattern(Err(message))) = pattern {
+            return Err((field, message.clone()));
+        }
+    }
     let response = Response {
         content: content(entry, react)?,
         usage: TurnUsage {
@@ -48,47 +52,6 @@ pub(super) fn build(entry: Entry, name: String, react: bool) -> Result<Rule, Mis
         chunks: usize::try_from(chunks).unwrap_or_default(),
     };
     Ok(Rule { name, when, times, response })
-}
-
-fn when(entry: &WhenEntry) -> Result<When, Mistake> {
-    let pattern = |field: &'static str, text: &Option<String>| {
-        text.as_deref().map(Regex::new).transpose().map_err(|error| (field, not_a_pattern(text.as_deref(), &error)))
-    };
-    Ok(When {
-        last: entry.last,
-        contains: texts(entry.contains.as_ref()),
-        matches: pattern("when.matches", &entry.matches)?,
-        user: texts(entry.user.as_ref()),
-        user_matches: pattern("when.user_matches", &entry.user_matches)?,
-        seen: texts(entry.seen.as_ref()),
-        not_seen: texts(entry.not_seen.as_ref()),
-        by_redial: entry.by_redial,
-        tool: entry.tool.clone(),
-        class: entry.class,
-        failed: entry.failed,
-        results: entry.results,
-        results_at_least: entry.results_at_least,
-        tools: entry.tools,
-        offers: entry.offers.clone(),
-        turn: entry.turn,
-        language: entry.language,
-    })
-}
-
-/// A mistake is one line, so only the reason of a long explanation is told.
-fn not_a_pattern(text: Option<&str>, error: &regex::Error) -> String {
-    let error = error.to_string();
-    let reason = error.lines().last().unwrap_or_default();
-    let text = text.unwrap_or_default();
-    format!("{text:?} is not a regular expression: {}", reason.trim_start_matches("error: "))
-}
-
-fn texts(texts: Option<&Texts>) -> Vec<String> {
-    match texts {
-        None => Vec::new(),
-        Some(Texts::One(text)) => vec![text.clone()],
-        Some(Texts::Many(texts)) => texts.clone(),
-    }
 }
 
 fn content(entry: Entry, react: bool) -> Result<Content, Mistake> {

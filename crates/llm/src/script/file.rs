@@ -1,8 +1,10 @@
 //! The format of a script. `docs/MODELS.md` explains each field.
 
-use redial_proto::{ErrorClass, Finish, Language, Role};
+use redial_proto::{ErrorClass, Finish};
 use serde::Deserialize;
 use serde_json::Value;
+
+use super::when::When;
 
 /// The style of all texts of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -25,7 +27,7 @@ pub(super) enum BodyFormat {
 pub(super) struct Entry {
     pub(super) name: Option<String>,
     #[serde(default)]
-    pub(super) when: WhenEntry,
+    pub(super) when: When,
     pub(super) times: Option<u32>,
     pub(super) text: Option<String>,
     pub(super) calls: Option<Vec<CallEntry>>,
@@ -37,36 +39,6 @@ pub(super) struct Entry {
     pub(super) usage: Option<UsageEntry>,
     pub(super) delay: Option<String>,
     pub(super) chunks: Option<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WhenEntry {
-    pub(super) last: Option<Role>,
-    pub(super) contains: Option<Texts>,
-    pub(super) matches: Option<String>,
-    pub(super) user: Option<Texts>,
-    pub(super) user_matches: Option<String>,
-    pub(super) seen: Option<Texts>,
-    pub(super) not_seen: Option<Texts>,
-    pub(super) by_redial: Option<bool>,
-    pub(super) tool: Option<String>,
-    pub(super) class: Option<ErrorClass>,
-    pub(super) failed: Option<bool>,
-    pub(super) results: Option<usize>,
-    pub(super) results_at_least: Option<usize>,
-    pub(super) tools: Option<bool>,
-    pub(super) offers: Option<String>,
-    pub(super) turn: Option<u32>,
-    pub(super) language: Option<Language>,
-}
-
-/// One text, or several that must all match.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Texts {
-    One(String),
-    Many(Vec<String>),
 }
 
 #[derive(Deserialize)]

@@ -2,25 +2,31 @@
 
 use redial_proto::{ErrorClass, Language, Role};
 use regex::{Captures, Regex};
+use serde::{Deserialize, Deserializer};
 
 use super::context::Context;
 
 /// The conditions of a rule.
-#[derive(Default)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct When {
     /// The last message's role.
     pub(super) last: Option<Role>,
     /// All of these occur in the last message.
+    #[serde(deserialize_with = "texts")]
     pub(super) contains: Vec<String>,
     /// Matches the last message.
-    pub(super) matches: Option<Regex>,
+    pub(super) matches: Option<Pattern>,
     /// All of these occur in the user's last message.
+    #[serde(deserialize_with = "texts")]
     pub(super) user: Vec<String>,
     /// Matches the user's last message.
-    pub(super) user_matches: Option<Regex>,
+    pub(super) user_matches: Option<Pattern>,
     /// All of these occur since the user's last message.
+    #[serde(deserialize_with = "texts")]
     pub(super) seen: Vec<String>,
     /// None of these occurs since the user's last message.
+    #[serde(deserialize_with = "texts")]
     pub(super) not_seen: Vec<String>,
     /// Redial wrote the last message.
     pub(super) by_redial: Option<bool>,
@@ -39,6 +45,41 @@ pub(super) struct When {
     pub(super) offers: Option<String>,
     pub(super) turn: Option<u32>,
     pub(super) language: Option<Language>,
+}
+
+/// A regular expression, or why a text is none.
+pub(super) struct Pattern(pub(super) Result<Regex, String>);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(Self(Regex::new(&text).map_err(|error| {
+            // A mistake is one line, so only the reason of a long explanation is told.
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default();
+            format!("{text:?} is not a regular expression: {}", reason.trim_start_matches("error: "))
+        })))
+    }
+}
+
+impl Pattern {
+    fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+        self.0.as_ref().ok()?.captures(text)
+    }
+}
+
+/// One text, or several that must all match.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Texts::deserialize(deserializer)? {
+        Texts::One(text) => vec![text],
+        Texts::Many(texts) => texts,
+    })
 }
 
 impl When {
