@@ -153,31 +153,13 @@ fn two(large: i64, unit: &str, small: i64, smaller: &str) -> String {
 }
 
 /// A whole number of whatever type.
-pub(crate) trait Whole {
-    fn whole(&self) -> i128;
-}
-
-macro_rules! whole {
-    ($($type:ty),*) => {$(
-        impl Whole for $type {
-            fn whole(&self) -> i128 {
-                i128::try_from(*self).unwrap_or(i128::MAX)
-            }
-        }
-    )*};
-}
-
-whole!(u8, u16, u32, u64, usize, i32, i64);
-
-impl<T: Whole> Whole for &T {
-    fn whole(&self) -> i128 {
-        (**self).whole()
-    }
+fn whole(number: &impl fmt::Display) -> i128 {
+    number.to_string().parse().unwrap_or(i128::MAX)
 }
 
 /// A number with thin spaces between its thousands.
-pub(crate) fn count(number: impl Whole) -> String {
-    let number = number.whole();
+pub(crate) fn count(number: impl fmt::Display) -> String {
+    let number = whole(&number);
     let digits = number.unsigned_abs().to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
@@ -190,8 +172,8 @@ pub(crate) fn count(number: impl Whole) -> String {
 }
 
 /// A number of things: `1 call`, `2 calls`.
-pub(crate) fn things(number: impl Whole, one: &str) -> String {
-    match (number.whole(), one.strip_suffix("ry")) {
+pub(crate) fn things(number: impl fmt::Display, one: &str) -> String {
+    match (whole(&number), one.strip_suffix("ry")) {
         (1, _) => format!("1 {one}"),
         (_, Some(stem)) => format!("{} {stem}ries", count(number)),
         (_, None) => format!("{} {one}s", count(number)),
@@ -265,8 +247,8 @@ pub(crate) fn glyph(state: &str) -> &'static str {
 }
 
 /// What a number of bytes is.
-pub(crate) fn bytes(bytes: impl Whole) -> String {
-    let bytes = bytes.whole();
+pub(crate) fn bytes(bytes: impl fmt::Display) -> String {
+    let bytes = whole(&bytes);
     match bytes {
         ..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{}.{} KiB", bytes / 1_024, bytes % 1_024 * 10 / 1_024),
