@@ -13,7 +13,6 @@ use crate::{
     attempts::Lease,
     fetch,
     heard::ClaimTime,
-    pause,
     pool::{Pulled, PulledJob},
     release::release,
     run,
@@ -126,7 +125,7 @@ async fn ask(state: &WorkerState, claim: Claim, pulled: &Pulled) -> (Option<Clai
         if is_permanent(&error) || Instant::now() >= claim.time.over_at {
             return (None, failures);
         }
-        tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
+        tokio::time::sleep(state.pause(failures)).await;
     }
 }
 

@@ -7,7 +7,7 @@ use redial_queue::QueueError;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::{pause, state::WorkerState};
+use crate::state::WorkerState;
 
 /// Arguments that are not there so long after their claim was sent are given up. Dispatchers end an attempt 30 s after its timeout,
 /// counted from the grant: this, the 10 s after which a tool is overdue, and the way of the report have to fit into that.
@@ -53,7 +53,7 @@ async fn try_often(state: &WorkerState, granted: GrantRef, until: Instant) -> Re
             _ if failures >= TRIES => return Err(Unfetched::GiveBack),
             _ => {}
         }
-        tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
+        tokio::time::sleep(state.pause(failures)).await;
     }
 }
 

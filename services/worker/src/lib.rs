@@ -44,7 +44,6 @@ mod heard;
 mod heartbeat;
 mod message;
 mod models;
-mod pause;
 mod pool;
 mod protect;
 mod pull;

@@ -18,9 +18,8 @@ use tokio::{sync::watch, time::timeout};
 use crate::{
     claim,
     message::PulledMessage,
-    pause,
     pool::{LimitReached, Permit, Pool, PulledJob},
-    state::WorkerState,
+    state::{WorkerState, pause_up_to},
 };
 
 /// How long one pull stays open; the next one asks for as many jobs as there are free permits then. Available jobs
@@ -137,7 +136,7 @@ async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut
         }
         Err(error) => {
             history.failures += 1;
-            let wait = pause::after(history.failures, PAUSE_CAP);
+            let wait = pause_up_to(PAUSE_CAP, history.failures);
             tracing::warn!(pool = %pool.name, wait_ms = wait.as_millis(), %error, "Failed to pull jobs");
             tokio::time::sleep(wait).await;
             Brought::Jobs(Vec::new())
@@ -239,7 +238,7 @@ async fn hand_back(reached: LimitReached, delivery: &Delivery) {
     match reached {
         LimitReached::Tool | LimitReached::Memory => {
             let times = u32::try_from(delivery.delivered).unwrap_or(u32::MAX);
-            delivery.nak(pause::after(times, LIMITED_CAP)).await;
+            delivery.nak(pause_up_to(LIMITED_CAP, times)).await;
         }
         LimitReached::Pool => delivery.nak(Duration::ZERO).await,
     }

@@ -6,7 +6,10 @@ use redial_proto::{Registered, Registration, ToolSpec, subjects::ControlVerb};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
-use crate::{error::WorkerError, pause, state::WorkerState};
+use crate::{
+    error::WorkerError,
+    state::{WorkerState, pause_up_to},
+};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 const PAUSE_CAP: Duration = Duration::from_secs(2);
@@ -68,7 +71,7 @@ async fn send(state: &WorkerState, registration: &Registration) -> Result<Regist
             Err(error @ QueueError::TooLarge { .. }) => return Err(error.into()),
             Err(error) => {
                 failures += 1;
-                let wait = pause::after(failures, PAUSE_CAP);
+                let wait = pause_up_to(PAUSE_CAP, failures);
                 tracing::warn!(wait_ms = wait.as_millis(), %error, "Failed to register the worker");
                 tokio::time::sleep(wait).await;
             }

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 
 use crate::{
     attempts::StoppedAttempt,
-    pause,
     state::{WorkerState, is_permanent},
 };
 
@@ -68,7 +67,7 @@ pub(crate) async fn release(state: &WorkerState, grants: Vec<GrantRef>) {
             if started.elapsed() >= limit {
                 return;
             }
-            tokio::time::sleep(pause::after(failures, state.pause_cap())).await;
+            tokio::time::sleep(state.pause(failures)).await;
         }
     }
 }

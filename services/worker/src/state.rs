@@ -9,6 +9,7 @@ use std::{
 use chrono::{DateTime, Utc};
 use futures_util::future::select_ok;
 use parking_lot::Mutex;
+use redial_backoff::Backoff;
 use redial_loops::Loops;
 use redial_proto::{
     GrantRef, WorkerId,
@@ -148,9 +149,9 @@ impl WorkerState {
         subjects::control(&self.id.identity(), &self.pools, verb)
     }
 
-    /// The longest pause between two tries of a request: short enough to try several times within a lease.
-    pub(crate) fn pause_cap(&self) -> Duration {
-        (self.lease() / 10).min(Duration::from_secs(2))
+    /// The pause after this many failures of a request: short enough to try several times within a lease.
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
+        pause_up_to((self.lease() / 10).min(Duration::from_secs(2)), failures)
     }
 
     /// Stores how long a lease is. A change wakes the heartbeat, which may be waiting for a third of a longer lease.
@@ -208,4 +209,9 @@ pub(crate) fn is_permanent(error: &QueueError) -> bool {
 /// starts it.
 pub(crate) fn margin(lease: Duration) -> Duration {
     (lease / 10).min(Duration::from_secs(1))
+}
+
+/// About 100, 200, 400 … ms up to `cap`. `failures` counts from 1.
+pub(crate) fn pause_up_to(cap: Duration, failures: u32) -> Duration {
+    Backoff::new(Duration::from_millis(100), cap).after(failures)
 }
