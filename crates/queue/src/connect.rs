@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -14,7 +14,7 @@ use redial_backoff::Backoff;
 use redial_proto::{CONTRACT, Tenant, User};
 use tokio::sync::watch;
 
-use crate::{QueueConfig, QueueError, permissions::Refusals, replicas::Replicas};
+use crate::{QueueConfig, QueueError, permissions::Refusals};
 
 /// How long the server may take to answer, unless the caller sets another limit.
 pub(crate) const ANSWER: Duration = Duration::from_secs(2);
@@ -40,7 +40,10 @@ pub(crate) struct Inner {
     dropped_by_us: Arc<AtomicBool>,
     /// Sequence number of the job stream's last message when the streams were last checked; 0 before that.
     pub(crate) last_job: AtomicU64,
-    pub(crate) replicas: Replicas,
+    /// Wanted replicas of each stream. 0: streams stay as they are, and new ones have one replica.
+    pub(crate) replicas: AtomicU32,
+    /// A stream could not get them, which is logged once.
+    pub(crate) replicas_refused: AtomicBool,
     pub(crate) tenant: Tenant,
     pub(crate) user: User,
     pub(crate) contract: u32,
@@ -108,7 +111,8 @@ impl Queue {
             refusals: watcher.refusals.clone(),
             dropped_by_us: Arc::clone(&watcher.dropped_by_us),
             last_job: AtomicU64::new(0),
-            replicas: Replicas::default(),
+            replicas: AtomicU32::default(),
+            replicas_refused: AtomicBool::default(),
             tenant: config.tenant.clone(),
             user: config.user.clone(),
             contract: config.contract.unwrap_or(CONTRACT),

@@ -6,7 +6,7 @@
 //! | file | does |
 //! | --- | --- |
 //! | `connect.rs` | connects, reconnects, counts dropped messages |
-//! | `streams.rs`, `replicas.rs` | create streams and consumers, check their settings |
+//! | `streams.rs` | create streams and consumers, check their settings |
 //! | `publish.rs` | puts messages on streams and subjects |
 //! | `consume.rs`, `pull.rs` | take messages from a consumer, never more than asked for |
 //! | `delivery.rs` | a message that was taken, and how it is answered |
@@ -29,7 +29,6 @@ mod permissions;
 mod pieces;
 mod publish;
 mod pull;
-mod replicas;
 mod request;
 mod serve;
 mod streams;

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use serde_json::Value;
 
 use super::{StreamConfig, body};
-use crate::{Queue, QueueError, replicas::Replicas};
+use crate::{Queue, QueueError};
 
 impl Queue {
     /// From the next check on, each stream is kept by so many servers: existing ones are updated, and those that are missing
     /// created so.
     pub fn set_replicas(&self, replicas: u32) {
-        self.inner.replicas.wanted.store(replicas, Ordering::Relaxed);
+        self.inner.replicas.store(replicas, Ordering::Relaxed);
     }
 
     /// True if the server is a member of a cluster: only there a stream can have replicas.
@@ -20,14 +20,13 @@ impl Queue {
     }
 
     pub(super) fn replicas_at_creation(&self) -> u32 {
-        self.inner.replicas.wanted.load(Ordering::Relaxed).max(1)
+        self.inner.replicas.load(Ordering::Relaxed).max(1)
     }
 
     /// Gives a stream the replicas of the setting. A failure is no reason to stop: the stream works as it is, and the next
     /// check tries again.
     pub(super) async fn replicate(&self, found: &StreamConfig) {
-        let Replicas { wanted, refused } = &self.inner.replicas;
-        let wanted = wanted.load(Ordering::Relaxed);
+        let (wanted, refused) = (self.inner.replicas.load(Ordering::Relaxed), &self.inner.replicas_refused);
         if wanted == 0 || wanted == found.num_replicas {
             return;
         }
