@@ -9,7 +9,7 @@ use redial_store::Time;
 use redial_views::{attempt_view, call_view};
 
 use super::{
-    id::{After, number, wrong},
+    id::{After, Position, number, wrong},
     stream::{self, Progress, Source},
 };
 use crate::{
@@ -33,17 +33,17 @@ pub(crate) async fn follow_call(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let permit = who.limits.stream()?;
-    let from = after.id(headers).map(|id| Position::read(id).ok_or_else(|| wrong(id, IDS))).transpose()?;
+    let from = after.position(headers, ended, IDS)?;
     let waiter = gateway.hub.wait_for(call_subject(&who, call));
     let mut events = CallEvents { tenant: who.tenant, call, waiter, after: 0, standing: None, gateway };
     let look = events.look().await?;
     match from {
         Some(Position::End) if look.view.state.is_terminal() => return Ok(StatusCode::NO_CONTENT.into_response()),
         Some(Position::End) => return Err(wrong(END, "the id of an event of this call, as 1.ended: it has not ended")),
-        Some(Position::Ended(attempt)) if !look.has_ended(attempt) => {
+        Some(Position::Event(attempt)) if !look.has_ended(attempt) => {
             return Err(wrong(&format!("{attempt}.ended"), IDS));
         }
-        Some(Position::Ended(attempt)) => events.after = attempt,
+        Some(Position::Event(attempt)) => events.after = attempt,
         None => {}
     }
     let mut page = Page::first();
@@ -51,21 +51,9 @@ pub(crate) async fn follow_call(
     Ok(stream::answer(events.gateway.clone(), permit, events, page, progress))
 }
 
-/// The id of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
-    /// An attempt ended. That one started has no id: if it is released, its number is granted again.
-    Ended(u32),
-    End,
-}
-
-impl Position {
-    fn read(id: &str) -> Option<Self> {
-        if id == END {
-            return Some(Self::End);
-        }
-        number(id.strip_suffix(".ended")?).filter(|attempt| *attempt > 0).map(Self::Ended)
-    }
+/// The attempt whose end the id is. That one started has no id: if it is released, its number is granted again.
+fn ended(id: &str) -> Option<u32> {
+    number(id.strip_suffix(".ended")?).filter(|attempt| *attempt > 0)
 }
 
 struct CallEvents {
@@ -141,10 +129,9 @@ mod tests {
 
     #[test]
     fn only_ids_of_this_form_are_positions() {
-        assert_eq!(Position::read("12.ended"), Some(Position::Ended(12)));
-        assert_eq!(Position::read("end"), Some(Position::End));
+        assert_eq!(ended("12.ended"), Some(12));
         for id in ["", "1", "0.ended", "01.ended", "1.started", "ended", "-1.ended"] {
-            assert_eq!(Position::read(id), None, "{id}");
+            assert_eq!(ended(id), None, "{id}");
         }
     }
 }

@@ -5,7 +5,7 @@ use redial_proto::limits::shorten;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{extract, problem::Problem};
+use crate::{extract, problem::Problem, streams::sse::END};
 
 /// Where to begin.
 #[derive(Deserialize, JsonSchema)]
@@ -22,6 +22,26 @@ impl After {
     pub(super) fn id<'a>(&'a self, headers: &'a HeaderMap) -> Option<&'a str> {
         extract::text(headers, "last-event-id").or(self.after.as_deref()).map(str::trim).filter(|id| !id.is_empty())
     }
+
+    /// The event after which the stream goes on, if any, as `read` reads its id.
+    pub(super) fn position<E>(
+        &self,
+        headers: &HeaderMap,
+        read: impl Fn(&str) -> Option<E>,
+        allowed: &str,
+    ) -> Result<Option<Position<E>>, Problem> {
+        let position = |id: &str| match id {
+            END => Ok(Position::End),
+            id => read(id).map(Position::Event).ok_or_else(|| wrong(id, allowed)),
+        };
+        self.id(headers).map(position).transpose()
+    }
+}
+
+/// The id of an event.
+pub(super) enum Position<E> {
+    Event(E),
+    End,
 }
 
 /// Fails for an id that is none of the stream.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    id::{After, number, wrong},
+    id::{After, Position, number, wrong},
     stream::{self, Progress, Source},
 };
 use crate::{
@@ -38,7 +38,7 @@ pub(crate) async fn follow_task(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let permit = who.limits.stream()?;
-    let from = after.id(headers).map(|id| Position::read(id).ok_or_else(|| wrong(id, IDS))).transpose()?;
+    let from = after.position(headers, of_id, IDS)?;
     let waiter = gateway.hub.wait_for(task_subject(&who, task));
     let mut events = TaskEvents {
         tenant: who.tenant,
@@ -61,29 +61,17 @@ pub(crate) async fn follow_task(
             }
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        Some(Position::Event(step, index)) => events.resume(step, index, &mut page).await?,
+        Some(Position::Event((step, index))) => events.resume(step, index, &mut page).await?,
         None => events.read(&mut page).await?,
     };
     Ok(stream::answer(events.gateway.clone(), permit, events, page, progress))
 }
 
-/// The id of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
-    /// A step, and within it: 0 is what happened, 1 and more are its decisions.
-    Event(u32, usize),
-    End,
-}
-
-impl Position {
-    fn read(id: &str) -> Option<Self> {
-        if id == END {
-            return Some(Self::End);
-        }
-        let (step, index) = id.split_once('.')?;
-        let step = number(step).filter(|step| *step > 0)?;
-        Some(Self::Event(step, usize::try_from(number(index)?).ok()?))
-    }
+/// The step whose event the id is, and the position within it: 0 is what happened, 1 and more are its decisions.
+fn of_id(id: &str) -> Option<(u32, usize)> {
+    let (step, index) = id.split_once('.')?;
+    let step = number(step).filter(|step| *step > 0)?;
+    Some((step, usize::try_from(number(index)?).ok()?))
 }
 
 /// What is known of the model's turn.
@@ -264,11 +252,9 @@ mod tests {
 
     #[test]
     fn only_ids_of_this_form_are_positions() {
-        assert_eq!(Position::read("3.0"), Some(Position::Event(3, 0)));
-        assert_eq!(Position::read("12.7"), Some(Position::Event(12, 7)));
-        assert_eq!(Position::read("end"), Some(Position::End));
+        assert_eq!((of_id("3.0"), of_id("12.7")), (Some((3, 0)), Some((12, 7))));
         for id in ["", "3", "0.1", "03.1", "+3.1", "3.-1", "3.1.1", "End", "99999999999.1", "3."] {
-            assert_eq!(Position::read(id), None, "{id}");
+            assert_eq!(of_id(id), None, "{id}");
         }
     }
 }
