@@ -36,7 +36,7 @@ const PUBLIC_NAMES: [&str; 22] = [
 const PUBLIC_STARTS: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
 
 /// True for a variable that is no secret whatever its value, such as `PATH`.
-pub fn is_public_variable(name: &str) -> bool {
+fn is_public_variable(name: &str) -> bool {
     PUBLIC_NAMES.contains(&name) || PUBLIC_STARTS.iter().any(|start| name.starts_with(start))
 }
 

@@ -11,7 +11,7 @@ mod keys;
 mod scrub;
 mod secrets;
 
-pub use inherited::{is_public_variable, secrets_of_variable};
+pub use inherited::secrets_of_variable;
 pub use io_kind::io_kind;
 pub use scrub::{Known, redact_failure, reveals_secret, scrub};
 pub use secrets::Secrets;

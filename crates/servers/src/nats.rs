@@ -128,7 +128,7 @@ fn start(config: &NatsConfig) -> Result<Nats, ServerError> {
 }
 
 fn command(program: &Path, file: &Path) -> Result<Command, ServerError> {
-    let mut command = Process::command(program)?;
+    let mut command = Process::server(program, None)?;
     command.arg("--config").arg(file);
     Ok(command)
 }

@@ -48,6 +48,19 @@ impl Process {
         Ok(command)
     }
 
+    /// The same for a server, with no more of the environment of this process than programs need: every process of the
+    /// server's user may read it.
+    pub(crate) fn server(program: impl AsRef<OsStr>, user: Option<&User>) -> Result<Command, ServerError> {
+        let mut command = Self::command_as(program, user)?;
+        command.env_clear();
+        command.envs(
+            ["PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", "TZ"]
+                .iter()
+                .filter_map(|name| Some((name, std::env::var_os(name)?))),
+        );
+        Ok(command)
+    }
+
     /// Starts a command made by [`Process::command`], in its own process group: Ctrl-C in a terminal reaches only this
     /// process, which decides what it means for the child.
     pub fn spawn(mut command: Command) -> Result<Self, ServerError> {

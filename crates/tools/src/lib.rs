@@ -30,6 +30,6 @@ pub use manifest::{load, load_with};
 pub use memory::OutputMemory;
 pub use native::{IntoToolResult, NativeTool};
 pub use redial_files::{FileError, FileErrors};
-pub use redial_redaction::{Secrets, is_public_variable};
+pub use redial_redaction::Secrets;
 pub use redial_webhooks::{Allowed, AllowedError, KeyError, WebhookKey};
 pub use tool::{COMMANDS_POOL, Tool, ToolConflict, check_compatible, check_reserved};

@@ -5,23 +5,22 @@ mod commands;
 mod connect;
 
 mod dev_folder;
-mod environment;
 mod exit;
 mod help;
 mod ids;
 mod list;
 mod output;
-mod protect;
 mod settings;
 mod table;
 mod timeline;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::FromArgMatches;
 
 use crate::{
-    cli::Cli,
+    cli::{Cli, Command},
     settings::{Flags, Settings},
 };
 
@@ -40,7 +39,11 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli, flags: &Flags) -> anyhow::Result<ExitCode> {
-    protect::protect(&cli.command, || Settings::read(flags))?;
+    if matches!(&cli.command, Command::Worker | Command::Dev(_) | Command::Dispatcher | Command::Gateway) {
+        // Before it starts a thread or reads a secret.
+        redial_worker::protect_process()
+            .context("this process cannot be protected from others (prctl PR_SET_DUMPABLE)")?;
+    }
     let settings = Settings::read(flags);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(commands::run(cli.command, &settings))

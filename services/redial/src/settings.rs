@@ -26,13 +26,10 @@ pub(crate) use self::{
     flags::{Flags, common, with_flags},
     problems::Problems,
 };
-use crate::{
-    dev_folder::{self, DEV_FOLDER, DevAddresses, DevState},
-    environment,
-};
+use crate::dev_folder::{self, DEV_FOLDER, DevAddresses, DevState};
 
 /// The variable with the key that the secrets of webhooks are derived from.
-pub(crate) const WEBHOOK_KEY: &str = "REDIAL_WEBHOOK_KEY";
+const WEBHOOK_KEY: &str = "REDIAL_WEBHOOK_KEY";
 
 /// Settings and their sources.
 #[derive(Clone)]
@@ -79,8 +76,8 @@ impl Settings {
             return Some(Found { value: value.clone(), source: format!("flag --{}", name.replace('_', "-")) });
         }
         let variable = format!("REDIAL_{}", name.to_uppercase());
-        let lossy = || std::env::var_os(&variable).map(|value| value.to_string_lossy().into_owned());
-        if let Some(value) = environment::variable(&variable).or_else(lossy).filter(|value| !value.is_empty()) {
+        let value = std::env::var_os(&variable).map(|value| value.to_string_lossy().into_owned());
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
             return Some(Found { value, source: format!("environment variable {variable}") });
         }
         let (value, source) = self.file.get(name)?;
@@ -205,7 +202,7 @@ impl Settings {
 
     /// What the secrets of webhooks are derived from. It is a secret itself, so only the environment has it.
     pub(crate) fn webhook_key() -> Result<Option<WebhookKey>, ApiError> {
-        let text = environment::variable(WEBHOOK_KEY).filter(|text| !text.is_empty());
+        let text = variable(WEBHOOK_KEY).filter(|text| !text.is_empty());
         let wrong = |error| invalid(format!("environment variable {WEBHOOK_KEY}: {error}"));
         text.map(|text| WebhookKey::new(&text).map_err(wrong)).transpose()
     }
@@ -296,7 +293,17 @@ impl Settings {
 
     /// Starts the logs of a service and, where the standard OTEL variables ask for it, traces and metrics.
     pub(crate) fn telemetry(&self, service: &'static str, filter: &str) -> anyhow::Result<redial_telemetry::Telemetry> {
-        start(&self.telemetry_config(service, filter)?)
+        let telemetry = start(&self.telemetry_config(service, filter)?)?;
+        for setting in ["nats_url", "database_url"] {
+            if self.flags.given.get(setting).is_some_and(|url| url.contains('@')) {
+                let variable = format!("REDIAL_{}", setting.to_uppercase());
+                tracing::warn!(
+                    variable,
+                    "Every process of this machine can read the password on the command line; set the variable instead"
+                );
+            }
+        }
+        Ok(telemetry)
     }
 
     /// The same for a command: its warnings are text even if they go to a file, because its user reads them.
@@ -344,6 +351,11 @@ impl Settings {
             "{name} is not set and {here} set --{flag} or REDIAL_{variable}, or {name} in redial.toml, to {form}"
         ))
     }
+}
+
+/// The value of an environment variable, if it is text.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn start(config: &TelemetryConfig) -> anyhow::Result<redial_telemetry::Telemetry> {

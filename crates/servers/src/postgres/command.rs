@@ -37,10 +37,7 @@ pub(super) fn server(program: &Program<'_>, port: u16, settings: &[(String, Stri
 
 /// A command that the environment of this process (PGDATA, PGPORT, a locale) does not affect.
 pub(super) fn clean(program: &Program<'_>) -> Result<Command, ServerError> {
-    let mut command = Process::command_as(program.path, program.user)?;
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {
-        command.env_remove(name);
-    }
+    let mut command = Process::server(program.path, program.user)?;
     command.env("LC_ALL", "C").current_dir(program.folder);
     Ok(command)
 }

@@ -35,7 +35,11 @@ async fn parent() {
 
 fn spawn_parent(folder: &Path) -> (Child, Vec<String>) {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "orphans::parent", "--ignored", "--nocapture"]).env(FOLDER, folder).stdout(Stdio::piped());
+    command
+        .args(["--exact", "orphans::parent", "--ignored", "--nocapture"])
+        .env(FOLDER, folder)
+        .env("SECRET", "canary")
+        .stdout(Stdio::piped());
     let mut parent = command.spawn().unwrap();
     let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines().map_while(Result::ok);
     let line = lines.find(|line| line.starts_with("PIDS ")).unwrap();
@@ -54,7 +58,11 @@ async fn the_servers_die_with_a_killed_parent() {
     let mut last: Option<Vec<String>> = None;
     for _ in 0..3 {
         let (mut parent, facts) = spawn_parent(temp.path());
-        assert!(lives(&facts[0]) && lives(&facts[1]));
+        for pid in &facts[..2] {
+            assert!(lives(pid));
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+            assert!(!environment.windows(6).any(|word| word == b"canary"), "a secret of its parent");
+        }
         if let Some(last) = last {
             assert_eq!(facts[2..], last[2..], "the addresses changed");
         }

@@ -27,6 +27,6 @@ pub(super) fn find() -> Option<Setpriv> {
 pub(super) fn runs<A: AsRef<OsStr>>(setpriv: &Path, arguments: &[A]) -> bool {
     let mut trial = Command::new(setpriv);
     trial.args(arguments).arg("--").arg(setpriv).arg("--version");
-    trial.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    trial.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     trial.status().is_ok_and(|status| status.success())
 }

@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     commands::start_files,
     connect::{STOPPING, STOPPING_GATEWAY, STOPPING_WORKER, shutdown_sooner_if_repeated},
-    environment,
-    settings::Settings,
+    settings::{Settings, variable},
 };
 
 pub(crate) async fn dispatcher(settings: &Settings) -> anyhow::Result<ExitCode> {
@@ -72,10 +71,10 @@ pub(crate) async fn run_worker(
         tracing::info!("This worker has only built-in tools: it uses no tools.toml and no models.toml");
     }
     if let Some(manifest) = manifest {
-        worker = worker.manifest_with(manifest, &environment::variable)?;
+        worker = worker.manifest_with(manifest, &variable)?;
     }
     if let Some(models) = models {
-        worker = worker.models_with(models, &environment::variable)?;
+        worker = worker.models_with(models, &variable)?;
     }
     Ok(worker.run(shutdown).await?)
 }

@@ -14,8 +14,8 @@ use toml::de::{DeTable, ValueDeserializer};
 
 use crate::{
     commands::nats_config,
-    environment, output,
-    settings::{Problems, Settings},
+    output,
+    settings::{Problems, Settings, variable},
 };
 
 /// What the files declare.
@@ -65,7 +65,7 @@ pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut F
     if let Some(file) = settings.manifest() {
         // A wrong user is told already.
         let user = config.map_or(CommandUser::Root, |config| config.command_user);
-        let loaded = redial_tools::load_with(&file, &user, &environment::variable);
+        let loaded = redial_tools::load_with(&file, &user, &variable);
         let wrong = loaded.as_ref().err().map(|errors| errors.0.iter().map(ToString::to_string).collect::<Vec<_>>());
         problems.add_all(Code::InvalidManifest, wrong.unwrap_or_default());
         problems.add_all(Code::InvalidManifest, schemas(&file));
@@ -76,7 +76,7 @@ pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut F
         }
     }
     if let Some(file) = models {
-        match redial_worker::check_models(&file, &environment::variable) {
+        match redial_worker::check_models(&file, &variable) {
             Ok(models) => {
                 let (names, warnings): (Vec<_>, Vec<_>) = models.into_iter().unzip();
                 found.warnings.extend(warnings.into_iter().flatten());
