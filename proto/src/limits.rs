@@ -61,6 +61,16 @@ pub fn check_time(name: &str, time: Option<DateTime<Utc>>) -> Result<(), String>
     }
 }
 
+/// How many of these sizes, up to `most`, are together at most so many bytes; at least one.
+pub fn fitting(sizes: impl Iterator<Item = usize>, most: usize, bytes: usize) -> usize {
+    let mut sum = 0_usize;
+    let fits = |size: &usize| {
+        sum = sum.saturating_add(*size);
+        sum <= bytes
+    };
+    sizes.take(most).take_while(fits).count().max(1)
+}
+
 /// How deep valid JSON nests. Takes linear time and a constant amount of stack.
 pub fn json_depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);

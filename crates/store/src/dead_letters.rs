@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use redial_proto::{
     ApiError, Code,
-    limits::{MAX_ERROR_MESSAGE, shorten},
+    limits::{self, MAX_ERROR_MESSAGE, shorten},
     subjects::{caller, results_identity},
 };
 use serde::{Deserialize, Serialize};
@@ -216,13 +216,8 @@ async fn write(transaction: &mut Transaction, messages: &[DeadLetter], errors: &
 
 /// How many messages fit one statement; at least one.
 fn fitting(messages: &[DeadLetter]) -> usize {
-    let (mut bytes, mut named) = (0_usize, 0_usize);
-    let fits = |message: &&DeadLetter| {
-        bytes = bytes.saturating_add(message.payload.len());
-        named = named.saturating_add(message.named().len());
-        bytes <= MAX_BYTES && named <= MAX_NAMED_AT_ONCE
-    };
-    messages.iter().take_while(fits).count().max(1)
+    let most = limits::fitting(messages.iter().map(|message| message.payload.len()), messages.len(), MAX_BYTES);
+    limits::fitting(messages.iter().map(|message| message.named().len()), most, MAX_NAMED_AT_ONCE)
 }
 
 #[cfg(test)]

@@ -52,12 +52,8 @@ impl Store {
 
 /// How many reports fit one statement; at least one.
 fn fitting(reports: &[&LateReport]) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |report: &&&LateReport| {
-        bytes = bytes.saturating_add(report.result.as_ref().map_or(limits::MAX_ERROR_MESSAGE, String::len));
-        bytes <= MAX_BYTES
-    };
-    reports.iter().take(limits::MAX_BATCH).take_while(fits).count().max(1)
+    let size = |report: &&LateReport| report.result.as_ref().map_or(limits::MAX_ERROR_MESSAGE, String::len);
+    limits::fitting(reports.iter().map(size), limits::MAX_BATCH, MAX_BYTES)
 }
 
 async fn insert(transaction: &mut Transaction, reports: &[&LateReport]) -> Result<Vec<JobRef>, sqlx::Error> {

@@ -337,13 +337,11 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many transitions fit one statement; at least one.
 fn fitting(transitions: &[Transition]) -> usize {
-    let mut bytes = 0_usize;
-    let fits = |one: &&Transition| {
+    let size = |one: &Transition| {
         let output = one.ended_attempt().and_then(|attempt| attempt.result.as_ref().ok());
-        bytes = bytes.saturating_add(output.map_or(limits::MAX_ERROR_MESSAGE, String::len));
-        bytes <= MAX_BYTES
+        output.map_or(limits::MAX_ERROR_MESSAGE, String::len)
     };
-    transitions.iter().take(limits::MAX_BATCH).take_while(fits).count().max(1)
+    limits::fitting(transitions.iter().map(size), limits::MAX_BATCH, MAX_BYTES)
 }
 
 impl Reported {

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, TurnReply, Waiting, limits::shorten,
+    CallId, CallState, ErrorClass, FieldError, Repair, TaskId, ToolEffect, TurnReply, Waiting,
+    limits::{self, shorten},
 };
 use redial_store::{
     StoreError,
@@ -221,15 +222,13 @@ async fn sent(
 
 /// How many of the calls fit into a page; one at least.
 fn fitting(calls: &[TimedCall]) -> usize {
-    let mut bytes = 0;
-    let size = |text: &Option<Box<RawValue>>| text.as_ref().map_or(0, |text| text.get().len());
-    let fits = |call: &&TimedCall| {
-        let lists = size(&call.arguments) + size(&call.repairs) + size(&call.details) + size(&call.undeclared);
+    let text = |text: &Option<Box<RawValue>>| text.as_ref().map_or(0, |text| text.get().len());
+    let size = |call: &TimedCall| {
+        let lists = text(&call.arguments) + text(&call.repairs) + text(&call.details) + text(&call.undeclared);
         let attempts = call.attempts_made.iter().map(|one| 200 + one.message.as_ref().map_or(0, String::len));
-        bytes += 500 + lists + attempts.sum::<usize>();
-        bytes <= BYTES
+        500 + lists + attempts.sum::<usize>()
     };
-    calls.iter().take_while(fits).count().max(1).min(calls.len())
+    limits::fitting(calls.iter().map(size), calls.len(), BYTES).min(calls.len())
 }
 
 impl TaskCallItem {

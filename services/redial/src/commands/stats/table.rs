@@ -29,14 +29,6 @@ const CALLS: &[Column] = &[
     Column { head: "p95", cell: |sums| quantile(&sums.calls.durations, 0.95) },
     Column { head: "cost", cell: |sums| cost(&sums.calls.usage) },
 ];
-const CLASSES: &[Column] = &[
-    Column { head: "calls", cell: |sums| Some(thousands(sums.calls.calls)) },
-    Column { head: "retries", cell: |sums| some(sums.calls.retries) },
-    Column { head: "corrected", cell: |sums| some(sums.calls.corrections) },
-    Column { head: "p50", cell: |sums| quantile(&sums.calls.durations, 0.5) },
-    Column { head: "p95", cell: |sums| quantile(&sums.calls.durations, 0.95) },
-    Column { head: "cost", cell: |sums| cost(&sums.calls.usage) },
-];
 const MODELS: &[Column] = &[
     Column { head: "turns", cell: |sums| Some(thousands(sums.calls.calls)) },
     Column { head: "failed", cell: |sums| some(sums.ended_as("failed").saturating_add(sums.ended_as("unknown"))) },
@@ -58,7 +50,7 @@ const ATTEMPTS: &[Column] = &[
 pub(super) fn render(by: By, stats: &Stats) -> String {
     let (head, columns) = match by {
         By::Tool => ("tool", CALLS),
-        By::Class => ("class", CLASSES),
+        By::Class => ("class", CALLS),
         By::Model => ("model", MODELS),
         By::Worker => ("worker", ATTEMPTS),
         By::Hour => ("hour (UTC)", CALLS),
@@ -71,7 +63,10 @@ pub(super) fn render(by: By, stats: &Stats) -> String {
     if lines.len() > 1 {
         lines.push(("all".to_owned(), &all));
     }
-    let used: Vec<&Column> = columns.iter().filter(|column| (column.cell)(&all).is_some()).collect();
+    // How calls ended is what they are grouped by.
+    let is_told = |column: &&Column| by == By::Class && ["failed", "refused"].contains(&column.head);
+    let used = columns.iter().filter(|column| (column.cell)(&all).is_some() && !is_told(column));
+    let used: Vec<&Column> = used.collect();
     let cells = |sums: &GroupSums| -> Vec<String> {
         used.iter().map(|column| (column.cell)(sums).unwrap_or_else(|| "-".to_owned())).collect()
     };
