@@ -7,6 +7,7 @@ mod forgetting;
 mod health;
 mod one_trace;
 mod readme;
+mod refused;
 mod secrets;
 mod settings;
 mod supervision;
