@@ -133,7 +133,7 @@ fn is_ipv4(hit: &Hit<'_>) -> bool {
 fn is_ipv6(hit: &Hit<'_>) -> bool {
     let piece = hit.piece().trim_start_matches('[');
     let address = piece.split(']').next().unwrap_or_default();
-    let alone = !hit.before().ends_with(|c: char| c.is_ascii_alphanumeric() || c == ':')
+    let alone = !hit.before().ends_with(|c: char| c.is_ascii_alphanumeric())
         && !hit.after().starts_with(|c: char| c.is_ascii_alphanumeric() || c == ':');
     alone && address.parse::<Ipv6Addr>().is_ok()
 }
