@@ -223,7 +223,7 @@ pub struct CallView {
     #[schemars(with = "Option<serde_json::Value>")]
     pub output: Option<Box<RawValue>>,
     /// Why it failed, or why the last attempt did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::known", skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// The same in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -264,7 +264,7 @@ pub struct AttemptView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// Why it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "crate::names::known", skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// The same in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

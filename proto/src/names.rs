@@ -2,6 +2,8 @@
 //!
 //! The derives of `strum` make the names and the list of an enum from its variants, so neither can miss one.
 
+use std::str::FromStr;
+
 use serde::{Deserialize as _, Deserializer};
 use strum::VariantNames;
 
@@ -36,9 +38,9 @@ macro_rules! named {
             }
         }
 
-        impl From<String> for $crate::names::Shown<$name> {
+        impl From<String> for $name {
             fn from(text: String) -> Self {
-                Self($name::shown(&text))
+                Self::shown(&text)
             }
         }
     };
@@ -74,31 +76,30 @@ macro_rules! named {
 }
 pub(crate) use named;
 
-/// A value in something that users are shown.
-pub(crate) struct Shown<T>(pub(crate) T);
-
 /// Reads a value in something that users are shown: any text is one.
-pub(crate) fn shown<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
-where
-    Shown<T>: From<String>,
-{
-    String::deserialize(deserializer).map(|text| Shown::from(text).0)
+pub fn shown<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<T, D::Error> {
+    String::deserialize(deserializer).map(T::from)
 }
 
 /// The same for a value that may be missing.
-pub(crate) fn shown_option<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    Shown<T>: From<String>,
-{
-    Ok(Option::<String>::deserialize(deserializer)?.map(|text| Shown::from(text).0))
+pub fn shown_option<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.map(T::from))
+}
+
+/// Reads a value in something that users are shown; `None` for one that this version does not know: the words beside it say what
+/// it is.
+pub fn known<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
+}
+
+/// The same for a list: what this version does not know is left out.
+pub fn known_all<'de, D: Deserializer<'de>, T: FromStr>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Vec::<String>::deserialize(deserializer)?.iter().filter_map(|text| text.parse().ok()).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fmt::{Debug, Display},
-        str::FromStr,
-    };
+    use std::fmt::{Debug, Display};
 
     use serde::Serialize;
     use strum::VariantArray;

@@ -237,6 +237,7 @@ pub struct TokenDescendant {
     /// Its id.
     pub id: TokenId,
     /// Whether it is still accepted.
+    #[serde(deserialize_with = "crate::names::shown")]
     pub state: TokenState,
 }
 
@@ -251,9 +252,12 @@ pub enum TokenState {
     Expired,
     /// It was revoked.
     Revoked,
+    /// A state that this version does not know: a newer one said it.
+    #[serde(skip_deserializing)]
+    Other,
 }
 
-named!(TokenState, "a state of a token");
+named!(TokenState, "a state of a token", other);
 
 #[cfg(test)]
 mod tests {
