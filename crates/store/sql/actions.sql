@@ -1,6 +1,6 @@
 -- What users did, newest first.
 SELECT
-    id, at, tenant, user_name AS "user", role, door, address, token, verb, targets, target_count, result, changed
+    id, at, tenant, user_name AS "user", role, door, token, verb, targets, target_count, result, changed
 FROM actions
 WHERE ($1::text IS NULL OR tenant = $1)
     AND ($2::text IS NULL OR user_name = $2)

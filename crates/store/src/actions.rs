@@ -3,6 +3,7 @@
 //! Whoever may ask can ask without end, so of each user and verb only the newest actions are kept. Those that changed nothing are
 //! counted apart: they push out none that did.
 
+use redial_api::ActionItem;
 use redial_proto::{Caller, TokenId};
 
 use crate::{StoreError, Time, connect::Store};
@@ -26,37 +27,6 @@ pub struct NewAction<'a> {
     pub verb: &'a str,
     /// What it is about: ids or names. The first hundred are kept, and the number of all.
     pub targets: &'a [String],
-}
-
-/// An action on record.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct ActionRecord {
-    /// Its number.
-    pub id: i64,
-    /// When it was asked for.
-    pub at: Time,
-    /// Within which tenant.
-    pub tenant: String,
-    /// Who asked.
-    pub user: String,
-    /// In which role.
-    pub role: String,
-    /// The way in.
-    pub door: String,
-    /// From where, if the way in tells.
-    pub address: Option<String>,
-    /// The id of the token that asked, if one did.
-    pub token: Option<String>,
-    /// What was asked for.
-    pub verb: String,
-    /// What it was about, the first hundred.
-    pub targets: Vec<String>,
-    /// How many there were in all.
-    pub target_count: i32,
-    /// `done`, or the code of the error; `None` if the dispatcher died before it wrote that.
-    pub result: Option<String>,
-    /// How many were changed; `None` if that is not known.
-    pub changed: Option<i32>,
 }
 
 /// Which actions to list. Every field narrows.
@@ -152,10 +122,10 @@ impl Store {
     }
 
     /// Actions, newest first.
-    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
+    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionItem>, StoreError> {
         on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(
-                ActionRecord,
+                ActionItem,
                 "sql/actions.sql",
                 filter.tenant.as_deref(),
                 filter.user.as_deref(),

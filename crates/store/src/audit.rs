@@ -1,9 +1,11 @@
 //! Queries of the history: lists of calls, one call with its attempts, tools, workers, dead letters.
 
+use redial_api::WorkerItem;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::{
-    Rejection, Store, StoreError,
+    Store, StoreError,
     columns::{bigint, uint},
 };
 
@@ -31,16 +33,11 @@ pub use ids::Named;
 pub use inside::Inside;
 pub use look::{Limits, Searched};
 pub use look_at_tasks::{SearchedTasks, TaskSearch};
-pub use of_tenant::{ConversationLine, Conversations};
+pub use of_tenant::Conversations;
 pub use progress::Progress;
-pub use queues::{QueueLine, Queues};
-pub use records::{
-    AttemptRecord, CallAudit, CallLine, DeadLetterRecord, Filter, LateRecord, PendingTool, TaskFilter, ToolRecord,
-    WorkerRecord,
-};
+pub use records::{AttemptRecord, CallAudit, DeadLetterRecord, Filter, PendingTool, TaskFilter, ToolRecord};
 pub use search::{Payload, Texts};
 pub use searched_for::Search;
-pub use task_attempts::{TimedAttempt, TimedCall};
 
 impl Store {
     /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.
@@ -91,11 +88,11 @@ impl Store {
     }
 
     /// Workers, the latest first; only live ones unless `all`.
-    pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerRecord>, StoreError> {
+    pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerItem>, StoreError> {
         on_connection!(self, |db| {
             sqlx::query_as!(
-                WorkerRecord,
-                r#"SELECT id, host, version, tools, waiting, started_at, slots, running, draining, last_seen_at,
+                WorkerItem,
+                r#"SELECT id AS worker, host, version, tools, waiting, started_at, slots, running, draining, last_seen_at,
                           live_until > clock_timestamp() AS "alive!"
                    FROM workers
                    WHERE $1 OR live_until > clock_timestamp()
@@ -143,7 +140,7 @@ impl Store {
 }
 
 /// The errors of a dead letter.
-fn listed(errors: &str) -> Vec<Rejection> {
+fn listed<T: DeserializeOwned>(errors: &str) -> Vec<T> {
     serde_json::from_str(errors).unwrap_or_default()
 }
 

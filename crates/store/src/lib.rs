@@ -40,7 +40,7 @@ mod tenant;
 mod tokens;
 mod webhooks;
 
-pub use actions::{ActionFilter, ActionRecord, NewAction};
+pub use actions::{ActionFilter, NewAction};
 pub use calls::{
     Applied, DueCalls, Fed, Feed, Gap, Granted, Held, HeldGrant, LateReport, LockedCalls, LostGrant, MAX_FED, Position,
     Recovery, ReturnedJob, Submitted,
@@ -62,7 +62,7 @@ pub use retention::Pruned;
 pub use sessions::SessionRecord;
 pub use tasks::{AskedTurn, FunctionCall, LockedTasks, SubmittedTask, TaskOrigin, TurnRoom, Unexpanded};
 pub use tenant::TenantStore;
-pub use tokens::{CreatedToken, NewToken, RevokedToken, TokenFilter, TokenLine, TokenRecord};
+pub use tokens::{CreatedToken, NewToken, RevokedToken, TokenFilter, TokenRecord};
 pub use webhooks::{
     DeliverOutcome, DeliveryLimits, Followed, Gone, NewWebhook, PendingEvent, Rotated, WebhookChange, WebhookCreated,
     WebhookDelivery, WebhookOnRecord,

@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 
+use redial_api::TokenItem;
 use redial_proto::{CallId, TaskId, TaskReport, TaskState, Tenant};
 use redial_records::{CallContent, CallRecord};
 use uuid::Uuid;
 
-use crate::{Store, StoreError, TokenFilter, TokenLine, columns::column};
+use crate::{Store, StoreError, TokenFilter, columns::column};
 
 /// The store as one tenant sees it: what belongs to another one does not exist.
 #[derive(Clone, Copy)]
@@ -119,8 +120,9 @@ impl TenantStore<'_> {
     }
 
     /// Tokens of the tenant, newest first.
-    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
+    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenItem>, StoreError> {
         let filter = TokenFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };
-        self.store.tokens(&filter, limit).await
+        let tokens = self.store.tokens(&filter, limit).await?;
+        Ok(tokens.into_iter().map(|token| TokenItem { tenant: None, ..token }).collect())
     }
 }

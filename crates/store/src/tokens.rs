@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use redial_api::TokenItem;
 use redial_proto::{Caller, Tenant, TokenDescendant, TokenExpiry, TokenHash, TokenId, User, UserRole};
 
 use crate::{StoreError, Time, columns::bigint, connect::Store};
@@ -93,37 +94,6 @@ impl TokenRecord {
     pub fn has_ended_by(&self, since_read: Duration) -> bool {
         self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= self.read_at + since_read)
     }
-}
-
-/// A token as it is listed. The field names are those of `--json`.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct TokenLine {
-    /// Its id.
-    pub id: String,
-    /// `valid`, `expired` or `revoked`.
-    pub state: String,
-    /// The tenant that it is of.
-    pub tenant: String,
-    /// The user that it stands for.
-    pub user: String,
-    /// What it may do.
-    pub roles: Vec<String>,
-    /// What it is for; may be empty.
-    pub label: String,
-    /// When it was created.
-    pub created_at: Time,
-    /// By whom: tenant, a dot, user.
-    pub created_by: String,
-    /// The id of the token that asked for it, if one did.
-    pub parent: Option<String>,
-    /// When it ends; `None` if it does not.
-    pub expires_at: Option<Time>,
-    /// When it was revoked.
-    pub revoked_at: Option<Time>,
-    /// By whom.
-    pub revoked_by: Option<String>,
-    /// When a gateway last accepted it, about.
-    pub last_used_at: Option<Time>,
 }
 
 /// Which tokens to list. Every field narrows.
@@ -263,10 +233,10 @@ impl Store {
     }
 
     /// Tokens, newest first.
-    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenLine>, StoreError> {
+    pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenItem>, StoreError> {
         on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(
-                TokenLine,
+                TokenItem,
                 "sql/tokens.sql",
                 filter.tenant.as_deref(),
                 filter.user.as_deref(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use redial_engine::feedback::{self, CallFailure, MAX_FEEDBACK, Words};
-use redial_proto::{AttemptView, CallId, CallState, CallView, ErrorClass, Failure, Help, Language, Repair};
+use redial_proto::{AttemptView, CallState, CallView, ErrorClass, Failure, Help, Language, Repair};
 use redial_store::audit::{AttemptRecord, CallAudit};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ const LIST: usize = 64 * 1024;
 
 /// A call as users see it. What this version cannot read of it is shown as unknown, or left out.
 pub fn call_view(record: CallAudit, language: Language) -> CallView {
-    let state = CallState::shown(&record.line.state);
+    let state = record.line.state;
     let attempts_made = attempts(&record.attempts_made);
     let CallAudit {
         line, submitted_by, arguments, details, repairs, undeclared, help, waits, attempts_made: made, ..
@@ -26,7 +26,7 @@ pub fn call_view(record: CallAudit, language: Language) -> CallView {
     let last = made.into_iter().rev().find(|attempt| attempt.ended_at.is_some());
     let (last_class, last_message, last_details, output) =
         last.map_or((None, None, None, None), |last| (last.class, last.message, last.details, last.output));
-    let class = line.class.or(last_class).as_deref().and_then(known);
+    let class = line.class.or(last_class.as_deref().and_then(known));
     let message = line.message.or(last_message);
     let details = list(details.or(last_details).as_deref());
     let feedback = class.filter(|_| state.is_terminal()).map(|class| {
@@ -39,10 +39,10 @@ pub fn call_view(record: CallAudit, language: Language) -> CallView {
         feedback(CallFailure { sent: arguments.get(), help, ..CallFailure::new(&line.tool, &failure) }, language)
     });
     CallView {
-        call: CallId(line.call),
+        call: line.call,
         tool: line.tool,
         state,
-        attempts: u32::try_from(line.attempts).unwrap_or(0),
+        attempts: line.attempts,
         submitted_at: line.submitted_at,
         submitted_by,
         next_attempt_at: line.next_attempt_at,

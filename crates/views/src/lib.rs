@@ -4,15 +4,13 @@ mod arguments;
 mod call;
 mod csv;
 mod figures;
-mod ledger;
 mod replay;
 mod task_audit;
 
-pub use arguments::{Checked, check_arguments};
+pub use arguments::check_arguments;
 pub use call::{attempt_view, call_view, feedback};
 pub use csv::csv_cell;
-pub use figures::{Counts, Figures, dollars, sort_groups};
-pub use ledger::{Ran, ran};
+pub use figures::{figures, sort_groups};
 pub use redial_engine::task::Difference;
 pub use replay::SavedTask;
 pub use task_audit::TaskAudit;

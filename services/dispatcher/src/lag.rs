@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
+use redial_api::QueueItem;
 use redial_proto::Tenant;
-use redial_store::{StoreError, Time, audit::QueueLine};
+use redial_store::{StoreError, Time};
 use redial_telemetry::metrics;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -46,11 +47,11 @@ struct Waiting {
 
 async fn look(context: &Context) -> Result<BTreeMap<String, Waiting>, StoreError> {
     let queues = context.store.of(&Tenant::default()).queues(true).await?;
-    Ok(by_pool(queues.tools, context.store.now().await?))
+    Ok(by_pool(queues.queues, context.store.now().await?))
 }
 
 /// A pool in which calls are open and none waits has zeros.
-fn by_pool(tools: Vec<QueueLine>, now: Time) -> BTreeMap<String, Waiting> {
+fn by_pool(tools: Vec<QueueItem>, now: Time) -> BTreeMap<String, Waiting> {
     let mut pools: BTreeMap<String, Waiting> = BTreeMap::new();
     for tool in tools {
         let age = tool.oldest_ready_at.map_or(Duration::ZERO, |oldest| (now - oldest).to_std().unwrap_or_default());
@@ -81,17 +82,13 @@ mod tests {
     #[test]
     fn the_tools_of_a_pool_are_added_up() {
         let now = Time::from(std::time::SystemTime::now());
-        let line = |tool: &str, pool: &str, ready, oldest: Option<i64>| QueueLine {
+        let line = |tool: &str, pool: &str, ready, oldest: Option<i64>| QueueItem {
             tool: tool.to_owned(),
             pool: pool.to_owned(),
             ready,
-            backlog: 0,
             running: 1,
-            retry_wait: 0,
-            client_wait: 0,
             oldest_ready_at: oldest.map(|seconds| now - TimeDelta::seconds(seconds)),
-            workers: 0,
-            slots: 0,
+            ..QueueItem::default()
         };
         let lines =
             vec![line("a", "default", 3, Some(9)), line("b", "default", 4, Some(2)), line("c", "commands", 0, None)];

@@ -12,10 +12,10 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
+use redial_api::QueueList;
 use redial_proto::Tenant;
 use redial_store::{
     Store, StoreError,
-    audit::Queues,
     stats::{By, Group, Histogram, ModelStats, ModelsBy, ModelsQuestion, Stats, StatsQuestion},
 };
 use tokio::sync::Mutex;
@@ -91,9 +91,9 @@ fn fractions(registry: &mut Registry, name: &str, about: &str, series: impl Into
     registry.register(name, about, family);
 }
 
-fn waiting(registry: &mut Registry, queues: &Queues) {
+fn waiting(registry: &mut Registry, queues: &QueueList) {
     let about = "Calls that have not ended, by tool and state; for tenant default those of all tenants. Lower bounds with over 50,000 of them";
-    let tools = || queues.tools.iter().take(SERIES);
+    let tools = || queues.queues.iter().take(SERIES);
     let states = tools().flat_map(|line| {
         let states = [
             ("ready", line.ready),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use axum::http::Method;
+use redial_api::ProblemDocument;
 use redial_proto::UserRole;
 use schemars::{
     Schema, SchemaGenerator,
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     endpoint::{Endpoint, Header},
     openai_error::{self, OpenaiError},
-    problem::{PROBLEM_JSON, ProblemDocument},
+    problem::PROBLEM_JSON,
 };
 
 /// The document, as JSON.

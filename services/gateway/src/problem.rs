@@ -8,12 +8,11 @@ use axum::{
 };
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
+use redial_api::{ProblemDocument, ProblemField};
 use redial_proto::{ApiError, CallId, Code, FieldError, TokenId, limits};
 use redial_queue::QueueError;
 use redial_store::StoreError;
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::refusals::{Reason, Refusal};
 
@@ -37,52 +36,6 @@ pub(crate) struct Problem {
 
 /// A JSON answer, or why there is none.
 pub(crate) type JsonResult<T> = Result<axum::Json<T>, Problem>;
-
-/// A problem document (RFC 9457), `application/problem+json`.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ProblemDocument {
-    /// The page that explains the code.
-    r#type: String,
-    /// The code in words.
-    title: String,
-    /// The HTTP status.
-    status: u16,
-    /// What is wrong, where, and what is allowed.
-    detail: String,
-    /// The address of the request.
-    instance: String,
-    /// Stable name of the error, for programs. A client must accept codes that it does not know.
-    code: String,
-    /// The id of the request, also in the header `x-request-id` and in the log.
-    request_id: String,
-    /// The broken rules, each with a JSON pointer into the arguments or the body.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<ProblemField>,
-    /// The call that was refused; it is on record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    call: Option<CallId>,
-    /// What a model gets as the result of that call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Value>")]
-    feedback: Option<Box<RawValue>>,
-}
-
-/// One broken rule.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ProblemField {
-    /// JSON pointer (RFC 6901); empty for the whole.
-    pointer: String,
-    /// The broken rule, by its JSON Schema keyword where it has one.
-    rule: String,
-    /// What was sent; absent if nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    sent: Option<Value>,
-    /// What is allowed.
-    allowed: String,
-    /// A likely correction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
 
 impl Problem {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {

@@ -117,7 +117,7 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     let globex = &clients(&stack, &http, "globex", 1).await[0];
     // Statistics wait for this until it is dropped.
     let mut lock = stack.db().begin().await.unwrap();
-    sqlx::query("LOCK TABLE model_stats IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    sqlx::query("LOCK TABLE stats IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let mut reads = JoinSet::new();
     for http in acme.iter().cycle().take(100) {
         let http = http.clone();
@@ -125,7 +125,7 @@ async fn the_long_reads_of_a_tenant_keep_no_other_waiting_and_no_plain_list() {
     }
     until("as many wait for the lock as may read", async || {
         let waiting = "SELECT count(*) >= 2 FROM pg_stat_activity
-                       WHERE datname = current_database() AND query LIKE '-- Sums of models%' AND wait_event_type = 'Lock'";
+                       WHERE datname = current_database() AND query LIKE '-- Sums of a kind%' AND wait_event_type = 'Lock'";
         stack.value::<bool>(waiting).await.then_some(())
     })
     .await;

@@ -1,10 +1,11 @@
 //! Lists of calls, newest first.
 
+use redial_api::CallItem;
 use redial_proto::{CallId, CallState, ErrorClass};
 use uuid::Uuid;
 
-use super::{CallLine, Filter};
-use crate::{Store, StoreError, Time, retention::first_id_after};
+use super::Filter;
+use crate::{Store, StoreError, Time, columns::uint, retention::first_id_after};
 
 /// Ids may have been made up to ten minutes before or after the time of submission, which decides.
 const SPREAD: chrono::TimeDelta = chrono::TimeDelta::minutes(20);
@@ -60,16 +61,36 @@ impl Store {
     }
 
     /// Lines of the history, newest first; calls that are not on record are left out.
-    pub async fn call_lines(&self, calls: &[CallId]) -> Result<Vec<CallLine>, StoreError> {
+    pub async fn call_lines(&self, calls: &[CallId]) -> Result<Vec<CallItem>, StoreError> {
         if calls.is_empty() {
             return Ok(Vec::new());
         }
         let ids = uuids(calls);
-        on_connection!(self, |db| sqlx::query_file_as!(CallLine, "sql/history_lines.sql", &ids).fetch_all(db).await)
+        let rows = on_connection!(self, |db| sqlx::query_file!("sql/history_lines.sql", &ids).fetch_all(db).await)?;
+        let mut lines = Vec::with_capacity(rows.len());
+        for row in rows {
+            lines.push(CallItem {
+                call: CallId(row.call),
+                tool: row.tool,
+                state: CallState::shown(&row.state),
+                class: known(row.class.as_deref()),
+                message: row.message,
+                attempts: uint(row.attempts),
+                submitted_at: row.submitted_at,
+                finished_at: row.finished_at,
+                total_ms: row.total_ms,
+                next_attempt_at: row.next_attempt_at,
+                conversation: row.conversation,
+                key: row.key,
+                last_worker: row.last_worker,
+                redriven_as: row.redriven_as.map(CallId),
+            });
+        }
+        Ok(lines)
     }
 
     /// The newest calls that a filter lets through.
-    pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallLine>, StoreError> {
+    pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallItem>, StoreError> {
         let (mut filter, mut calls) = (filter.clone(), Vec::new());
         loop {
             let left = limit.saturating_sub(u32::try_from(calls.len()).unwrap_or(limit));
@@ -135,6 +156,11 @@ impl Store {
             .await
         })
     }
+}
+
+/// A class that this version knows. Another one is left out: the message says what it is.
+pub(super) fn known(class: Option<&str>) -> Option<ErrorClass> {
+    class?.parse().ok()
 }
 
 /// No call that was submitted then or later has a smaller id.

@@ -1,11 +1,11 @@
 //! What else a user may read: calls, tasks, conversations, rejected submissions, statistics, actions, workers.
 
+use redial_api::{ActionItem, ConversationItem, RejectedItem, WorkerItem};
 use redial_proto::{CallId, StoredMessage, TaskId, TaskState, TaskView, Tenant};
-use serde::Serialize;
 
-use super::{CallAudit, DeadLetterRecord, TaskFilter, WorkerRecord};
+use super::{CallAudit, TaskFilter};
 use crate::{
-    ActionFilter, ActionRecord, StoreError, TenantStore, Time,
+    ActionFilter, StoreError, TenantStore,
     columns::{int, uint},
     stats::{Stats, StatsQuestion},
     tasks::RawMessage,
@@ -14,30 +14,11 @@ use crate::{
 /// Tasks that one look for conversations reads at most.
 const TASKS: i64 = 2_000;
 
-/// A conversation, by its newest task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ConversationLine {
-    /// Its name.
-    pub conversation: String,
-    /// Its newest task.
-    pub task: TaskId,
-    /// The state of that task.
-    pub state: TaskState,
-    /// The declared agent of that task.
-    pub agent: Option<String>,
-    /// When that task was submitted.
-    pub submitted_at: Time,
-    /// When that task ended.
-    pub finished_at: Option<Time>,
-    /// Messages of the conversation.
-    pub messages: u32,
-}
-
 /// A part of the conversations of a tenant.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations {
     /// The conversation whose newest task is newest comes first.
-    pub conversations: Vec<ConversationLine>,
+    pub conversations: Vec<ConversationItem>,
     /// The next part begins before this task; `None` at the end.
     pub next: Option<TaskId>,
 }
@@ -67,10 +48,10 @@ impl TenantStore<'_> {
         let mut conversations = Vec::new();
         for row in rows.into_iter().filter(|row| row.is_newest) {
             if conversations.len() >= limit as usize {
-                next = conversations.last().map(|last: &ConversationLine| last.task);
+                next = conversations.last().map(|last: &ConversationItem| last.task);
                 break;
             }
-            conversations.push(ConversationLine {
+            conversations.push(ConversationItem {
                 conversation: row.conversation,
                 task: TaskId(row.task),
                 state: TaskState::shown(&row.state),
@@ -115,17 +96,12 @@ impl TenantStore<'_> {
 
     /// Submissions that were rejected after they had been put on the intake stream, newest first, each with the first `bytes`
     /// of its message and the number of all of them.
-    pub async fn rejected(
-        &self,
-        before: Option<i64>,
-        limit: u32,
-        bytes: u32,
-    ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
+    pub async fn rejected(&self, before: Option<i64>, limit: u32, bytes: u32) -> Result<Vec<RejectedItem>, StoreError> {
         self.dead_letters_of(before, None, limit, bytes).await
     }
 
     /// One of them, with the whole message.
-    pub async fn rejected_one(&self, id: i64) -> Result<Option<(DeadLetterRecord, u32)>, StoreError> {
+    pub async fn rejected_one(&self, id: i64) -> Result<Option<RejectedItem>, StoreError> {
         let found = self.dead_letters_of(None, Some(id), 1, i32::MAX.unsigned_abs()).await?;
         Ok(found.into_iter().next())
     }
@@ -136,7 +112,7 @@ impl TenantStore<'_> {
         id: Option<i64>,
         limit: u32,
         bytes: u32,
-    ) -> Result<Vec<(DeadLetterRecord, u32)>, StoreError> {
+    ) -> Result<Vec<RejectedItem>, StoreError> {
         let rows = on_connection!(self.store(), |db| {
             let tenant = self.tenant().as_str();
             let rows =
@@ -145,20 +121,15 @@ impl TenantStore<'_> {
         })?;
         Ok(rows
             .into_iter()
-            .map(|row| {
-                let record = DeadLetterRecord {
-                    id: row.id,
-                    source: row.source,
-                    received_at: row.received_at,
-                    tenant: row.tenant,
-                    identity: row.identity,
-                    errors: super::listed(&row.errors),
-                    code: row.code,
-                    message: row.message,
-                    error_count: uint(row.error_count),
-                    payload: String::from_utf8_lossy(&row.payload).into_owned(),
-                };
-                (record, uint(row.bytes))
+            .map(|row| RejectedItem {
+                id: row.id,
+                received_at: row.received_at,
+                errors: super::listed(&row.errors),
+                code: row.code,
+                message: row.message,
+                error_count: uint(row.error_count),
+                payload: String::from_utf8_lossy(&row.payload).into_owned(),
+                payload_bytes: uint(row.bytes),
             })
             .collect())
     }
@@ -170,14 +141,15 @@ impl TenantStore<'_> {
     }
 
     /// What users of the tenant did, newest first; the tenant of the filter is not looked at.
-    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionRecord>, StoreError> {
+    pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionItem>, StoreError> {
         let filter = ActionFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
-        self.store().actions(&filter, limit).await
+        let actions = self.store().actions(&filter, limit).await?;
+        Ok(actions.into_iter().map(|action| ActionItem { tenant: None, ..action }).collect())
     }
 
     /// Workers, the latest first; only live ones unless `all`. `None` unless the tenant is that of the operators: workers belong
     /// to no tenant.
-    pub async fn workers(&self, all: bool) -> Result<Option<Vec<WorkerRecord>>, StoreError> {
+    pub async fn workers(&self, all: bool) -> Result<Option<Vec<WorkerItem>>, StoreError> {
         if *self.tenant() != Tenant::default() {
             return Ok(None);
         }

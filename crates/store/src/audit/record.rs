@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use chrono::TimeDelta;
+use redial_api::{CallItem, LateReport};
 use redial_proto::{CallId, CallState, TaskId, WaitReason, Waiting, turn};
 use redial_records::turn::Missing;
 use uuid::Uuid;
 
-use super::{AttemptRecord, CallAudit, CallLine, LateRecord, raw};
+use super::{AttemptRecord, CallAudit, history::known, raw};
 use crate::{
     Store, StoreError, Time,
-    columns::distinct,
+    columns::{distinct, uint},
     tasks::{AskedTurn, TurnRoom, Unexpanded, task_call},
 };
 
@@ -204,7 +205,7 @@ impl Store {
         by_call(rows)
     }
 
-    async fn late_reports(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<LateRecord>>, StoreError> {
+    async fn late_reports(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, Vec<LateReport>>, StoreError> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
@@ -217,9 +218,9 @@ impl Store {
             .fetch_all(db)
             .await
         })?;
-        let mut late = HashMap::<Uuid, Vec<LateRecord>>::new();
+        let mut late = HashMap::<Uuid, Vec<LateReport>>::new();
         for row in rows {
-            late.entry(row.call_id).or_default().push(LateRecord {
+            late.entry(row.call_id).or_default().push(LateReport {
                 attempt: row.attempt,
                 worker: row.worker,
                 received_at: row.received_at,
@@ -271,20 +272,20 @@ impl RawRecord {
         worker_last_seen_at: Option<Time>,
         held: Option<HeldRetry>,
         attempts_made: Vec<AttemptRecord>,
-        late_reports: Vec<LateRecord>,
+        late_reports: Vec<LateReport>,
     ) -> Result<CallAudit, StoreError> {
         // A retry that is not due yet waits for its time, unless it will have to wait for longer.
         let due_at = self.next_attempt_at;
         let held = held.filter(|held| due_at.is_none_or(|due| held.until_about - due > HELD));
         let waits = self.waits(worker_last_seen_at, held.as_ref())?;
         let next_attempt_at = self.next_attempt(held.as_ref());
-        let line = CallLine {
-            call: self.call,
+        let line = CallItem {
+            call: CallId(self.call),
             tool: self.tool,
-            state: self.state,
-            class: self.class,
+            state: CallState::shown(&self.state),
+            class: known(self.class.as_deref()),
             message: self.message,
-            attempts: self.attempts,
+            attempts: uint(self.attempts),
             submitted_at: self.submitted_at,
             finished_at: self.finished_at,
             total_ms: self.total_ms,
@@ -292,7 +293,7 @@ impl RawRecord {
             conversation: self.conversation,
             key: self.key,
             last_worker: self.last_worker,
-            redriven_as: self.redriven_as,
+            redriven_as: self.redriven_as.map(CallId),
         };
         Ok(CallAudit {
             waits,

@@ -1,5 +1,6 @@
 //! What people's questions are answered with. The field names are those of `--json`.
 
+use redial_api::{CallItem, LateReport};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, TaskState, Waiting};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -63,46 +64,12 @@ pub struct TaskFilter {
     pub before: Option<TaskId>,
 }
 
-/// A line of the history.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CallLine {
-    /// Its id.
-    pub call: Uuid,
-    /// The tool's name.
-    pub tool: String,
-    /// Its state.
-    pub state: String,
-    /// Why it ended without success.
-    pub class: Option<String>,
-    /// The same in words.
-    pub message: Option<String>,
-    /// Attempts started.
-    pub attempts: i32,
-    /// When it was accepted.
-    pub submitted_at: Time,
-    /// When it ended.
-    pub finished_at: Option<Time>,
-    /// From submission to end, in ms.
-    pub total_ms: Option<i64>,
-    /// When the next attempt starts: in state `retry_wait` when it is due; while retries of the tool are held back, about
-    /// when it has its turn. A line that was read without its record has the time when it is due in either case.
-    pub next_attempt_at: Option<Time>,
-    /// The caller's conversation.
-    pub conversation: Option<String>,
-    /// The idempotency key.
-    pub key: Option<String>,
-    /// The worker that ran, or runs, its last attempt.
-    pub last_worker: Option<String>,
-    /// The call that runs this one again.
-    pub redriven_as: Option<Uuid>,
-}
-
 /// One call with its attempts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallAudit {
     /// The line of the history.
     #[serde(flatten)]
-    pub line: CallLine,
+    pub line: CallItem,
     /// What it waits for, in state `ready`; in state `retry_wait` only if it will be held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waiting>,
@@ -141,7 +108,7 @@ pub struct CallAudit {
     /// Its attempts, the running one included.
     pub attempts_made: Vec<AttemptRecord>,
     /// Reports that arrived too late to count.
-    pub late_reports: Vec<LateRecord>,
+    pub late_reports: Vec<LateReport>,
 }
 
 /// One attempt.
@@ -178,19 +145,6 @@ pub struct AttemptRecord {
 
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
-}
-
-/// A report that arrived too late to count.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LateRecord {
-    /// Of which attempt.
-    pub attempt: i32,
-    /// Who sent it.
-    pub worker: String,
-    /// When it arrived.
-    pub received_at: Time,
-    /// `succeeded`, or the error class.
-    pub outcome: String,
 }
 
 /// A tool of the registry.
@@ -239,35 +193,6 @@ pub struct PendingTool {
     pub spec: Box<RawValue>,
     /// Of the change: whoever accepts it names this.
     pub fingerprint: String,
-}
-
-/// A worker.
-#[derive(Clone, Debug, Serialize)]
-pub struct WorkerRecord {
-    /// Its id.
-    pub id: String,
-    /// Where it runs, as it says.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// Version of its program.
-    pub version: String,
-    /// The tools that it serves.
-    pub tools: Vec<String>,
-    /// Its tools that wait until an operator accepts them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<String>,
-    /// By its own clock.
-    pub started_at: Time,
-    /// Calls it can run at once: the sum over its pools and models.
-    pub slots: i32,
-    /// Calls it runs, in all its pools together.
-    pub running: i32,
-    /// It takes no more jobs.
-    pub draining: bool,
-    /// Its last heartbeat.
-    pub last_seen_at: Time,
-    /// Seen within half a minute.
-    pub alive: bool,
 }
 
 /// A dead letter: a message that could not be processed.

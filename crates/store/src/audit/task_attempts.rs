@@ -1,12 +1,13 @@
 //! The calls of a task as a timeline needs them.
 
-use redial_proto::TaskId;
-use serde::Deserialize;
+use redial_api::{TaskCallItem, ran};
+use redial_proto::{CallId, CallState, TaskId};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
+use super::history::known;
 use crate::{
-    StoreError, TenantStore, Time,
+    StoreError, TenantStore,
     columns::{int, uint},
 };
 
@@ -16,81 +17,15 @@ const ARGUMENTS: i32 = 16 * 1024;
 const REPLY: i32 = 256 * 1024;
 const REPLIES: usize = 16;
 
-/// A call of a task with its attempts.
-#[derive(Debug)]
-pub struct TimedCall {
-    /// Its id.
-    pub call: Uuid,
-    /// The turn that asked for it.
-    pub turn: u32,
-    /// Its number within the turn, from 1; 0 is the turn itself.
-    pub call_index: u32,
-    /// The tool; of a turn the model's registered name.
-    pub tool: String,
-    /// Its state.
-    pub state: String,
-    /// Why it ended without success.
-    pub class: Option<String>,
-    /// The same in words.
-    pub message: Option<String>,
-    /// The pool whose workers run it.
-    pub pool: String,
-    /// What the tool does to the world.
-    pub effect: String,
-    /// When it was accepted.
-    pub submitted_at: Time,
-    /// When it ended.
-    pub finished_at: Option<Time>,
-    /// When its retry is due.
-    pub next_attempt_at: Option<Time>,
-    /// No attempt starts later.
-    pub deadline_at: Time,
-    /// Until when the worker that runs it holds it.
-    pub lease_until: Option<Time>,
-    /// Attempts that were started.
-    pub attempts: u32,
-    /// Bytes of its arguments; `None` for a turn.
-    pub arguments_bytes: Option<u32>,
-    /// Its arguments, unless they are long or it is a turn.
-    pub arguments: Option<Box<RawValue>>,
-    /// A list of repairs.
-    pub repairs: Option<Box<RawValue>>,
-    /// A list of broken rules.
-    pub details: Option<Box<RawValue>>,
-    /// A list of pointers.
-    pub undeclared: Option<Box<RawValue>>,
-    /// The ended call that it runs again.
-    pub redrive_of: Option<Uuid>,
-    /// The call that runs it again.
-    pub redriven_as: Option<Uuid>,
-    /// Its last 20 attempts, oldest first, the running one included.
-    pub attempts_made: Vec<TimedAttempt>,
-}
-
-/// An attempt of a call, without its result.
-#[derive(Debug, Deserialize)]
-pub struct TimedAttempt {
-    /// Its number, from 1.
-    pub attempt: u32,
-    /// The worker that ran it.
-    pub worker: String,
-    /// When it was granted.
-    pub started_at: Time,
-    /// When its end was committed.
-    pub ended_at: Option<Time>,
-    /// How long the tool ran, in ms, by the worker's clock.
-    pub duration_ms: Option<u64>,
-    /// Why it failed.
-    pub class: Option<String>,
-    /// The same in words, its first 500 characters.
-    pub message: Option<String>,
-    /// When its retry was due.
-    pub retry_at: Option<Time>,
-}
-
 impl TenantStore<'_> {
-    /// The calls of a task behind this position of turn and number, in order, at most `limit`; none of another tenant.
-    pub async fn timed_calls(&self, task: TaskId, after: (u32, u32), limit: u32) -> Result<Vec<TimedCall>, StoreError> {
+    /// The calls of a task behind this position of turn and number, in order, at most `limit`; none of another tenant. When a call's
+    /// next attempt starts is when its retry is due; what it waits for and what the model wrote is not read.
+    pub async fn timed_calls(
+        &self,
+        task: TaskId,
+        after: (u32, u32),
+        limit: u32,
+    ) -> Result<Vec<TaskCallItem>, StoreError> {
         let (turn, index) = after;
         // Before the first: a turn has number 0.
         let index = if turn == 0 { -1 } else { int(index) };
@@ -106,36 +41,40 @@ impl TenantStore<'_> {
             );
             rows.fetch_all(db).await
         })?;
-        let bad = |call: Uuid, error: serde_json::Error| StoreError::BadData(format!("call {call}: {error}"));
-        let json = |call: Uuid, text: Option<String>| {
-            text.map(RawValue::from_string).transpose().map_err(|error| bad(call, error))
-        };
         rows.into_iter()
             .map(|row| {
-                Ok(TimedCall {
+                let bad = |what: String| StoreError::BadData(format!("call {}: {what}", row.call));
+                let arguments = row.arguments.map(RawValue::from_string).transpose();
+                let state = row.state.parse().map_err(bad)?;
+                let effect = row.effect.parse().map_err(bad)?;
+                let attempts = uint(row.attempts);
+                Ok(TaskCallItem {
+                    ran: ran(state, effect, attempts),
+                    call: CallId(row.call),
                     turn: uint(row.turn),
                     call_index: uint(row.call_index),
                     tool: row.tool,
-                    state: row.state,
-                    class: row.class,
+                    state,
+                    class: known(row.class.as_deref()),
                     message: row.message,
+                    effect,
                     pool: row.pool,
-                    effect: row.effect,
                     submitted_at: row.submitted_at,
                     finished_at: row.finished_at,
                     next_attempt_at: row.next_attempt_at,
                     deadline_at: row.deadline_at,
-                    lease_until: row.lease_until,
-                    attempts: uint(row.attempts),
+                    lease_until: row.lease_until.filter(|_| state == CallState::Running),
+                    waits: None,
+                    arguments: arguments.map_err(|error| bad(error.to_string()))?,
                     arguments_bytes: row.arguments_bytes.map(uint),
-                    arguments: json(row.call, row.arguments)?,
-                    repairs: json(row.call, row.repairs)?,
-                    details: json(row.call, row.details)?,
-                    undeclared: json(row.call, row.undeclared)?,
-                    redrive_of: row.redrive_of,
-                    redriven_as: row.redriven_as,
-                    attempts_made: serde_json::from_str(&row.attempts_made).map_err(|error| bad(row.call, error))?,
-                    call: row.call,
+                    sent: None,
+                    repairs: list(row.repairs.as_deref()).map_err(bad)?,
+                    details: list(row.details.as_deref()).map_err(bad)?,
+                    undeclared: list(row.undeclared.as_deref()).map_err(bad)?,
+                    redrive_of: row.redrive_of.map(CallId),
+                    redriven_as: row.redriven_as.map(CallId),
+                    attempts,
+                    attempts_made: list(Some(&row.attempts_made)).map_err(bad)?,
                 })
             })
             .collect()
@@ -177,4 +116,8 @@ impl TenantStore<'_> {
             .await)?;
         Ok(u64::try_from(bytes).unwrap_or(0))
     }
+}
+
+fn list<T: DeserializeOwned>(json: Option<&str>) -> Result<Vec<T>, String> {
+    json.map_or_else(|| Ok(Vec::new()), |json| serde_json::from_str(json).map_err(|error| error.to_string()))
 }

@@ -229,8 +229,7 @@ async fn compare(
     }
     let ids: Vec<CallId> = ended.iter().map(|(_, answer)| answer.call).collect();
     let records = context.store.of(tenant).records_of(&ids).await.map_err(|error| store_failed(&error))?;
-    let records: HashMap<CallId, CallAudit> =
-        records.into_iter().map(|record| (CallId(record.line.call), record)).collect();
+    let records: HashMap<CallId, CallAudit> = records.into_iter().map(|record| (record.line.call, record)).collect();
     let reply = |(n, answer): &(usize, &Answer)| {
         let record = records.get(&answer.call).ok_or_else(|| call_not_found(answer.call));
         (*n, record.and_then(|record| again(record, answer)))
@@ -255,8 +254,8 @@ fn again(record: &CallAudit, answer: &Answer) -> Result<CallState, ApiError> {
             first.class.as_deref() == Some(failure.class.as_str()) && first.message.as_ref() == Some(&failure.message)
         }
     };
-    if is_same && let Ok(state) = line.state.parse() {
-        return Ok(state);
+    if is_same {
+        return Ok(line.state);
     }
     let message = format!("call {} was answered before, with something else; the first answer counts", answer.call);
     Err(ApiError::new(Code::WrongState, message))

@@ -145,7 +145,7 @@ async fn look(context: &Context, work: &RedriveWork, asked: &RedriveFilter) -> R
     let found: Vec<CallId> = calls.iter().map(|found| found.call).collect();
     let lines = context.store.call_lines(&found).await?;
     let again = lines.iter().filter(|line| line.redriven_as.is_none() && model_name(&line.tool).is_none());
-    let calls: Vec<CallId> = again.map(|line| CallId(line.call)).collect();
+    let calls: Vec<CallId> = again.map(|line| line.call).collect();
     if counts {
         return Ok(Matching { calls, last, ended });
     }

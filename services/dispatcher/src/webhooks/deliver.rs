@@ -115,7 +115,7 @@ async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<
     let calls: Vec<CallId> = ids(&calls).into_iter().map(CallId).collect();
     for group in context.store.record_groups(&calls).await? {
         for record in context.store.records_of_ended(&group).await? {
-            let (id, conversation) = (record.line.call, record.line.conversation.clone());
+            let (id, conversation) = (record.line.call.0, record.line.conversation.clone());
             if is_own(id, &record.tenant) {
                 subjects.insert(id, Subject { data: payload::of_call(record)?, conversation });
             }

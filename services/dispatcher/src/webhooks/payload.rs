@@ -1,6 +1,6 @@
 //! What is posted about an end: the view that a user gets who asks for it, without what would be too much.
 
-use redial_proto::{CallId, CallView, Language, TaskId, TaskView, limits::shorten};
+use redial_proto::{CallView, Language, TaskId, TaskView, limits::shorten};
 use redial_store::{StoreError, audit::CallAudit};
 use redial_views::call_view;
 use serde::Serialize;
@@ -49,7 +49,7 @@ struct Rest {
 
 /// The data of an event about a call.
 pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
-    let id = CallId(record.line.call);
+    let id = record.line.call;
     let (key, conversation) = (record.line.key.clone(), record.line.conversation.clone());
     let task = record.task.map(|task| task.task);
     let view = call_view(record, Language::default());

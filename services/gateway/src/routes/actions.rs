@@ -1,8 +1,9 @@
 //! `/v1/actions`: what users of the tenant did.
 
 use chrono::{DateTime, Utc};
+use redial_api::{ActionItem, ActionList};
 use redial_proto::UserRole;
-use redial_store::{ActionFilter, ActionRecord};
+use redial_store::ActionFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,42 +42,6 @@ struct ActionsQuery {
     page_token: Option<String>,
 }
 
-/// A part of the actions.
-#[derive(Serialize, JsonSchema)]
-struct ActionList {
-    /// Newest first.
-    actions: Vec<ActionItem>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
-}
-
-/// What a user asked for.
-#[derive(Serialize, JsonSchema)]
-struct ActionItem {
-    /// Its number.
-    id: i64,
-    /// When it was asked for.
-    at: DateTime<Utc>,
-    /// Who asked.
-    user: String,
-    /// In which role.
-    role: String,
-    /// The way in, as the request said.
-    door: String,
-    /// The id of the token that asked; `null` if none did.
-    token: Option<String>,
-    /// What was asked for.
-    verb: String,
-    /// What it was about, the first hundred.
-    targets: Vec<String>,
-    /// How many there were in all.
-    target_count: i32,
-    /// `done`, or the code of the error; `null` if that is not known.
-    result: Option<String>,
-    /// How many were changed; `null` if that is not known.
-    changed: Option<i32>,
-}
-
 async fn list(Api { gateway, who }: Api, Query(query): Query<ActionsQuery>) -> JsonResult<ActionList> {
     Problem::check_times(&[("since", query.since)])?;
     let page = Page::<i64>::of(&gateway, &who, "actions", &query).await?;
@@ -84,13 +49,8 @@ async fn list(Api { gateway, who }: Api, Query(query): Query<ActionsQuery>) -> J
     let filter = ActionFilter { user, verb, since, ..ActionFilter::default() };
     let read = |before, limit| {
         let filter = ActionFilter { before, ..filter.clone() };
-        async move { Ok(store.actions(&filter, limit).await?.into_iter().map(item).collect()) }
+        async move { Ok(store.actions(&filter, limit).await?) }
     };
     let (actions, next) = by_bytes(&page, |action: &ActionItem| action.id, read).await?;
     Ok(axum::Json(ActionList { actions, next_page_token: page.next(next.as_ref()) }))
-}
-
-fn item(record: ActionRecord) -> ActionItem {
-    let ActionRecord { id, at, user, role, door, token, verb, targets, target_count, result, changed, .. } = record;
-    ActionItem { id, at, user, role, door, token, verb, targets, target_count, result, changed }
 }

@@ -1,8 +1,7 @@
 //! `/v1/agents`.
 
+use redial_api::AgentPage;
 use redial_proto::{AgentList, AgentView, Code, ListAgents, UserRole, limits::shorten, subjects::Verb};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
     endpoint::Endpoint,
@@ -27,15 +26,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .answer::<AgentView>(200, "The agent."),
     ]
-}
-
-/// A part of the agents.
-#[derive(Serialize, JsonSchema)]
-struct AgentPage {
-    /// By name.
-    agents: Vec<AgentView>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
 }
 
 async fn list(Api { gateway, who }: Api, Query(query): Query<PageQuery>) -> JsonResult<AgentPage> {

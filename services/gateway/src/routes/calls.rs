@@ -12,6 +12,7 @@ mod redrive;
 mod submit;
 mod wait;
 
+use redial_api::{CallList, CallRecord};
 use redial_proto::{
     AnswerReply, CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole,
 };
@@ -65,7 +66,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(READ)
             .query::<list::CallsQuery>()
-            .answer::<list::CallList>(200, "Calls that match, and how far the request looked."),
+            .answer::<CallList>(200, "Calls that match, and how far the request looked."),
         Endpoint::get("/v1/calls/export", export::export)
             .about(TAG, "export_calls", "The calls that match a filter, as a file")
             .description(
@@ -103,8 +104,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .query::<get::GetQuery>()
             .header(PREFER)
-            .answer::<read::CallRecord>(200, "The call. With `Prefer: wait`: it has ended.")
-            .answer::<read::CallRecord>(202, "With `Prefer: wait`: it has not ended yet."),
+            .answer::<CallRecord>(200, "The call. With `Prefer: wait`: it has ended.")
+            .answer::<CallRecord>(202, "With `Prefer: wait`: it has not ended yet."),
         Endpoint::get("/v1/calls/{id}/events", events::events)
             .about(TAG, "follow_call", "The events of a call as they happen")
             .description(

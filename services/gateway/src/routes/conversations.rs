@@ -6,11 +6,8 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, Utc};
-use redial_proto::{
-    Code, Forget, ForgetReply, StoredMessage, TaskId, TaskState, UserRole, limits::shorten, subjects::Verb,
-};
-use redial_store::audit::ConversationLine;
+use redial_api::{ConversationList, Erased, MessageList};
+use redial_proto::{Code, Forget, ForgetReply, TaskId, UserRole, limits::shorten, subjects::Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -55,43 +52,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// A part of the conversations.
-#[derive(Serialize, JsonSchema)]
-struct ConversationList {
-    /// The one with the newest task first.
-    conversations: Vec<ConversationItem>,
-    /// For the next page; empty at the end. A page may have few conversations, or none, and a next one.
-    next_page_token: String,
-}
-
-/// A conversation, by its newest task.
-#[derive(Serialize, JsonSchema)]
-struct ConversationItem {
-    /// Its name.
-    conversation: String,
-    /// Messages in it.
-    messages: u32,
-    /// Its newest task.
-    task: TaskId,
-    /// The state of that task.
-    state: TaskState,
-    /// The declared agent of that task.
-    agent: Option<String>,
-    /// When that task was submitted.
-    submitted_at: DateTime<Utc>,
-    /// When that task ended.
-    finished_at: Option<DateTime<Utc>>,
-}
-
 async fn list(Api { gateway, who }: Api, Query(query): Query<PageQuery>) -> JsonResult<ConversationList> {
     let page = Page::<TaskId>::of(&gateway, &who, "conversations", &query).await?;
     let found = gateway.store.of(&who.tenant).conversations(page.after, page.size).await?;
-    let item = |line: ConversationLine| {
-        let ConversationLine { conversation, task, state, agent, submitted_at, finished_at, messages } = line;
-        ConversationItem { conversation, messages, task, state, agent, submitted_at, finished_at }
-    };
-    let conversations = found.conversations.into_iter().map(item).collect();
-    Ok(axum::Json(ConversationList { conversations, next_page_token: page.next(found.next.as_ref()) }))
+    let next_page_token = page.next(found.next.as_ref());
+    Ok(axum::Json(ConversationList { conversations: found.conversations, next_page_token }))
 }
 
 /// Which page.
@@ -106,15 +71,6 @@ struct MessagesQuery {
     #[serde(skip_deserializing)]
     #[schemars(skip)]
     conversation: String,
-}
-
-/// A part of the messages of a conversation.
-#[derive(Serialize, JsonSchema)]
-struct MessageList {
-    /// In the order of the conversation.
-    messages: Vec<StoredMessage>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
 }
 
 async fn messages(
@@ -153,15 +109,6 @@ struct EraseQuery {
     /// Cancel tasks and calls that have not ended, and wait for their end. Otherwise they are a reason to erase nothing.
     #[serde(default)]
     cancel: bool,
-}
-
-/// How far an erasure is.
-#[derive(Serialize, JsonSchema)]
-struct Erased {
-    /// The erasure.
-    erasure: Uuid,
-    #[serde(flatten)]
-    reply: ForgetReply,
 }
 
 async fn erase(

@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use chrono::{DateTime, Utc};
+use redial_api::RedriveList;
 use redial_proto::{
     CancelRedrive, Code, CreateRedrive, RedriveFilter, RedriveId, RedriveState, RedriveView, UserRole, subjects::Verb,
 };
@@ -105,15 +106,6 @@ struct RedrivesQuery {
     page_size: Option<u32>,
     /// `next_page_token` of the answer before.
     page_token: Option<String>,
-}
-
-/// A part of the redrives.
-#[derive(Serialize, JsonSchema)]
-struct RedriveList {
-    /// Newest first.
-    redrives: Vec<RedriveView>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
 }
 
 async fn list(Api { gateway, who }: Api, Query(query): Query<RedrivesQuery>) -> JsonResult<RedriveList> {

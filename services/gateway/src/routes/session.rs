@@ -4,10 +4,9 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, Utc};
+use chrono::Utc;
+use redial_api::{By, WhoAsks};
 use redial_proto::{Code, UserRole};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{endpoint::Endpoint, extract::text, gateway::Api, identity::Identity, problem::Problem, sessions::cookie};
 
@@ -35,52 +34,23 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Who asks.
-#[derive(Serialize, JsonSchema)]
-struct WhoAsks {
-    /// The tenant.
-    tenant: String,
-    /// The user.
-    user: String,
-    /// What the user may do.
-    roles: Vec<UserRole>,
-    /// How the request came in.
-    by: By,
-    /// When the session, or else the token, ends; `null` if it does not.
-    expires_at: Option<DateTime<Utc>>,
-}
-
-/// How a request came in.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum By {
-    /// With a token.
-    Token,
-    /// With the session of a browser.
-    Session,
-    /// Without either, on this machine's loopback.
-    Loopback,
-}
-
-impl From<&Identity> for WhoAsks {
-    fn from(who: &Identity) -> Self {
-        let by = match (&who.token, &who.session) {
-            (_, Some(_)) => By::Session,
-            (Some(_), None) => By::Token,
-            (None, None) => By::Loopback,
-        };
-        Self {
-            tenant: who.tenant.to_string(),
-            user: who.user.to_string(),
-            roles: who.roles.iter().copied().collect(),
-            by,
-            expires_at: who.expires_at,
-        }
+fn who_asks(who: &Identity) -> WhoAsks {
+    let by = match (&who.token, &who.session) {
+        (_, Some(_)) => By::Session,
+        (Some(_), None) => By::Token,
+        (None, None) => By::Loopback,
+    };
+    WhoAsks {
+        tenant: who.tenant.to_string(),
+        user: who.user.to_string(),
+        roles: who.roles.iter().copied().collect(),
+        by,
+        expires_at: who.expires_at,
     }
 }
 
 async fn get(Api { who, .. }: Api) -> axum::Json<WhoAsks> {
-    axum::Json(WhoAsks::from(&who))
+    axum::Json(who_asks(&who))
 }
 
 async fn create(Api { gateway, who }: Api, headers: HeaderMap) -> Result<Response, Problem> {
@@ -95,7 +65,7 @@ async fn create(Api { gateway, who }: Api, headers: HeaderMap) -> Result<Respons
     }
     let (id, expires_at) = gateway.tokens.sign_in(&gateway.store, &who).await?;
     let seconds = (expires_at - Utc::now()).num_seconds().max(0).unsigned_abs();
-    let answer = WhoAsks { by: By::Session, expires_at: Some(expires_at), ..WhoAsks::from(&who) };
+    let answer = WhoAsks { by: By::Session, expires_at: Some(expires_at), ..who_asks(&who) };
     let token = who.token.as_ref().map(ToString::to_string);
     tracing::info!(tenant = %who.tenant, user = %who.user, token, "Signed in a browser");
     Ok(with_cookie(

@@ -3,11 +3,12 @@
 mod models;
 
 use chrono::{DateTime, Utc};
+use redial_api::{ModelStatistics, Statistics};
 use redial_proto::{UserRole, turn};
 use redial_store::stats::{By, StatsQuestion};
-use redial_views::{Figures, sort_groups};
+use redial_views::{figures, sort_groups};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{
     bounds::since,
@@ -39,7 +40,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(&[UserRole::Read])
             .query::<models::ModelsQueryParameters>()
-            .answer::<models::ModelStatistics>(200, "Figures of the calls and turns of tasks."),
+            .answer::<ModelStatistics>(200, "Figures of the calls and turns of tasks."),
     ]
 }
 
@@ -79,19 +80,6 @@ struct StatisticsQuery {
     model: Option<String>,
 }
 
-/// Figures of the calls of the tenant that ended.
-#[derive(Serialize, JsonSchema)]
-struct Statistics {
-    /// The start of the first hour.
-    since: DateTime<Utc>,
-    /// The figures are complete for calls that ended before this.
-    until: DateTime<Utc>,
-    /// False if there are later calls that would take too long to count now: ask again in a few minutes.
-    is_complete: bool,
-    /// By hour from the latest on; all others from the most calls on, at most 1,000.
-    groups: Vec<Figures>,
-}
-
 impl From<GroupBy> for By {
     fn from(by: GroupBy) -> Self {
         match by {
@@ -120,7 +108,7 @@ async fn statistics(Api { gateway, who }: Api, Query(query): Query<StatisticsQue
     let _share = gateway.long_read(&who).await?;
     let mut stats = gateway.store.of(&who.tenant).stats(&question).await?;
     sort_groups(&mut stats.groups);
-    let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| Figures::new(by, and, group, sums)).collect();
+    let groups = stats.groups.iter().take(GROUPS).map(|(group, sums)| figures(by, and, group, sums)).collect();
     let (since, until, is_complete) = (stats.since, stats.until, stats.is_complete);
     Ok(axum::Json(Statistics { since, until, is_complete, groups }))
 }

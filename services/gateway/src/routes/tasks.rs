@@ -10,6 +10,7 @@ mod spec;
 mod submit;
 mod turn;
 
+use redial_api::{Replay, TaskCallList, TaskList, TaskSpec, TurnView};
 use redial_proto::{TaskCancelReply, TaskReport, TaskResult, TaskSubmission, TaskView, UserRole};
 
 use crate::{
@@ -35,7 +36,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "list_tasks", "List tasks, newest first")
             .roles(READ)
             .query::<list::TasksQuery>()
-            .answer::<list::TaskList>(200, "Tasks that match."),
+            .answer::<TaskList>(200, "Tasks that match."),
         Endpoint::post("/v1/tasks/{id}/cancel", cancel::cancel)
             .about(TAG, "cancel_task", "Stop a task and everything that it runs")
             .description("What has ended stays as it is.")
@@ -56,20 +57,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .about(TAG, "list_task_calls", "The calls of a task with their attempts, as a timeline shows them")
             .roles(READ)
             .query::<calls::TaskCallsQuery>()
-            .answer::<calls::TaskCallList>(200, "Calls, by turn and number."),
+            .answer::<TaskCallList>(200, "Calls, by turn and number."),
         Endpoint::get("/v1/tasks/{id}/spec", spec::spec)
             .about(TAG, "get_task_spec", "The agent of a task, as it was when the task was submitted")
             .roles(READ)
-            .answer::<spec::TaskSpec>(200, "The agent."),
+            .answer::<TaskSpec>(200, "The agent."),
         Endpoint::get("/v1/tasks/{id}/turns/{turn}", turn::turn)
             .about(TAG, "get_task_turn", "What a model saw in a turn, and what it answered")
             .roles(READ)
-            .answer::<turn::TurnView>(200, "The turn."),
+            .answer::<TurnView>(200, "The turn."),
         Endpoint::get("/v1/tasks/{id}/replay", replay::replay)
             .about(TAG, "replay_task", "Decide a recorded task again, and say what differs")
             .description("What is on record goes through the same planner as when it happened. Nothing runs, and nothing changes.")
             .roles(READ)
-            .answer::<replay::Replay>(200, "What differs; nothing, if the task would go the same way again."),
+            .answer::<Replay>(200, "What differs; nothing, if the task would go the same way again."),
         Endpoint::get("/v1/tasks/{id}/record", replay::record)
             .about(TAG, "get_task_record", "Everything on record about a task")
             .description("The same as `redial show TASK --json`: a regression test for `redial replay --file`. At most 32 MiB.")

@@ -4,12 +4,12 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use chrono::{DateTime, Utc};
+use redial_api::{CreatedToken, TokenItem, TokenList};
 use redial_proto::{
     ApiToken, Code, Tenant, TokenCreate, TokenCreateReply, TokenExpiry, TokenId, TokenRevoke, TokenRevokeReply, User,
     UserRole, subjects::Verb,
 };
-use redial_store::{TokenFilter, TokenLine};
+use redial_store::TokenFilter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,15 +77,6 @@ struct CreateTokenBody {
     expiry: TokenExpiry,
 }
 
-/// A token that was created.
-#[derive(Serialize, JsonSchema)]
-struct CreatedToken {
-    /// The whole token. It is not shown again.
-    token: String,
-    #[serde(flatten)]
-    reply: TokenCreateReply,
-}
-
 async fn create(Api { gateway, who }: Api, Json(body): Json<CreateTokenBody>) -> Result<Response, Problem> {
     check_token(&who)?;
     let CreateTokenBody { tenant, user, roles, label, expiry } = body;
@@ -113,63 +104,6 @@ struct TokensQuery {
     page_token: Option<String>,
 }
 
-/// A part of the tokens.
-#[derive(Serialize, JsonSchema)]
-struct TokenList {
-    /// Newest first.
-    tokens: Vec<TokenItem>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
-}
-
-/// What is on record of a token, without its hash.
-#[derive(Serialize, JsonSchema)]
-struct TokenItem {
-    /// Its id.
-    id: String,
-    /// `valid`, `expired` or `revoked`.
-    state: String,
-    /// The user that it stands for.
-    user: String,
-    /// What it may do.
-    roles: Vec<String>,
-    /// What it is for; may be empty.
-    label: String,
-    /// When it was created.
-    created_at: DateTime<Utc>,
-    /// By whom: tenant, a dot, user.
-    created_by: String,
-    /// The id of the token that asked for it; `null` if none did.
-    parent: Option<String>,
-    /// When it ends; `null` if it does not.
-    expires_at: Option<DateTime<Utc>>,
-    /// When it was revoked.
-    revoked_at: Option<DateTime<Utc>>,
-    /// By whom.
-    revoked_by: Option<String>,
-    /// When a gateway last accepted it, about.
-    last_used_at: Option<DateTime<Utc>>,
-}
-
-impl From<TokenLine> for TokenItem {
-    fn from(line: TokenLine) -> Self {
-        Self {
-            id: line.id,
-            state: line.state,
-            user: line.user,
-            roles: line.roles,
-            label: line.label,
-            created_at: line.created_at,
-            created_by: line.created_by,
-            parent: line.parent,
-            expires_at: line.expires_at,
-            revoked_at: line.revoked_at,
-            revoked_by: line.revoked_by,
-            last_used_at: line.last_used_at,
-        }
-    }
-}
-
 async fn list(Api { gateway, who }: Api, Query(query): Query<TokensQuery>) -> JsonResult<TokenList> {
     let page = Page::<String>::of(&gateway, &who, "tokens", &query).await?;
     let store = gateway.store.of(&who.tenant);
@@ -178,8 +112,7 @@ async fn list(Api { gateway, who }: Api, Query(query): Query<TokensQuery>) -> Js
         let filter = filter.clone();
         async move {
             let before: Option<TokenId> = before.map(|id| id.parse().map_err(Problem::invalid)).transpose()?;
-            let found = store.tokens(&TokenFilter { before, ..filter }, limit).await?;
-            Ok(found.into_iter().map(TokenItem::from).collect())
+            Ok(store.tokens(&TokenFilter { before, ..filter }, limit).await?)
         }
     };
     let (tokens, next) = by_bytes(&page, |token: &TokenItem| token.id.clone(), read).await?;

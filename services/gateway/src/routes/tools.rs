@@ -3,9 +3,8 @@
 mod check;
 mod pointers;
 
+use redial_api::{Checked, PointerList, ToolPage};
 use redial_proto::{Code, ListTools, ToolList, ToolView, UserRole, limits::shorten, subjects::Verb};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
     endpoint::Endpoint,
@@ -37,22 +36,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             )
             .roles(READ)
             .query::<pointers::PointersQuery>()
-            .answer::<pointers::PointerList>(200, "Places, those of the most calls first."),
+            .answer::<PointerList>(200, "Places, those of the most calls first."),
         Endpoint::post("/v1/tools/{tool}/check", check::check)
             .about(TAG, "check_arguments", "Check arguments as a submission would, and change nothing")
             .roles(check::ROLES)
             .body::<check::CheckBody>()
-            .answer::<redial_views::Checked>(200, "Whether they fit, with the repairs or the broken rules."),
+            .answer::<Checked>(200, "Whether they fit, with the repairs or the broken rules."),
     ]
-}
-
-/// A part of the tools.
-#[derive(Serialize, JsonSchema)]
-struct ToolPage {
-    /// By name.
-    tools: Vec<ToolView>,
-    /// For the next page; empty at the end.
-    next_page_token: String,
 }
 
 async fn list(Api { gateway, who }: Api, Query(query): Query<LongPageQuery>) -> JsonResult<ToolPage> {

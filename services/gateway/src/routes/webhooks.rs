@@ -4,6 +4,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use redial_api::WebhookList;
 use redial_proto::{
     Code, CreateWebhook, DeleteWebhook, DeletedWebhook, RotateWebhook, TestWebhook, TestedWebhook, UpdateWebhook,
     UserRole, WebhookEvent, WebhookSecret, WebhookState, WebhookView, subjects::Verb,
@@ -108,13 +109,6 @@ async fn create(
 
 fn located(status: StatusCode, body: &impl Serialize, location: String) -> Response {
     (status, [(header::LOCATION, location)], axum::Json(body)).into_response()
-}
-
-/// The webhooks of a tenant, of which there are few.
-#[derive(Serialize, JsonSchema)]
-struct WebhookList {
-    /// In the order of their ids.
-    webhooks: Vec<WebhookView>,
 }
 
 async fn list(Api { gateway, who }: Api) -> JsonResult<WebhookList> {

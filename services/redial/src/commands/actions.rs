@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use redial_api::ActionItem;
 use redial_proto::subjects::Verb;
-use redial_store::{ActionFilter, ActionRecord};
+use redial_store::ActionFilter;
 
 use crate::{
     cli::ActionsArgs,
@@ -13,13 +14,13 @@ use crate::{
     settings::Settings,
 };
 
-const FIELDS: &[Field<ActionRecord>] = &[
+const FIELDS: &[Field<ActionItem>] = &[
     Field::wide("id", |action, _| action.id.to_string().into()),
     Field::whole("asked", |action, form| form.time(action.at).into()),
-    Field::wide("tenant", |action, _| action.tenant.clone().into()),
+    Field::wide("tenant", |action, _| action.tenant.clone().unwrap_or_default().into()),
     Field::whole("user", |action, _| action.user.clone().into()),
     Field::wide("role", |action, _| action.role.clone().into()),
-    Field::wide("from", |action, _| from(action).into()),
+    Field::wide("from", |action, _| action.door.clone().into()),
     Field::wide("token", |action, _| action.token.clone().unwrap_or_default().into()),
     Field::whole("action", |action, _| action.verb.clone().into()),
     Field::whole("on", |action, _| on(action).into()),
@@ -50,19 +51,12 @@ pub(crate) async fn run(settings: &Settings, args: ActionsArgs) -> anyhow::Resul
 }
 
 /// On how many it was done.
-fn on(action: &ActionRecord) -> String {
+fn on(action: &ActionItem) -> String {
     let is_erasure = [Verb::ConversationForget, Verb::TenantForget].iter().any(|verb| verb.name() == action.verb);
     match action.changed {
         Some(changed) if is_erasure || changed == action.target_count => changed.to_string(),
         Some(changed) => format!("{changed} of {}", action.target_count),
         None => action.target_count.to_string(),
-    }
-}
-
-fn from(action: &ActionRecord) -> String {
-    match &action.address {
-        Some(address) => format!("{} {address}", action.door),
-        None => action.door.clone(),
     }
 }
 
@@ -72,14 +66,13 @@ mod tests {
 
     #[test]
     fn one_line_for_each_action() {
-        let action = |id, verb: &str, targets: &[&str], result: Option<&str>, changed| ActionRecord {
+        let action = |id, verb: &str, targets: &[&str], result: Option<&str>, changed| ActionItem {
             id,
             at: "2026-11-20T08:00:00Z".parse().unwrap(),
-            tenant: "acme".to_owned(),
+            tenant: Some("acme".to_owned()),
             user: "alice".to_owned(),
             role: "operate".to_owned(),
             door: if id == 4 { "http" } else { "nats" }.to_owned(),
-            address: None,
             token: (id == 4).then(|| "c4e7x2ksh5qa".to_owned()),
             verb: verb.to_owned(),
             targets: targets.iter().map(|&target| target.to_owned()).collect(),

@@ -6,10 +6,11 @@ mod walk;
 
 use std::process::ExitCode;
 
+use redial_api::CallItem;
 use redial_proto::{ApiError, CallId, Code, turn};
 use redial_store::{
     Store, StoreError, Time,
-    audit::{CallLine, Filter, Found, FoundCall, Inside},
+    audit::{Filter, Found, FoundCall, Inside},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -247,7 +248,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The next calls, at most `most`; empty after the last page.
-    pub(super) async fn next(&mut self, most: u32) -> Result<Vec<CallLine>, StoreError> {
+    pub(super) async fn next(&mut self, most: u32) -> Result<Vec<CallItem>, StoreError> {
         while !self.position.ended {
             let found = self.store.find_calls(&self.position.filter, most).await?;
             self.position.advance(&found);

@@ -30,7 +30,7 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
         Selection::Named(calls) => calls,
         Selection::Filtered(filters) => {
             let mut calls = Vec::new();
-            select::matching(&connect::store(settings).await?, filters, |line| calls.push(CallId(line.call))).await?;
+            select::matching(&connect::store(settings).await?, filters, |line| calls.push(line.call)).await?;
             // In the order of their submission.
             calls.sort_unstable();
             calls

@@ -91,7 +91,7 @@ fn call_of(record: &TaskAudit, step: &TaskStep) -> Vec<Entry> {
     let (TaskInput::TurnEnded { call, .. } | TaskInput::CallEnded { call, .. }) = &step.input else {
         return Vec::new();
     };
-    let record = record.calls.iter().find(|record| record.line.call == call.0);
+    let record = record.calls.iter().find(|record| record.line.call == *call);
     record.map(call::summary).unwrap_or_default()
 }
 

@@ -5,9 +5,10 @@ mod table;
 
 use std::process::ExitCode;
 
+use redial_api::Figures;
 use redial_proto::{ApiError, Code};
 use redial_store::stats::{By, Stats, StatsQuestion};
-use redial_views::{Figures, sort_groups};
+use redial_views::{figures, sort_groups};
 
 use crate::{cli::StatsArgs, connect, output, settings::Settings};
 
@@ -22,7 +23,7 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     let mut stats = connect::store(settings).await?.stats(&question).await?;
     sort_groups(&mut stats.groups);
     let figures: Vec<Figures> =
-        stats.groups.iter().map(|(group, sums)| Figures::new(question.by, None, group, sums)).collect();
+        stats.groups.iter().map(|(group, sums)| figures(question.by, None, group, sums)).collect();
     if settings.json() {
         figures.iter().try_for_each(output::json)?;
     } else if csv {

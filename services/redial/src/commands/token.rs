@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use redial_api::{CreatedToken, TokenItem};
 use redial_proto::{
     ApiToken, TokenCreate, TokenCreateReply, TokenDescendant, TokenId, TokenRevoke, TokenRevokeReply, subjects::Verb,
 };
-use redial_store::{TokenFilter, TokenLine};
+use redial_store::TokenFilter;
 use serde::Serialize;
 
 use crate::{
@@ -18,12 +19,12 @@ use crate::{
     table::{self, Cell},
 };
 
-const FIELDS: &[Field<TokenLine>] = &[
+const FIELDS: &[Field<TokenItem>] = &[
     Field::whole("token", |token, _| token.id.clone().into()),
-    Field::whole("state", |token, _| table::state(state(token))),
-    Field::wide("tenant", |token, _| token.tenant.clone().into()),
+    Field::whole("state", |token, _| table::state(token.state.as_str())),
+    Field::wide("tenant", |token, _| tenant(token).into()),
     Field::whole("user", |token, form| {
-        if form.wide { token.user.clone().into() } else { format!("{}.{}", token.tenant, token.user).into() }
+        if form.wide { token.user.clone().into() } else { format!("{}.{}", tenant(token), token.user).into() }
     }),
     Field::shortened("roles", 8, |token, _| token.roles.join(" ").into()),
     Field::wide("created", |token, _| output::time(token.created_at).into()),
@@ -43,15 +44,6 @@ pub(crate) async fn run(settings: &Settings, command: TokenCommand) -> anyhow::R
         TokenCommand::List(args) => list(settings, args).await,
         TokenCommand::Revoke { id, keep_descendants } => revoke(settings, TokenRevoke { id, keep_descendants }).await,
     }
-}
-
-/// What `--json` prints of a new token.
-#[derive(Serialize)]
-struct Created<'a> {
-    /// The whole token.
-    token: &'a str,
-    #[serde(flatten)]
-    reply: &'a TokenCreateReply,
 }
 
 /// What `--json` prints of a revoked token.
@@ -82,7 +74,7 @@ async fn create(settings: &Settings, args: TokenCreateArgs) -> anyhow::Result<Ex
         }
     };
     if settings.json() {
-        output::json(&Created { token: &token.text(), reply: &reply })?;
+        output::json(&CreatedToken { token: token.text(), reply })?;
         return Ok(ExitCode::SUCCESS);
     }
     output::line(token.text())?;
@@ -141,42 +133,38 @@ fn time(at: Option<DateTime<Utc>>, none: &str, form: &Form) -> Cell {
 /// Bytes of a label that are shown, at least all that it can have.
 const LABEL: usize = 400;
 
-fn state(token: &TokenLine) -> &'static str {
-    match token.state.as_str() {
-        "valid" => "valid",
-        "expired" => "expired",
-        _ => "revoked",
-    }
+fn tenant(token: &TokenItem) -> &str {
+    token.tenant.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use redial_proto::UserRole;
+    use redial_proto::{TokenState, UserRole};
 
     use super::*;
 
     #[test]
     fn one_line_for_each_token() {
         let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
-        let token = |id: &str, state: &str, label: &str| TokenLine {
+        let token = |id: &str, state, label: &str| TokenItem {
             id: id.to_owned(),
-            state: state.to_owned(),
-            tenant: "acme".to_owned(),
+            state,
+            tenant: Some("acme".to_owned()),
             user: "alice".to_owned(),
             roles: [UserRole::Submit, UserRole::Read].map(|role| role.to_string()).to_vec(),
             label: label.to_owned(),
             created_at: at("2026-11-20T08:00:00Z"),
             created_by: "default.ops".to_owned(),
-            parent: (state == "revoked").then(|| "c4e7x2ksh5qa".to_owned()),
-            expires_at: (state != "valid").then(|| at("2026-12-20T08:00:00Z")),
-            revoked_at: (state == "revoked").then(|| at("2026-11-23T08:00:00Z")),
-            revoked_by: (state == "revoked").then(|| "acme.bob".to_owned()),
-            last_used_at: (state != "expired").then(|| at("2026-11-24T07:55:00Z")),
+            parent: (state == TokenState::Revoked).then(|| "c4e7x2ksh5qa".to_owned()),
+            expires_at: (state != TokenState::Valid).then(|| at("2026-12-20T08:00:00Z")),
+            revoked_at: (state == TokenState::Revoked).then(|| at("2026-11-23T08:00:00Z")),
+            revoked_by: (state == TokenState::Revoked).then(|| "acme.bob".to_owned()),
+            last_used_at: (state != TokenState::Expired).then(|| at("2026-11-24T07:55:00Z")),
         };
         let tokens = [
-            token("c4e7x2ksh5qa", "valid", "the nightly run of the team in Paris\u{1b}[2J"),
-            token("d4e7x2ksh5qa", "revoked", ""),
-            token("e4e7x2ksh5qa", "expired", "ci"),
+            token("c4e7x2ksh5qa", TokenState::Valid, "the nightly run of the team in Paris\u{1b}[2J"),
+            token("d4e7x2ksh5qa", TokenState::Revoked, ""),
+            token("e4e7x2ksh5qa", TokenState::Expired, "ci"),
         ];
         let now = at("2026-11-24T08:00:00Z");
         insta::assert_snapshot!(list::both(FIELDS, now, &tokens));

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use redial_store::audit::WorkerRecord;
+use redial_api::WorkerItem;
+use serde_json::{Map, Value, json};
 
 use crate::{
     connect,
@@ -14,8 +15,8 @@ use crate::{
 
 /// A worker has slots of its own in each pool, and for each model: it reports their sum.
 const RUNNING: &str = "running, all pools";
-const FIELDS: &[Field<WorkerRecord>] = &[
-    Field::shortened("worker", 20, |worker, _| worker.id.clone().into()),
+const FIELDS: &[Field<WorkerItem>] = &[
+    Field::shortened("worker", 20, |worker, _| worker.worker.clone().into()),
     Field::wide("host", |worker, _| output::one_line(worker.host.as_deref().unwrap_or_default(), TOOLS).into()),
     Field::whole("state", |worker, _| table::state(state(worker))),
     Field::whole(RUNNING, |worker, _| format!("{} of {} slots", worker.running, worker.slots).into()),
@@ -40,13 +41,27 @@ pub(crate) async fn run(settings: &Settings, all: bool, wide: bool) -> anyhow::R
         } else {
             "no worker is alive; --all lists dead ones, too"
         });
+    } else if settings.json() {
+        workers.iter().try_for_each(|worker| output::json(&json(worker)))?;
     } else {
         list::print(settings, &store, FIELDS, &workers, wide).await?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn state(worker: &WorkerRecord) -> &'static str {
+/// What `--json` prints: the worker as `id`, without a host or waiting tools if there are none.
+fn json(worker: &WorkerItem) -> Map<String, Value> {
+    let Ok(Value::Object(fields)) = serde_json::to_value(worker) else { return Map::new() };
+    let is_set = |(name, value): &(String, Value)| match name.as_str() {
+        "host" => !value.is_null(),
+        "waiting" => *value != json!([]),
+        _ => true,
+    };
+    let named = |(name, value)| (if name == "worker" { "id".to_owned() } else { name }, value);
+    fields.into_iter().filter(is_set).map(named).collect()
+}
+
+fn state(worker: &WorkerItem) -> &'static str {
     match (worker.alive, worker.draining) {
         (true, false) => "alive",
         (true, true) => "draining",
@@ -60,8 +75,8 @@ mod tests {
 
     #[test]
     fn one_line_for_each_worker() {
-        let worker = |id: &str, running, draining, alive: bool| WorkerRecord {
-            id: id.to_owned(),
+        let worker = |id: &str, running, draining, alive: bool| WorkerItem {
+            worker: id.to_owned(),
             host: alive.then(|| "rack-7".to_owned()),
             waiting: Vec::new(),
             version: "0.1.0".to_owned(),

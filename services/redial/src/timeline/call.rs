@@ -1,10 +1,13 @@
 //! The text of each event of a call.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::{CallState, FieldError, Finish, Repair, TurnReply, TurnRequest, json_text, limits, turn};
+use redial_api::{CallItem, LateReport};
+use redial_proto::{
+    CallState, ErrorClass, FieldError, Finish, Repair, TurnReply, TurnRequest, json_text, limits, turn,
+};
 use redial_store::{
     TaskCall,
-    audit::{AttemptRecord, CallAudit, CallLine, LateRecord},
+    audit::{AttemptRecord, CallAudit},
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -62,8 +65,8 @@ fn of_task(of: TaskCall) -> String {
 }
 
 /// What an operator can do about a call whose tool may have done its work.
-fn operator(line: &CallLine) -> Option<String> {
-    let open = line.state == CallState::Unknown.as_str() && line.redriven_as.is_none();
+fn operator(line: &CallItem) -> Option<String> {
+    let open = line.state == CallState::Unknown && line.redriven_as.is_none();
     open.then(|| {
         format!(
             "inspect what {} did. If it did nothing: redial redrive {}, which runs it again as a new call. If it did its work, \
@@ -149,7 +152,7 @@ pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
 /// What a call that has not ended waits for.
 pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> {
     let deadline = format!("no attempt starts after {}", output::time(record.deadline_at));
-    match record.line.state.parse().ok()? {
+    match record.line.state {
         CallState::Ready => {
             let next = record.line.attempts + 1;
             let reason = record.waits.map_or_else(
@@ -202,18 +205,18 @@ fn ink(attempt: &AttemptRecord) -> Ink {
 fn call_end(record: &CallAudit) -> Entry {
     let line = &record.line;
     // A refused call never ran: it ended when it was submitted.
-    let total = line.total_ms.filter(|_| line.state != CallState::Refused.as_str());
+    let total = line.total_ms.filter(|_| line.state != CallState::Refused);
     let total = total.map(|ms| format!("{} after it was submitted", output::span(ms))).unwrap_or_default();
-    let text = total + &text::because(line.class.as_deref(), line.message.as_deref());
+    let text = total + &text::because(line.class.map(ErrorClass::as_str), line.message.as_deref());
     let mut lines = vec![text.trim_start_matches(": ").to_owned()];
     lines.extend(field_errors(record.details.as_deref()));
     lines.extend(record.cancel_requested.then(|| "cancel requested while it ran".to_owned()));
-    let ink = if line.state == CallState::Succeeded.as_str() { Ink::Green } else { Ink::Red };
+    let ink = if line.state == CallState::Succeeded { Ink::Green } else { Ink::Red };
     Entry::new(line.state.as_str(), ink, lines.join("\n"))
 }
 
-fn late_report(late: &LateRecord) -> Entry {
-    let LateRecord { attempt, worker, outcome, .. } = late;
+fn late_report(late: &LateReport) -> Entry {
+    let LateReport { attempt, worker, outcome, .. } = late;
     let text = format!("ignored: attempt {attempt} by worker {worker} reported {outcome}");
     Entry::new("late report", Ink::Dim, text)
 }

@@ -113,8 +113,9 @@ async fn a_dry_run_counts_up_to_a_limit_and_nothing_of_others() {
     sqlx::query(
         "INSERT INTO calls (id, submitted_at, deadline_at, timeout_ms, notify, tool, pool, effect, tenant, arguments, published_at,
                             finished_at, state)
-         SELECT gen_random_uuid(), now(), now(), 1, false, 'read', 'default', 'read', CASE WHEN n > 3 THEN 'acme' ELSE 'other' END,
-                '{}', now(), now(), 'failed'
+         SELECT (lpad(to_hex(1760000000000 + n), 12, '0') || '7' || substr(md5(n::text), 1, 19))::uuid,
+                now(), now(), 1, false, 'read', 'default', 'read', CASE WHEN n > 3 THEN 'acme' ELSE 'other' END, '{}',
+                now(), now(), 'failed'
          FROM generate_series(1, 100005) n",
     )
     .execute(&fixture.db)

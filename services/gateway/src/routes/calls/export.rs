@@ -7,6 +7,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
+use redial_api::CallItem;
 use redial_proto::CallId;
 use redial_store::audit::{Limits, Search};
 use redial_views::csv_cell;
@@ -14,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    list::{CallItem, CallsQuery, item, search},
+    list::{CallsQuery, search},
     ndjson,
 };
 use crate::{
@@ -162,7 +163,7 @@ impl Export {
         let store = self.gateway.store.of(&self.who.tenant);
         let found = store.search(&self.search, limits).await?;
         let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
-        let calls: Vec<CallItem> = self.gateway.store.call_lines(&ids).await?.into_iter().map(item).collect();
+        let calls = self.gateway.store.call_lines(&ids).await?;
         self.exported += calls.len() as u64;
         self.left = self.left.saturating_sub(calls.len() as u64);
         self.search.filter.before = found.last.or(self.search.filter.before);

@@ -1,8 +1,9 @@
 //! Lists and searches calls.
 
 use chrono::{DateTime, Utc};
+use redial_api::{CallList, SearchedCalls};
 use redial_proto::{CallId, CallState, ErrorClass, TaskId, ToolEffect, turn};
-use redial_store::audit::{CallLine, Filter, Inside, Limits, Search, json_search::Condition};
+use redial_store::audit::{Filter, Inside, Limits, Search, json_search::Condition};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,62 +82,6 @@ pub(super) struct CallsQuery {
     pub(super) page_token: Option<String>,
 }
 
-/// A part of the calls.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct CallList {
-    /// Newest first.
-    calls: Vec<CallItem>,
-    /// For the next page; empty at the end. A page may have few calls, or none, and a next one: then the search looked at as many
-    /// calls as one request may.
-    next_page_token: String,
-    /// How far this request looked.
-    searched: SearchedPart,
-}
-
-/// How far a search looked.
-#[derive(Serialize, JsonSchema)]
-struct SearchedPart {
-    /// Calls of the tenant that this request looked at.
-    calls: u64,
-    /// When the last one of them was submitted.
-    back_to: Option<DateTime<Utc>>,
-    /// No call is left: `next_page_token` is empty.
-    complete: bool,
-}
-
-/// A call in a list; `GET /v1/calls/{id}` has everything.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct CallItem {
-    /// Its id.
-    pub(super) call: CallId,
-    /// The tool's name.
-    pub(super) tool: String,
-    /// Its state.
-    pub(super) state: CallState,
-    /// Why it ended without success.
-    pub(super) class: Option<ErrorClass>,
-    /// The same in words.
-    pub(super) message: Option<String>,
-    /// Attempts that were started.
-    pub(super) attempts: u32,
-    /// When it was accepted.
-    pub(super) submitted_at: DateTime<Utc>,
-    /// When it ended.
-    pub(super) finished_at: Option<DateTime<Utc>>,
-    /// From submission to end, in ms.
-    pub(super) total_ms: Option<i64>,
-    /// When its retry is due.
-    pub(super) next_attempt_at: Option<DateTime<Utc>>,
-    /// The conversation.
-    pub(super) conversation: Option<String>,
-    /// The idempotency key.
-    pub(super) key: Option<String>,
-    /// The worker that ran, or runs, its last attempt.
-    pub(super) last_worker: Option<String>,
-    /// The call that runs this one again.
-    pub(super) redriven_as: Option<CallId>,
-}
-
 pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<CallsQuery>) -> JsonResult<CallList> {
     let page = Page::<CallId>::of(&gateway, &who, "calls", &query).await?;
     let time = look_time(query.look_ms)?;
@@ -145,10 +90,9 @@ pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<CallsQue
     let limits = Limits { matches: page.size as usize, looked: LOOKED, time };
     let found = gateway.store.of(&who.tenant).search(&search, limits).await?;
     let ids: Vec<CallId> = found.calls.iter().map(|found| found.call).collect();
-    let lines = gateway.store.call_lines(&ids).await?;
-    let calls = lines.into_iter().map(item).collect();
+    let calls = gateway.store.call_lines(&ids).await?;
     let next = found.last.filter(|_| !found.ended);
-    let searched = SearchedPart { calls: found.looked, back_to: found.back_to, complete: found.ended };
+    let searched = SearchedCalls { calls: found.looked, back_to: found.back_to, complete: found.ended };
     Ok(axum::Json(CallList { calls, next_page_token: page.next(next.as_ref()), searched }))
 }
 
@@ -191,24 +135,4 @@ pub(super) fn search(query: CallsQuery, before: Option<CallId>) -> Result<Search
         submitted_by,
         inside,
     })
-}
-
-pub(super) fn item(line: CallLine) -> CallItem {
-    CallItem {
-        call: CallId(line.call),
-        state: CallState::shown(&line.state),
-        // One of a newer version has no name here; the message says what it is.
-        class: line.class.as_deref().and_then(|class| class.parse().ok()),
-        tool: line.tool,
-        message: line.message,
-        attempts: u32::try_from(line.attempts).unwrap_or(0),
-        submitted_at: line.submitted_at,
-        finished_at: line.finished_at,
-        total_ms: line.total_ms,
-        next_attempt_at: line.next_attempt_at,
-        conversation: line.conversation,
-        key: line.key,
-        last_worker: line.last_worker,
-        redriven_as: line.redriven_as.map(CallId),
-    }
 }

@@ -132,7 +132,7 @@ async fn answers(gateway: &Shared, who: &Identity, response: ResponseId, before:
     let turn = segments.turn(before).ok_or_else(|| not_found(response))?;
     let records = store.records_of(&segments.of_turn(turn).map(|one| one.call).collect::<Vec<_>>()).await?;
     let answer = |one: &redial_store::FunctionCall| {
-        let record = records.iter().find(|record| record.line.call == one.call.0)?;
+        let record = records.iter().find(|record| record.line.call == one.call)?;
         let output = record.attempts_made.last()?.output.as_ref()?;
         let text = serde_json::from_str::<String>(output.get()).unwrap_or_else(|_| output.get().to_owned());
         Some(items::function_output(one.call, &limits::shorten(&text, limits::MAX_REPLY)))

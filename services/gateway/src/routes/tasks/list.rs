@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use chrono::{DateTime, Utc};
+use redial_api::{SearchedTasks, TaskList};
 use redial_proto::{TaskCode, TaskId, TaskState, TaskView};
 use redial_store::audit::{Limits, TaskFilter, TaskSearch};
 use schemars::JsonSchema;
@@ -56,30 +57,6 @@ pub(super) struct TasksQuery {
     look_ms: Option<u64>,
 }
 
-/// A part of the tasks.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct TaskList {
-    /// Newest first.
-    tasks: Vec<TaskView>,
-    /// For the next page; empty at the end. A page may have few tasks, or none, and a next one: then the search looked at as many
-    /// tasks as one request may.
-    next_page_token: String,
-    /// How far this request looked.
-    searched: SearchedPart,
-}
-
-/// How far a search looked.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "SearchedTasks")]
-struct SearchedPart {
-    /// Tasks of the tenant that this request looked at.
-    tasks: u64,
-    /// When the last one of them was submitted.
-    back_to: Option<DateTime<Utc>>,
-    /// No task is left: `next_page_token` is empty.
-    complete: bool,
-}
-
 pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<TasksQuery>) -> JsonResult<TaskList> {
     Problem::check_times(&[("since", query.since), ("until", query.until)])?;
     let page = Page::<TaskId>::of(&gateway, &who, "tasks", &query).await?;
@@ -91,7 +68,7 @@ pub(super) async fn list(Api { gateway, who }: Api, Query(query): Query<TasksQue
     let (tasks, cut) = views(&gateway, &who, &found.tasks).await?;
     let complete = found.ended && cut.is_none();
     let next = cut.or(found.last).filter(|_| !complete);
-    let searched = SearchedPart { tasks: found.looked, back_to: found.back_to, complete };
+    let searched = SearchedTasks { tasks: found.looked, back_to: found.back_to, complete };
     Ok(axum::Json(TaskList { tasks, next_page_token: page.next(next.as_ref()), searched }))
 }
 

@@ -4,11 +4,9 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use redial_api::{Replay, ReplayDifference};
 use redial_proto::{Code, TaskId};
 use redial_views::{Difference, SavedTask, TaskAudit};
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde_json::Value;
 
 use super::get::not_found;
 use crate::{
@@ -22,41 +20,6 @@ use crate::{
 const LARGEST: u64 = 32 * 1024 * 1024;
 /// Differences of an answer.
 const DIFFERENCES: usize = 20;
-
-/// What came of deciding a task again.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Replay {
-    /// The task.
-    task: TaskId,
-    /// Steps on record.
-    steps: usize,
-    /// Decisions on record.
-    decisions: usize,
-    /// Each decision was made as it is on record.
-    identical: bool,
-    /// The number of decisions that were made otherwise.
-    difference_count: usize,
-    /// The first 20 of them, in order.
-    differences: Vec<ReplayDifference>,
-}
-
-/// A decision that was made otherwise.
-#[derive(Serialize, JsonSchema)]
-struct ReplayDifference {
-    /// The step.
-    step: u32,
-    /// What is on record; `null` if nothing is.
-    recorded: Option<Value>,
-    /// What was decided now; `null` if nothing was.
-    replayed: Option<Value>,
-}
-
-impl From<&Difference> for ReplayDifference {
-    fn from(difference: &Difference) -> Self {
-        let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str(json).ok());
-        Self { step: difference.step, recorded: value(&difference.recorded), replayed: value(&difference.replayed) }
-    }
-}
 
 pub(super) async fn replay(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<Replay> {
     let share = gateway.long_read(&who).await?;
@@ -74,11 +37,17 @@ pub(super) async fn replay(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> J
             decisions: saved.decisions(),
             identical: differences.is_empty(),
             difference_count: differences.len(),
-            differences: differences.iter().take(DIFFERENCES).map(ReplayDifference::from).collect(),
+            differences: differences.iter().take(DIFFERENCES).map(shown).collect(),
         })
     });
     let repeated = repeated.await.map_err(|error| bug(error.to_string()))?;
     Ok(axum::Json(repeated.map_err(|error| bug(error.to_string()))?))
+}
+
+fn shown(difference: &Difference) -> ReplayDifference {
+    let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str(json).ok());
+    let Difference { step, recorded, replayed } = difference;
+    ReplayDifference { step: *step, recorded: value(recorded), replayed: value(replayed) }
 }
 
 pub(super) async fn record(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> Result<Response, Problem> {

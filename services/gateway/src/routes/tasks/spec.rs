@@ -1,21 +1,11 @@
 //! The agent of a task, as it was when the task was submitted.
 
-use redial_proto::{AgentSpec, Language, TaskId};
+use redial_api::TaskSpec;
+use redial_proto::TaskId;
 use redial_store::StoreError;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::get::not_found;
 use crate::{extract::Id, gateway::Api, problem::JsonResult};
-
-/// By which settings a task is decided.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct TaskSpec {
-    /// Language of Redial's texts to the model.
-    language: Language,
-    /// The agent: its model, tools, limits and policy.
-    spec: AgentSpec,
-}
 
 pub(super) async fn spec(Api { gateway, who }: Api, Id(task): Id<TaskId>) -> JsonResult<TaskSpec> {
     let found = gateway.store.of(&who.tenant).task_spec(task).await?;

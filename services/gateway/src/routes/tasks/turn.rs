@@ -1,12 +1,8 @@
 //! What a model saw in a turn, and what it answered.
 
-use chrono::{DateTime, Utc};
-use redial_proto::{
-    CallId, CallState, Code, Message, ReplyCall, TaskId, Trimmed, TurnReply, TurnRequest, limits::shorten, turn,
-};
+use redial_api::TurnView;
+use redial_proto::{Code, Message, ReplyCall, TaskId, TurnReply, TurnRequest, limits::shorten, turn};
 use redial_store::StoreError;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
     extract::Ids,
@@ -19,35 +15,6 @@ const TEXT: usize = 64 * 1024;
 /// Messages that are shown: the first and the last so many.
 const ENDS: usize = 200;
 
-/// What a model saw in a turn, and what it answered.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct TurnView {
-    /// The turn, from 1.
-    turn: u32,
-    /// The call that asked the model.
-    call: CallId,
-    /// The model, by its name in `models.toml`.
-    model: String,
-    /// The state of that call.
-    state: CallState,
-    /// When the model was asked.
-    submitted_at: DateTime<Utc>,
-    /// When it had answered.
-    finished_at: Option<DateTime<Utc>>,
-    /// The messages as the model got them, in order. Texts are cut at 64 KiB, with a mark; of over 400 messages the first and the
-    /// last 200 are here.
-    messages: Vec<Message>,
-    /// Messages that are left out here, between the first and the last ones.
-    not_shown: u32,
-    /// The tools that it was offered.
-    tools: Vec<String>,
-    /// What was left out of the conversation for the model, and the estimated size of what it got.
-    trimmed: Trimmed,
-    /// What it answered, its texts cut alike; absent before that, and if it could not be asked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply: Option<TurnReply>,
-}
-
 pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskId, u32>) -> JsonResult<TurnView> {
     let _share = gateway.long_read(&who).await?;
     let store = gateway.store.of(&who.tenant);
@@ -59,7 +26,7 @@ pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskI
     let after = if before == 0 { (0, 0) } else { (before, i32::MAX.unsigned_abs()) };
     let found = store.timed_calls(task, after, 1).await?;
     let asked = found.into_iter().find(|call| call.turn == number && call.call_index == 0).ok_or_else(missing)?;
-    let record = store.records_of(&[CallId(asked.call)]).await?.into_iter().next().ok_or_else(missing)?;
+    let record = store.records_of(&[asked.call]).await?.into_iter().next().ok_or_else(missing)?;
     let bad = |error: serde_json::Error| StoreError::BadData(format!("call {}: {error}", asked.call));
     let request: TurnRequest = serde_json::from_str(record.arguments.get()).map_err(bad)?;
     let output = record.attempts_made.iter().rev().find_map(|attempt| attempt.output.as_deref());
@@ -67,9 +34,9 @@ pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskI
     let (messages, not_shown) = ends(request.messages);
     Ok(axum::Json(TurnView {
         turn: number,
-        call: CallId(asked.call),
+        call: asked.call,
         model: turn::model_name(&asked.tool).unwrap_or(&asked.tool).to_owned(),
-        state: asked.state.parse().map_err(StoreError::BadData)?,
+        state: asked.state,
         submitted_at: asked.submitted_at,
         finished_at: asked.finished_at,
         messages: messages.into_iter().map(cut).collect(),

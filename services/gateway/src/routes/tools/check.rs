@@ -1,7 +1,8 @@
 //! Checks arguments as a submission would, and changes nothing.
 
+use redial_api::Checked;
 use redial_proto::{Code, ListTools, ToolList, UserRole, limits::shorten, subjects::Verb};
-use redial_views::{Checked, check_arguments};
+use redial_views::check_arguments;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;

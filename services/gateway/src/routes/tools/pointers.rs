@@ -1,9 +1,10 @@
 //! The places in the arguments of a tool that are corrected most.
 
 use chrono::{DateTime, Utc};
+use redial_api::{PointerItem, PointerList};
 use redial_store::stats::{PlaceLine, What};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{
     bounds::since,
@@ -23,34 +24,6 @@ pub(super) struct PointersQuery {
     since: Option<DateTime<Utc>>,
     /// Calls that ended before the end of the hour of this time. Default: until now.
     until: Option<DateTime<Utc>>,
-}
-
-/// The places in the arguments of a tool, of the tenant's calls that ended in that time.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct PointerList {
-    /// The start of the first hour.
-    since: DateTime<Utc>,
-    /// The figures are complete for calls that ended before this.
-    until: DateTime<Utc>,
-    /// False if there are later calls that would take too long to count now.
-    is_complete: bool,
-    /// Broken rules, those of the most calls first, at most 100: where a description should be mended.
-    errors: Vec<PointerItem>,
-    /// Repairs in code, alike.
-    repairs: Vec<PointerItem>,
-}
-
-/// One place.
-#[derive(Serialize, JsonSchema)]
-struct PointerItem {
-    /// JSON pointer; `*` stands for any index, and an empty one for the whole.
-    pointer: String,
-    /// The broken rule, or the kind of the repair.
-    rule: String,
-    /// Calls.
-    calls: u64,
-    /// The share of all broken rules, or repairs, of the tool: 0 to 1.
-    share: f64,
 }
 
 pub(super) async fn pointers(

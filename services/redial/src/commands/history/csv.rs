@@ -44,8 +44,8 @@ pub(super) fn row(record: &CallAudit) -> anyhow::Result<String> {
     let cells = [
         line.call.to_string(),
         line.tool.clone(),
-        line.state.clone(),
-        text(&line.class),
+        line.state.to_string(),
+        number(line.class.map(|class| class.to_string())),
         text(&line.message),
         line.attempts.to_string(),
         time(line.submitted_at),

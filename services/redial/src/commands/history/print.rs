@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use redial_proto::CallId;
+use redial_api::CallItem;
+use redial_proto::{CallId, ErrorClass};
 use redial_store::{
     Store,
-    audit::{CallAudit, CallLine, FoundCall},
+    audit::{CallAudit, FoundCall},
 };
 use uuid::Uuid;
 
@@ -25,11 +26,11 @@ pub(super) enum Form {
     Csv,
 }
 
-const FIELDS: &[Field<CallLine>] = &[
-    Field::whole("call", |line, form| form.ids.text(line.call).into()),
+const FIELDS: &[Field<CallItem>] = &[
+    Field::whole("call", |line, form| form.ids.text(line.call.0).into()),
     Field::shortened("tool", 5, |line, _| output::one_line(&line.tool, TEXT).into()),
-    Field::whole("state", |line, _| table::state(&line.state)),
-    Field::shortened("class", 5, |line, _| text(line.class.as_deref())),
+    Field::whole("state", |line, _| table::state(line.state.as_str())),
+    Field::shortened("class", 5, |line, _| text(line.class.map(ErrorClass::as_str))),
     Field::wide("attempts", |line, _| line.attempts.to_string().into()),
     Field::whole("submitted", |line, form| form.time(line.submitted_at).into()),
     Field::whole("total", |line, _| line.total_ms.map(output::span).unwrap_or_default().into()),
@@ -46,7 +47,7 @@ const TEXT: usize = 200;
 pub(super) struct Printer<'a> {
     store: &'a Store,
     form: Form,
-    list: List<CallLine>,
+    list: List<CallItem>,
     printed: usize,
 }
 
@@ -84,7 +85,7 @@ impl<'a> Printer<'a> {
     async fn text(&mut self, ids: &[CallId], wide: bool) -> anyhow::Result<()> {
         let lines = in_order(ids, self.store.call_lines(ids).await?, |line| line.call);
         if !wide {
-            let raw: Vec<Uuid> = lines.iter().map(|line| line.call).collect();
+            let raw: Vec<Uuid> = lines.iter().map(|line| line.call.0).collect();
             self.list.form.ids = Short::of(self.store, &raw).await?;
         }
         Ok(output::line(self.list.part(&lines))?)
@@ -100,8 +101,8 @@ impl<'a> Printer<'a> {
     }
 }
 
-fn in_order<T>(ids: &[CallId], mut items: Vec<T>, id: impl Fn(&T) -> Uuid) -> Vec<T> {
-    let positions: HashMap<Uuid, usize> = ids.iter().enumerate().map(|(at, call)| (call.0, at)).collect();
+fn in_order<T>(ids: &[CallId], mut items: Vec<T>, id: impl Fn(&T) -> CallId) -> Vec<T> {
+    let positions: HashMap<CallId, usize> = ids.iter().enumerate().map(|(at, call)| (*call, at)).collect();
     items.sort_by_key(|item| positions.get(&id(item)).copied());
     items
 }
@@ -117,12 +118,12 @@ mod tests {
     use super::*;
     use crate::{table::Paper, timeline::sample};
 
-    fn lines() -> Vec<CallLine> {
-        let line = |call: &str, state: &str, rest: serde_json::Value| CallLine {
+    fn lines() -> Vec<CallItem> {
+        let line = |call: &str, state: &str, rest: serde_json::Value| CallItem {
             call: call.parse().unwrap(),
             tool: "订机票".to_owned(),
-            state: state.to_owned(),
-            class: rest["class"].as_str().map(str::to_owned),
+            state: state.parse().unwrap(),
+            class: rest["class"].as_str().map(|class| class.parse().unwrap()),
             message: rest["message"].as_str().map(str::to_owned),
             attempts: 2,
             submitted_at: "2026-11-20T08:00:00.250Z".parse().unwrap(),
@@ -153,7 +154,7 @@ mod tests {
         let (now, mut lines) = ("2026-11-20T09:59:00Z".parse().unwrap(), lines());
         for line in &mut lines {
             line.tool = "a_tool_whose_name_is_as_long_as_a_name_may_be_which_is_64_chars".to_owned();
-            line.class = Some("malformed_arguments".to_owned());
+            line.class = Some(ErrorClass::MalformedArguments);
             line.total_ms = Some(9_999 * 3_600_000 - 60_000);
         }
         let text = List::new(FIELDS, list::Form::new(false, now), Paper::test(Some(80))).part(&lines);

@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use redial_api::CallItem;
 use redial_engine::call::may_redrive;
-use redial_proto::{ApiError, CallId, Code};
-use redial_store::{
-    Store,
-    audit::{CallAudit, CallLine},
-};
+use redial_proto::{ApiError, CallId, CallState, Code, ErrorClass};
+use redial_store::{Store, audit::CallAudit};
 
 use super::select::{Selection, matching};
 use crate::{
@@ -67,15 +65,15 @@ async fn named(store: &Store, call: CallId, counts: &mut Counts) -> anyhow::Resu
 /// Why a call would not run again.
 enum Obstacle {
     /// It was already redriven as this call.
-    Redriven(uuid::Uuid),
+    Redriven(CallId),
     Rejected(ApiError),
 }
 
-fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallLine, Obstacle> {
+fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallItem, Obstacle> {
     let rejected = |code, message: String| Obstacle::Rejected(ApiError::new(code, message));
     let record = record.ok_or_else(|| rejected(Code::CallNotFound, format!("no call {call} is on record")))?;
-    let state = &record.line.state;
-    if !state.parse().is_ok_and(|state| may_redrive(state).is_ok()) {
+    let state = record.line.state;
+    if may_redrive(state).is_err() {
         let message = format!("the call is {state}; allowed: failed, cancelled, unknown");
         return Err(rejected(Code::WrongState, message));
     }
@@ -87,19 +85,20 @@ fn redrivable(call: CallId, record: Option<&CallAudit>) -> Result<&CallLine, Obs
 
 /// The number of calls of each tool, state and class.
 #[derive(Default)]
-struct Counts(BTreeMap<(String, String, Option<String>), u64>);
+struct Counts(BTreeMap<(String, &'static str, Option<&'static str>), u64>);
 
 #[derive(serde::Serialize)]
 struct Group<'a> {
     tool: &'a str,
-    state: &'a str,
-    class: Option<&'a str>,
+    state: &'static str,
+    class: Option<&'static str>,
     calls: u64,
 }
 
 impl Counts {
-    fn add(&mut self, line: &CallLine) {
-        *self.0.entry((line.tool.clone(), line.state.clone(), line.class.clone())).or_default() += 1;
+    fn add(&mut self, line: &CallItem) {
+        let group = (line.tool.clone(), CallState::as_str(line.state), line.class.map(ErrorClass::as_str));
+        *self.0.entry(group).or_default() += 1;
     }
 
     fn total(&self) -> u64 {
@@ -107,7 +106,7 @@ impl Counts {
     }
 
     fn groups(&self) -> impl Iterator<Item = Group<'_>> {
-        self.0.iter().map(|((tool, state, class), calls)| Group { tool, state, class: class.as_deref(), calls: *calls })
+        self.0.iter().map(|((tool, state, class), calls)| Group { tool, state, class: *class, calls: *calls })
     }
 
     fn render(&self, paper: Paper) -> String {
@@ -135,13 +134,12 @@ mod tests {
         let mut counts = Counts::default();
         assert_eq!(counts.render(Paper::test(None)), "no call would run again");
         for (tool, state, class) in [
-            ("echo", "failed", Some("timeout")),
-            ("echo", "cancelled", Some("cancelled")),
-            ("echo", "failed", Some("timeout")),
-            ("book_flight", "failed", Some("auth")),
+            ("echo", CallState::Failed, ErrorClass::Timeout),
+            ("echo", CallState::Cancelled, ErrorClass::Cancelled),
+            ("echo", CallState::Failed, ErrorClass::Timeout),
+            ("book_flight", CallState::Failed, ErrorClass::Auth),
         ] {
-            let class = class.map(str::to_owned);
-            counts.add(&CallLine { tool: tool.to_owned(), state: state.to_owned(), class, ..sample::line() });
+            counts.add(&CallItem { tool: tool.to_owned(), state, class: Some(class), ..sample::line() });
         }
         insta::assert_snapshot!(counts.render(Paper::test(None)));
     }

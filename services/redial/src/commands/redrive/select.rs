@@ -1,11 +1,9 @@
 //! Which calls to redrive.
 
+use redial_api::CallItem;
 use redial_engine::call::may_redrive;
 use redial_proto::{ApiError, CallId, CallState, Code, Tenant};
-use redial_store::{
-    Store,
-    audit::{CallLine, Filter},
-};
+use redial_store::{Store, audit::Filter};
 
 use crate::{cli::FilterArgs, commands::history::Pages};
 
@@ -63,7 +61,7 @@ fn is_set(filter: &Filter) -> bool {
 pub(super) async fn matching(
     store: &Store,
     filters: Vec<Filter>,
-    mut each: impl FnMut(CallLine),
+    mut each: impl FnMut(CallItem),
 ) -> anyhow::Result<()> {
     for filter in filters {
         let mut pages = Pages::new(store, filter);

@@ -1,11 +1,9 @@
 //! The text of calls and tasks of every kind.
 
 use chrono::TimeDelta;
+use redial_api::LateReport;
 use redial_proto::{AgentSpec, Language, TurnReply, Waiting};
-use redial_store::{
-    TaskCall,
-    audit::{AttemptRecord, LateRecord},
-};
+use redial_store::{TaskCall, audit::AttemptRecord};
 use serde::Deserialize as _;
 use serde_json::{Value, json, value::RawValue};
 use uuid::Uuid;
@@ -64,14 +62,14 @@ fn succeeded(attempt: i32, times: (i64, i64), output: &str) -> AttemptRecord {
     AttemptRecord { outcome, output, class: None, message: None, ..failed(attempt, times, "", "") }
 }
 
-fn late(attempt: i32, ms: i64, outcome: &str) -> LateRecord {
+fn late(attempt: i32, ms: i64, outcome: &str) -> LateReport {
     let (worker, outcome) = (format!("host-{attempt}"), outcome.to_owned());
-    LateRecord { attempt, worker, received_at: at(ms), outcome }
+    LateReport { attempt, worker, received_at: at(ms), outcome }
 }
 
 /// The same with the reason for its end.
 fn ended(mut call: CallAudit, class: &str, message: &str) -> CallAudit {
-    call.line.class = Some(class.to_owned());
+    call.line.class = Some(class.parse().unwrap());
     call.line.message = Some(message.to_owned());
     call
 }
@@ -109,7 +107,7 @@ fn a_call_that_failed_with_field_errors() {
     ));
     let mut call = ended(call("failed", vec![attempt]), "invalid_arguments", "the tool refused its arguments");
     call.redrive_of = Some(OTHER);
-    call.line.redriven_as = Some(OTHER);
+    call.line.redriven_as = Some(CallId(OTHER));
     insta::assert_snapshot!(text(&call, at(100_000)));
 }
 
@@ -193,9 +191,9 @@ fn long_values_are_laid_out_and_huge_ones_cut() {
 /// A call of the sample task, which was submitted 4 ms after the task.
 fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let last = attempts_made.last().unwrap();
-    let (class, message) = (last.class.clone(), last.message.clone());
+    let (class, message) = (last.class.as_deref().map(|class| class.parse().unwrap()), last.message.clone());
     let mut record = call(&last.outcome.clone(), attempts_made);
-    record.line.call = Uuid::from_u128(CALL.as_u128() - 1 + n);
+    record.line.call = CallId(Uuid::from_u128(CALL.as_u128() - 1 + n));
     record.line.tool = tool.to_owned();
     (record.line.class, record.line.message) = (class, message);
     record.task = Some(TaskCall { task: sample::report().task.task, turn: 1, call_index });
@@ -218,7 +216,7 @@ fn model_call() -> CallAudit {
 fn task() -> TaskAudit {
     let report = sample::report();
     let mut late = call_in_task(2, 1, "book_flight", vec![failed(1, (815, 1_233), "invalid_arguments", "HTTP 422")]);
-    late.late_reports.push(LateRecord { worker: "host-9".to_owned(), ..self::late(1, 1_500, "succeeded") });
+    late.late_reports.push(LateReport { worker: "host-9".to_owned(), ..self::late(1, 1_500, "succeeded") });
     let retried = vec![failed(1, (815, 1_093), "unavailable", "HTTP 503"), succeeded(2, (3_010, 3_393), "{}")];
     TaskAudit {
         task: report.task,

@@ -1,9 +1,9 @@
 //! The figures as comma-separated values, with a header. An empty field is not known.
 
+use redial_api::Figures;
 use redial_store::stats::By;
 use serde_json::Value;
 
-use redial_views::Figures;
 use redial_views::csv_cell as cell;
 
 const CALLS: &[&str] = &[

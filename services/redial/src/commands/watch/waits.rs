@@ -41,11 +41,10 @@ impl<'a> Waits<'a> {
         let store = self.store.as_ref()?;
         let filter = Filter { task: Some(task), ..Filter::default() };
         let calls = store.history(&filter, CALLS).await.ok()?;
-        let waiting =
-            |state: &str| matches!(state.parse(), Ok(CallState::Ready | CallState::RetryWait | CallState::ClientWait));
+        let waiting = |state| matches!(state, CallState::Ready | CallState::RetryWait | CallState::ClientWait);
         let mut news = Vec::new();
-        for line in calls.iter().rev().filter(|line| waiting(&line.state)) {
-            let record = store.record(redial_proto::CallId(line.call)).await.ok().flatten()?;
+        for line in calls.iter().rev().filter(|line| waiting(line.state)) {
+            let record = store.record(line.call).await.ok().flatten()?;
             if self.told.insert(what(&record)) {
                 news.extend(text(&record));
             }
@@ -57,7 +56,7 @@ impl<'a> Waits<'a> {
 fn what(record: &CallAudit) -> (String, u32, Option<&'static str>) {
     let attempts = u32::try_from(record.attempts_made.len()).unwrap_or(u32::MAX);
     (
-        record.line.call.to_string() + &record.line.state,
+        record.line.call.to_string() + record.line.state.as_str(),
         attempts,
         record.waits.map(|waits| WaitReason::as_str(waits.reason)),
     )
