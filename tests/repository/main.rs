@@ -9,4 +9,5 @@ mod generated;
 #[path = "../shared/python.rs"]
 mod python;
 mod size;
+mod types;
 mod walls;

@@ -12,10 +12,7 @@ use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tower::ServiceExt as _;
 
-use crate::{
-    console::Console,
-    failure::{Failure, Problem},
-};
+use crate::{console::Console, failure::Failure};
 
 /// Bytes of an answer that a page reads at most.
 const LARGEST: usize = 16 * 1024 * 1024;
@@ -76,7 +73,7 @@ impl Api {
     pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
-            Err(Failure::Problem(problem)) if problem.status == StatusCode::NOT_FOUND => Ok(None),
+            Err(failure) if failure.status() == StatusCode::NOT_FOUND => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -136,7 +133,7 @@ impl Api {
         let response = self.ask(request).await;
         let status = response.status();
         let bytes = to_bytes(response.into_body(), LARGEST).await.map_err(|error| Failure::unreadable(path, &error))?;
-        if status.is_success() { Ok(bytes) } else { Err(Problem::read(status, &bytes).into()) }
+        if status.is_success() { Ok(bytes) } else { Err(Failure::read(status, &bytes)) }
     }
 
     async fn ask(&self, mut request: Request<Body>) -> Response {

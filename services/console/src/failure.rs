@@ -1,66 +1,30 @@
 //! What is shown instead of a page that cannot be.
 
 use axum::http::StatusCode;
-use serde::Deserialize;
+use redial_api::ProblemDocument;
 
 /// Why there is no page.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The API said no.
-    Problem(Box<Problem>),
+    Problem(Box<ProblemDocument>),
     /// The answer could not be read.
     Unreadable(String),
 }
 
-/// A problem document of the API.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Problem {
-    #[serde(skip)]
-    pub(crate) status: StatusCode,
-    /// What is wrong, where, and what is allowed.
-    #[serde(default)]
-    pub(crate) detail: String,
-    #[serde(default)]
-    pub(crate) code: String,
-    #[serde(default)]
-    pub(crate) request_id: String,
-    /// Broken rules.
-    #[serde(default)]
-    pub(crate) errors: Vec<Broken>,
-}
-
-/// One broken rule.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Broken {
-    #[serde(default)]
-    pub(crate) pointer: String,
-    #[serde(default)]
-    pub(crate) rule: String,
-    #[serde(default)]
-    pub(crate) allowed: String,
-    pub(crate) hint: Option<String>,
-}
-
-impl Problem {
+impl Failure {
+    /// What an answer says that is no success. One that is no problem document stands for itself.
     pub(crate) fn read(status: StatusCode, body: &[u8]) -> Self {
-        let read = serde_json::from_slice(body).unwrap_or_else(|_| Self {
-            status,
-            detail: String::from_utf8_lossy(body).chars().take(500).collect(),
-            code: String::new(),
-            request_id: String::new(),
-            errors: Vec::new(),
-        });
-        Self { status, ..read }
+        let read = serde_json::from_slice(body).map(|problem| Self::Problem(Box::new(problem)));
+        read.unwrap_or_else(|_| Self::new(status, String::from_utf8_lossy(body).chars().take(500).collect::<String>()))
     }
-}
 
-impl From<Problem> for Failure {
-    fn from(problem: Problem) -> Self {
+    /// A problem that the console found itself.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let problem = ProblemDocument { status: status.as_u16(), detail: detail.into(), ..ProblemDocument::default() };
         Self::Problem(Box::new(problem))
     }
-}
 
-impl Failure {
     pub(crate) fn unreadable(path: &str, error: &dyn std::fmt::Display) -> Self {
         tracing::error!(path, %error, "The console could not read an answer of the API");
         Self::Unreadable(format!("The answer of {path} could not be read: {error}"))
@@ -68,26 +32,30 @@ impl Failure {
 
     /// What a person sent cannot be done.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
-        Problem { detail: detail.into(), ..Problem::read(StatusCode::UNPROCESSABLE_ENTITY, b"{}") }.into()
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
     pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
-        Problem { detail: detail.into(), ..Problem::read(StatusCode::FORBIDDEN, b"{}") }.into()
+        Self::new(StatusCode::FORBIDDEN, detail)
     }
 
     pub(crate) fn not_found(what: impl Into<String>) -> Self {
-        Problem {
-            status: StatusCode::NOT_FOUND,
-            detail: what.into(),
-            code: "not_found".to_owned(),
-            request_id: String::new(),
-            errors: Vec::new(),
-        }
-        .into()
+        let (status, code) = (StatusCode::NOT_FOUND.as_u16(), "not_found".to_owned());
+        let problem = ProblemDocument { status, code, detail: what.into(), ..ProblemDocument::default() };
+        Self::Problem(Box::new(problem))
+    }
+
+    /// The HTTP status of the page about it.
+    pub(crate) fn status(&self) -> StatusCode {
+        let status = match self {
+            Self::Problem(problem) => StatusCode::from_u16(problem.status).ok(),
+            Self::Unreadable(_) => None,
+        };
+        status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// True if the visitor has to sign in.
     pub(crate) fn is_unauthenticated(&self) -> bool {
-        matches!(self, Self::Problem(problem) if problem.status == StatusCode::UNAUTHORIZED)
+        self.status() == StatusCode::UNAUTHORIZED
     }
 }

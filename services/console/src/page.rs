@@ -9,15 +9,10 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::{MethodRouter, get},
 };
+use redial_api::{ProblemField, WhoAsks};
 use redial_proto::UserRole;
-use serde::Deserialize;
 
-use crate::{
-    client::Api,
-    console::Console,
-    failure::{Broken, Failure},
-    show,
-};
+use crate::{client::Api, console::Console, failure::Failure, show};
 
 /// A page loads from its own gateway only, and runs no script or style that is written into it. Nobody frames it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -44,7 +39,7 @@ impl FromRequestParts<Console> for Visit {
         let here = if parts.method == axum::http::Method::GET { asked } else { form_of(parts.uri.path()).to_owned() };
         let theme = theme(&parts.headers);
         let mut shell = Shell { theme, here: here.clone(), ..Shell::default() };
-        match api.get::<Who>("/v1/session").await {
+        match api.get::<WhoAsks>("/v1/session").await {
             Ok(who) => shell.who = Some(who),
             Err(failure) => return Err(failure_page(&failure, shell, &here)),
         }
@@ -99,30 +94,6 @@ pub(crate) const SECTIONS: [(&str, &str, char); 12] = [
     ("settings", "Settings", 's'),
 ];
 
-/// Who visits, as `GET /v1/session` says.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Who {
-    pub(crate) tenant: String,
-    pub(crate) user: String,
-    #[serde(default)]
-    pub(crate) roles: Vec<UserRole>,
-    pub(crate) expires_at: Option<chrono::DateTime<chrono::Utc>>,
-    /// `token`, `session` or `loopback`.
-    #[serde(default)]
-    pub(crate) by: String,
-}
-
-impl Who {
-    pub(crate) fn may(&self, role: UserRole) -> bool {
-        self.roles.contains(&role)
-    }
-
-    /// True for the tenant of the operators, to whom workers belong.
-    pub(crate) fn is_operators(&self) -> bool {
-        self.tenant == redial_proto::Tenant::default().as_str()
-    }
-}
-
 /// What the frame of a page shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shell {
@@ -130,7 +101,7 @@ pub(crate) struct Shell {
     pub(crate) title: String,
     pub(crate) section: &'static str,
     pub(crate) theme: Option<String>,
-    pub(crate) who: Option<Who>,
+    pub(crate) who: Option<WhoAsks>,
     pub(crate) here: String,
     /// The stream of events after which the page is asked for again.
     pub(crate) live: Option<String>,
@@ -275,19 +246,16 @@ pub(crate) fn failure_page(failure: &Failure, shell: Shell, here: &str) -> Respo
     if failure.is_unauthenticated() {
         return Redirect::to(&format!("/console/sign-in?next={}", show::url(here))).into_response();
     }
-    let (status, problem) = match failure {
-        Failure::Problem(problem) => (problem.status, Some(problem.as_ref())),
-        Failure::Unreadable(_) => (StatusCode::INTERNAL_SERVER_ERROR, None),
-    };
-    let detail = match failure {
-        Failure::Problem(problem) => problem.detail.clone(),
-        Failure::Unreadable(detail) => detail.clone(),
+    let status = failure.status();
+    let (problem, detail) = match failure {
+        Failure::Problem(problem) => (Some(problem.as_ref()), &problem.detail),
+        Failure::Unreadable(detail) => (None, detail),
     };
     let heading = heading(status);
     let page = FailurePage {
         shell: shell.titled(heading),
         heading,
-        detail: show::plain(&detail),
+        detail: show::plain(detail),
         remedy: remedy(status),
         code: problem.map(|problem| problem.code.clone()).unwrap_or_default(),
         request_id: problem.map(|problem| problem.request_id.clone()).unwrap_or_default(),
@@ -307,7 +275,7 @@ struct FailurePage<'a> {
     remedy: &'static str,
     code: String,
     request_id: String,
-    errors: &'a [Broken],
+    errors: &'a [ProblemField],
 }
 
 const fn heading(status: StatusCode) -> &'static str {

@@ -1,9 +1,8 @@
 //! What the API says of a task's calls.
 
-use chrono::{DateTime, Utc};
-use redial_proto::{Repair, WaitReason, Waiting, turn};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use chrono::Utc;
+use redial_api::{Ran, TaskCallItem, TaskCallList};
+use redial_proto::{AttemptView, CallState, WaitReason, Waiting};
 
 use crate::{
     failure::Failure,
@@ -14,64 +13,15 @@ use crate::{
 /// Pages of calls that a timeline reads at most.
 const PAGES: usize = 6;
 
-/// `GET /v1/tasks/{id}/calls`.
-#[derive(Deserialize)]
-struct CallPage {
-    calls: Vec<CallItem>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
-/// A call of a task.
-#[derive(Debug, Deserialize)]
-pub(crate) struct CallItem {
-    pub(crate) call: String,
-    pub(crate) turn: u32,
-    pub(crate) call_index: u32,
-    pub(crate) tool: String,
-    pub(crate) state: String,
-    pub(crate) message: Option<String>,
-    #[serde(default)]
-    pub(crate) effect: String,
-    pub(crate) submitted_at: DateTime<Utc>,
-    pub(crate) finished_at: Option<DateTime<Utc>>,
-    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
-    pub(crate) waits: Option<Waiting>,
-    pub(crate) arguments: Option<Box<RawValue>>,
-    /// The arguments as the model wrote them.
-    pub(crate) sent: Option<String>,
-    #[serde(default)]
-    pub(crate) repairs: Vec<Repair>,
-    /// How often the tool ran: see [`ledger`].
-    pub(crate) ran: String,
-    pub(crate) lease_until: Option<DateTime<Utc>>,
-    pub(crate) redriven_as: Option<String>,
-    #[serde(default)]
-    pub(crate) attempts_made: Vec<Attempt>,
-}
-
-/// An attempt of a call.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Attempt {
-    pub(crate) attempt: u32,
-    pub(crate) worker: String,
-    pub(crate) started_at: DateTime<Utc>,
-    pub(crate) ended_at: Option<DateTime<Utc>>,
-    pub(crate) duration_ms: Option<u64>,
-    pub(crate) class: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) retry_at: Option<DateTime<Utc>>,
-}
-
 /// The calls of a task from this turn on. The second value is true if there are more than a timeline shows.
-pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<CallItem>, bool), Failure> {
+pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<TaskCallItem>, bool), Failure> {
     let first = if turn > 1 { turn.to_string() } else { String::new() };
     let mut calls = Vec::new();
     let mut token = String::new();
     for _ in 0..PAGES {
         let query =
             crate::page::query([("from_turn", first.as_str()), ("page_token", token.as_str()), ("page_size", "200")]);
-        let page: CallPage = visit.api.get(&format!("/v1/tasks/{task}/calls{query}")).await?;
+        let page: TaskCallList = visit.api.get(&format!("/v1/tasks/{task}/calls{query}")).await?;
         calls.extend(page.calls);
         token = page.next_page_token;
         if token.is_empty() {
@@ -81,72 +31,55 @@ pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<C
     Ok((calls, true))
 }
 
-impl CallItem {
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.state == "unknown"
-    }
+/// The anchor of the lane of a call.
+pub(crate) fn lane(item: &TaskCallItem) -> String {
+    if item.call_index == 0 { format!("t{}", item.turn) } else { format!("c{}.{}", item.turn, item.call_index) }
+}
 
-    /// The model, if it is a turn.
-    pub(crate) fn model(&self) -> Option<&str> {
-        turn::model_name(&self.tool)
+/// Where a call stands while it has not ended, and what decided that.
+pub(crate) fn standing(item: &TaskCallItem) -> Option<String> {
+    if let Some(waits) = &item.waits {
+        return Some(waiting(waits));
     }
-
-    /// The anchor of its lane.
-    pub(crate) fn lane(&self) -> String {
-        if self.call_index == 0 { format!("t{}", self.turn) } else { format!("c{}.{}", self.turn, self.call_index) }
-    }
-
-    /// Where it stands while it has not ended, and what decided that.
-    pub(crate) fn standing(&self) -> Option<String> {
-        if let Some(waits) = &self.waits {
-            return Some(waiting(waits));
+    match item.state {
+        CallState::RetryWait => {
+            let due = item.next_attempt_at.map(|at| format!(", due {}", at.format("%H:%M:%S UTC"))).unwrap_or_default();
+            let class = item.attempts_made.iter().rev().find_map(|attempt| attempt.class);
+            let class = class.map(|class| format!(" after {}", show::words(class.as_str()))).unwrap_or_default();
+            Some(format!("held for a retry{class}{due} (the tool's retry policy)"))
         }
-        let class = self.attempts_made.iter().rev().find_map(|attempt| attempt.class.as_deref());
-        match self.state.as_str() {
-            "retry_wait" => {
-                let due =
-                    self.next_attempt_at.map(|at| format!(", due {}", at.format("%H:%M:%S UTC"))).unwrap_or_default();
-                let class = class.map(|class| format!(" after {}", show::words(class))).unwrap_or_default();
-                Some(format!("held for a retry{class}{due} (the tool's retry policy)"))
-            }
-            "running" => {
-                let last = self.attempts_made.last()?;
-                Some(format!("attempt {} runs on {}", last.attempt, last.worker))
-            }
-            "ready" => Some("waits for a worker".to_owned()),
-            "client_wait" => Some("waits for the client's answer".to_owned()),
-            _ => None,
+        CallState::Running => {
+            let last = item.attempts_made.last()?;
+            Some(format!("attempt {} runs on {}", last.attempt, last.worker))
         }
-    }
-
-    /// One attempt that ended with success needs no table.
-    pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.attempts_made.as_slice(), [one] if one.class.is_none() && one.ended_at.is_some())
-    }
-
-    /// What the effect ledger says.
-    pub(crate) fn ledger(&self) -> (&'static str, &'static str) {
-        ledger(&self.ran)
-    }
-
-    /// The arguments as the tool gets them.
-    pub(crate) fn arguments_tree(&self) -> Html {
-        let name = format!("{}-args", self.lane());
-        self.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
+        CallState::Ready => Some("waits for a worker".to_owned()),
+        CallState::ClientWait => Some("waits for the client's answer".to_owned()),
+        _ => None,
     }
 }
 
-/// The glyph and the words of the effect ledger for what the API calls `ran`.
-pub(crate) fn ledger(ran: &str) -> (&'static str, &'static str) {
+/// One attempt that ended with success needs no table.
+pub(crate) fn is_plain(attempts: &[AttemptView]) -> bool {
+    matches!(attempts, [one] if one.class.is_none() && one.ended_at.is_some())
+}
+
+/// The arguments as the tool gets them.
+pub(crate) fn arguments_tree(item: &TaskCallItem) -> Html {
+    let name = format!("{}-args", lane(item));
+    item.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
+}
+
+/// The glyph and the words of the effect ledger.
+pub(crate) const fn ledger(ran: &Ran) -> (&'static str, &'static str) {
     match ran {
-        "not_ended" => ("waiting", "not ended"),
-        "not_run" => ("not_run", "never ran"),
-        "once" => ("once", "ran once"),
-        "again_same_key" => ("again", "ran again with the same key"),
-        "again" => ("again", "ran again"),
-        "stopped" => ("cancelled", "stopped after it had begun"),
-        "unknown" => ("unknown", "unknown: look"),
-        _ => ("waiting", "not known to this version"),
+        Ran::NotEnded => ("waiting", "not ended"),
+        Ran::NotRun => ("not_run", "never ran"),
+        Ran::Once => ("once", "ran once"),
+        Ran::AgainSameKey => ("again", "ran again with the same key"),
+        Ran::Again => ("again", "ran again"),
+        Ran::Stopped => ("cancelled", "stopped after it had begun"),
+        Ran::Unknown => ("unknown", "unknown: look"),
+        Ran::Other => ("waiting", "not known to this version"),
     }
 }
 
@@ -170,22 +103,20 @@ pub(crate) fn waiting(waits: &Waiting) -> String {
     }
 }
 
-impl Attempt {
-    /// In words.
-    pub(crate) fn told(&self) -> String {
-        let took = self.took().unwrap_or_else(|| "runs".to_owned());
-        let took = self.tool_ran().map_or(took.clone(), |ran| format!("{took}, of which the tool ran {ran}"));
-        let class = self.class.as_deref().map(|class| format!(", {}", show::words(class))).unwrap_or_default();
-        format!("attempt {} on {}: {took}{class}", self.attempt, self.worker)
-    }
+/// An attempt in words.
+pub(crate) fn told(attempt: &AttemptView) -> String {
+    let took = took(attempt).unwrap_or_else(|| "runs".to_owned());
+    let took = tool_ran(attempt).map_or(took.clone(), |ran| format!("{took}, of which the tool ran {ran}"));
+    let class = attempt.class.map(|class| format!(", {}", show::words(class.as_str()))).unwrap_or_default();
+    format!("attempt {} on {}: {took}{class}", attempt.attempt, attempt.worker)
+}
 
-    /// From the grant to the end that is on record.
-    pub(crate) fn took(&self) -> Option<String> {
-        self.ended_at.map(|end| show::span((end - self.started_at).num_milliseconds()))
-    }
+/// From the grant to the end that is on record.
+pub(crate) fn took(attempt: &AttemptView) -> Option<String> {
+    attempt.ended_at.map(|end| show::span((end - attempt.started_at).num_milliseconds()))
+}
 
-    /// How long the tool ran, by the worker's clock.
-    pub(crate) fn tool_ran(&self) -> Option<String> {
-        self.duration_ms.map(|ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
-    }
+/// How long the tool ran, by the worker's clock.
+pub(crate) fn tool_ran(attempt: &AttemptView) -> Option<String> {
+    attempt.duration_ms.map(|ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
 }

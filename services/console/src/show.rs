@@ -209,9 +209,9 @@ pub(crate) fn id(id: &impl fmt::Display) -> Html {
 }
 
 /// The end of an id.
-pub(crate) fn short_id(id: &str) -> &str {
-    let start = id.len().saturating_sub(8);
-    id.get(start..).unwrap_or(id)
+pub(crate) fn short_id(id: &impl fmt::Display) -> String {
+    let id = id.to_string();
+    id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()
 }
 
 /// A part of a path or a query.

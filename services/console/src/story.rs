@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use redial_proto::{
-    AgentSpec, CallId, ErrorClass, FieldError, Message, Repair, Role, StoredMessage, TaskDecision, TaskInput,
-    TaskReport, TaskStep, TaskView,
+    CallId, ErrorClass, FieldError, Message, Repair, Role, StoredMessage, TaskDecision, TaskInput, TaskReport,
+    TaskStep, TaskView,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -264,10 +264,4 @@ fn details(content: &str) -> Vec<FieldError> {
         .and_then(|value| serde_json::from_value::<Feedback>(value).ok())
         .unwrap_or_default()
         .details
-}
-
-/// The agent of a task as it was when the task was submitted.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Agent {
-    pub(crate) spec: AgentSpec,
 }

@@ -1,8 +1,7 @@
 //! `/console/audit`: what people did, and messages that could not be taken.
 
 use axum::Router;
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use redial_api::{ActionItem, ActionList, RejectedItem, RejectedList};
 
 use crate::{
     console::Console,
@@ -19,66 +18,40 @@ pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, page::of(audit)).route(REJECTED, page::of(rejected))
 }
 
-/// `GET /v1/actions`.
-#[derive(Deserialize)]
-struct ActionList {
-    actions: Vec<Action>,
-    #[serde(default)]
-    next_page_token: String,
+fn state(action: &ActionItem) -> &'static str {
+    match action.result.as_deref() {
+        Some("done") => "done",
+        Some(_) => "refused",
+        None => "unknown",
+    }
 }
 
-/// What somebody did.
-#[derive(Deserialize)]
-struct Action {
-    id: i64,
-    at: DateTime<Utc>,
-    user: String,
-    role: String,
-    door: String,
-    token: Option<String>,
-    verb: String,
-    targets: Vec<String>,
-    target_count: i64,
-    result: Option<String>,
-    changed: Option<i64>,
+fn words(action: &ActionItem) -> String {
+    action.result.as_deref().map_or_else(|| "not known".to_owned(), show::words)
 }
 
-impl Action {
-    fn state(&self) -> &'static str {
-        match self.result.as_deref() {
-            Some("done") => "done",
-            Some(_) => "refused",
-            None => "unknown",
-        }
-    }
-
-    fn words(&self) -> String {
-        self.result.as_deref().map_or_else(|| "not known".to_owned(), show::words)
-    }
-
-    /// What it was about, with the page that shows it.
-    fn shown(&self) -> Vec<(String, Option<String>)> {
-        let shown = |target: &String| {
-            let is_id = target.parse::<uuid::Uuid>().is_ok();
-            let page = match self.verb.split('.').next().unwrap_or_default() {
-                "redrives" if is_id => Some(format!("/console/redrives/{target}")),
-                // What was erased has no page, and webhooks and tokens have none of their own.
-                "webhooks" | "tokens" | "tenants" => None,
-                "conversations" if self.verb.ends_with("forget") => None,
-                "conversations" => Some(format!("/console/conversations/{}", show::url(target))),
-                "tools" => Some(format!("/console/tools/{}", show::url(target))),
-                _ if is_id => Some(format!("/console/find?q={target}")),
-                _ => None,
-            };
-            let text = if is_id { show::short_id(target).to_owned() } else { show::line(target, 60) };
-            (text, page)
+/// What it was about, with the page that shows it.
+fn shown(action: &ActionItem) -> Vec<(String, Option<String>)> {
+    let shown = |target: &String| {
+        let is_id = target.parse::<uuid::Uuid>().is_ok();
+        let page = match action.verb.split('.').next().unwrap_or_default() {
+            "redrives" if is_id => Some(format!("/console/redrives/{target}")),
+            // What was erased has no page, and webhooks and tokens have none of their own.
+            "webhooks" | "tokens" | "tenants" => None,
+            "conversations" if action.verb.ends_with("forget") => None,
+            "conversations" => Some(format!("/console/conversations/{}", show::url(target))),
+            "tools" => Some(format!("/console/tools/{}", show::url(target))),
+            _ if is_id => Some(format!("/console/find?q={target}")),
+            _ => None,
         };
-        self.targets.iter().take(5).map(shown).collect()
-    }
+        let text = if is_id { show::short_id(target).to_owned() } else { show::line(target, 60) };
+        (text, page)
+    };
+    action.targets.iter().take(5).map(shown).collect()
+}
 
-    fn more(&self) -> i64 {
-        self.target_count - i64::try_from(self.targets.len().min(5)).unwrap_or(0)
-    }
+fn more(action: &ActionItem) -> i32 {
+    action.target_count - i32::try_from(action.targets.len().min(5)).unwrap_or(0)
 }
 
 #[derive(askama::Template)]
@@ -87,7 +60,7 @@ struct AuditPage {
     shell: Shell,
     filter: Filter,
     chips: Vec<Chip>,
-    actions: Vec<Action>,
+    actions: Vec<ActionItem>,
     next: Option<String>,
 }
 
@@ -104,31 +77,11 @@ async fn audit(visit: Visiting) -> Result<AuditPage, Failure> {
     })
 }
 
-/// `GET /v1/rejected`.
-#[derive(Deserialize)]
-struct RejectedList {
-    rejected: Vec<Rejected>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
-/// A message that could not be taken.
-#[derive(Deserialize)]
-struct Rejected {
-    id: i64,
-    received_at: DateTime<Utc>,
-    code: String,
-    message: String,
-    error_count: u32,
-    payload: String,
-    payload_bytes: usize,
-}
-
 #[derive(askama::Template)]
 #[template(path = "rejected.html")]
 struct RejectedPage {
     shell: Shell,
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedItem>,
     next: Option<String>,
 }
 

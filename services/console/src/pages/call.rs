@@ -10,9 +10,11 @@ use axum::{
     routing::{get, post},
 };
 use chrono::Utc;
+use redial_api::{CallDetails, CallRecord};
+use redial_proto::CallView;
 use serde_json::{Value, json};
 
-pub(crate) use self::record::CallRecord;
+use self::record::{may_run_again, verdict};
 use crate::{
     console::Console,
     failure::Failure,
@@ -32,7 +34,9 @@ pub(super) fn router() -> Router<Console> {
 #[template(path = "call.html")]
 struct Page {
     shell: Shell,
-    call: CallRecord,
+    call: CallView,
+    more: CallDetails,
+    can_run_again: bool,
     verdict: Verdict,
     ruler: Html,
     bars: Html,
@@ -43,14 +47,15 @@ async fn call(visit: Visit, Path(id): Path<String>) -> Response {
 }
 
 async fn page(visit: &Visit, id: &str) -> Result<Page, Failure> {
-    let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
-    let now = Utc::now();
-    let (ruler, bars) = lanes::of_call(&call.timed(), now);
+    let record: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
+    let can_run_again = may_run_again(&record) && record.details.redriven_as.is_none();
+    let (CallRecord { view: call, details: more }, now) = (record, Utc::now());
+    let (ruler, bars) = lanes::of_call(&call, now);
     let mut shell = visit.frame(format!("{} {}", call.tool, show::short_id(&call.call)));
-    if !call.has_ended() {
+    if call.finished_at.is_none() {
         shell = shell.live(format!("/v1/calls/{id}/events")).again(2);
     }
-    Ok(Page { shell, verdict: call.verdict(now), ruler, bars, call })
+    Ok(Page { shell, verdict: verdict(&call, now), ruler, bars, call, more, can_run_again })
 }
 
 async fn cancel(visit: Visit, Path(id): Path<String>) -> Response {
@@ -61,14 +66,10 @@ async fn cancel(visit: Visit, Path(id): Path<String>) -> Response {
 
 impl Page {
     fn may_cancel(&self) -> bool {
-        !self.call.has_ended() && self.shell.may("submit")
+        self.call.finished_at.is_none() && self.shell.may("submit")
     }
 
     fn may_run_again(&self) -> bool {
-        self.can_run_again() && self.shell.may("operate")
-    }
-
-    fn can_run_again(&self) -> bool {
-        self.call.may_run_again() && self.call.redriven_as.is_none()
+        self.can_run_again && self.shell.may("operate")
     }
 }

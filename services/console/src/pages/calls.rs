@@ -1,9 +1,8 @@
 //! `/console/calls`: the calls, searched by whatever is known of them.
 
 use axum::Router;
-use chrono::{DateTime, Utc};
+use redial_api::{CallItem, CallList};
 use redial_proto::{CallState, ErrorClass};
-use serde::Deserialize;
 
 use crate::{
     console::Console,
@@ -21,61 +20,24 @@ pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, page::of(calls))
 }
 
-/// `GET /v1/calls`.
-#[derive(Deserialize)]
-pub(crate) struct CallList {
-    pub(crate) calls: Vec<CallLine>,
-    #[serde(default)]
-    pub(crate) next_page_token: String,
-    pub(crate) searched: Searched,
+/// What is said under the name of a call.
+pub(crate) fn said(call: &CallItem) -> String {
+    let retry = call.next_attempt_at.filter(|_| call.state == CallState::RetryWait);
+    let retry = retry.map(|at| format!("retry due {}", at.format("%H:%M:%S UTC")));
+    let parts = [retry, call.message.as_deref().map(|message| show::line(message, 200))];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// How far a search looked.
-#[derive(Deserialize)]
-pub(crate) struct Searched {
-    pub(crate) calls: u64,
-    pub(crate) back_to: Option<DateTime<Utc>>,
-    pub(crate) complete: bool,
+pub(crate) fn took(call: &CallItem) -> String {
+    call.total_ms.map_or_else(|| "open".to_owned(), |ms| show::span(ms.max(0)))
 }
 
-/// A call in a list.
-#[derive(Deserialize)]
-pub(crate) struct CallLine {
-    pub(crate) call: String,
-    pub(crate) tool: String,
-    pub(crate) state: String,
-    pub(crate) class: Option<String>,
-    pub(crate) message: Option<String>,
-    #[serde(default)]
-    pub(crate) attempts: u32,
-    pub(crate) submitted_at: DateTime<Utc>,
-    pub(crate) total_ms: Option<i64>,
-    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
-    pub(crate) key: Option<String>,
-    pub(crate) last_worker: Option<String>,
-    pub(crate) redriven_as: Option<String>,
-}
-
-impl CallLine {
-    /// What is said under its name.
-    pub(crate) fn said(&self) -> String {
-        let retry = self.next_attempt_at.filter(|_| self.state == "retry_wait");
-        let retry = retry.map(|at| format!("retry due {}", at.format("%H:%M:%S UTC")));
-        let parts = [retry, self.message.as_deref().map(|message| show::line(message, 200))];
-        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
-    }
-
-    pub(crate) fn took(&self) -> String {
-        self.total_ms.map_or_else(|| "open".to_owned(), |ms| show::span(ms.max(0)))
-    }
-
-    /// Attempts, and who ran the last.
-    pub(crate) fn ran(&self) -> String {
-        match (self.attempts, &self.last_worker) {
-            (0, _) => "no attempt".to_owned(),
-            (n, Some(worker)) => format!("{} · {}", show::things(n, "attempt"), show::line(worker, 40)),
-            (n, None) => show::things(n, "attempt"),
-        }
+/// Attempts of a call, and who ran the last.
+pub(crate) fn ran(call: &CallItem) -> String {
+    match (call.attempts, &call.last_worker) {
+        (0, _) => "no attempt".to_owned(),
+        (n, Some(worker)) => format!("{} · {}", show::things(n, "attempt"), show::line(worker, 40)),
+        (n, None) => show::things(n, "attempt"),
     }
 }
 

@@ -7,14 +7,13 @@ use axum::{
     response::Response,
     routing::get,
 };
-use chrono::{DateTime, Utc};
+use redial_api::{ConversationItem, ConversationList, Erased, MessageList, ProblemDocument, TaskList};
 use redial_proto::{StoredMessage, TaskView};
 use serde::Deserialize;
 
-use super::tasks::TaskList;
 use crate::{
     console::Console,
-    failure::{Failure, Problem},
+    failure::Failure,
     filter::Filter,
     page::{self, Shell, Visit, Visiting},
     show,
@@ -29,29 +28,11 @@ pub(super) fn router() -> Router<Console> {
         .route("/console/conversations/{name}/erase", get(confirm).post(erase))
 }
 
-/// `GET /v1/conversations`.
-#[derive(Deserialize)]
-struct ConversationList {
-    conversations: Vec<Conversation>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
-/// A conversation, by its newest task.
-#[derive(Deserialize)]
-struct Conversation {
-    conversation: String,
-    messages: u32,
-    state: String,
-    agent: Option<String>,
-    submitted_at: DateTime<Utc>,
-}
-
 #[derive(askama::Template)]
 #[template(path = "conversations.html")]
 struct ListPage {
     shell: Shell,
-    conversations: Vec<Conversation>,
+    conversations: Vec<ConversationItem>,
     next: Option<String>,
 }
 
@@ -62,14 +43,6 @@ async fn list(visit: Visiting) -> Result<ListPage, Failure> {
     let shell = visit.frame("Conversations");
     let shell = if filter.get("page_token").is_empty() { shell.live("/v1/events").again(10) } else { shell };
     Ok(ListPage { shell, conversations: list.conversations, next })
-}
-
-/// `GET /v1/conversations/{conversation}/messages`.
-#[derive(Deserialize)]
-struct MessageList {
-    messages: Vec<StoredMessage>,
-    #[serde(default)]
-    next_page_token: String,
 }
 
 #[derive(askama::Template)]
@@ -134,12 +107,6 @@ struct Erase {
     cancel: Option<String>,
 }
 
-/// How far an erasure is.
-#[derive(Deserialize)]
-struct Erased {
-    done: bool,
-}
-
 async fn erase(visit: Visit, Path(name): Path<String>, Form(form): Form<Erase>) -> Response {
     if form.confirmed != name && form.confirmed != show::plain(&name) {
         let wrong = "Type the name of the conversation as it stands there.".to_owned();
@@ -152,14 +119,14 @@ async fn erase(visit: Visit, Path(name): Path<String>, Form(form): Form<Erase>) 
     let cancel = if form.cancel.is_some() { "&cancel=true" } else { "" };
     let path = format!("/v1/conversations/{}?erasure={}{cancel}", show::url(&name), form.erasure);
     match visit.api.delete::<Erased>(&path).await {
-        Ok(Erased { done: true }) => visit.done(Ok(format!("{PATH}?done=erased"))),
+        Ok(Erased { reply, .. }) if reply.done => visit.done(Ok(format!("{PATH}?done=erased"))),
         // The same erasure goes on: another one would also erase what came in between.
-        Ok(Erased { done: false }) => {
+        Ok(_) => {
             let page = erase_page(&visit, name, form.erasure, None).await;
             visit.answer(page.map(|page| ErasePage { goes_on: Some(form.cancel.is_some()), ..page }))
         }
-        Err(Failure::Problem(problem)) if problem.status == StatusCode::CONFLICT => {
-            let Problem { detail, .. } = *problem;
+        Err(Failure::Problem(problem)) if StatusCode::CONFLICT == problem.status => {
+            let ProblemDocument { detail, .. } = *problem;
             let mut response = visit.answer(erase_page(&visit, name, form.erasure, Some(detail)).await);
             *response.status_mut() = StatusCode::CONFLICT;
             response

@@ -3,11 +3,9 @@
 mod redrive;
 
 use axum::Router;
+use redial_api::{CallList, Figures, Statistics};
 
-use super::{
-    calls::{CallList, LOOK_MS},
-    statistics::{self, Group, Statistics},
-};
+use super::{calls::LOOK_MS, statistics};
 use crate::{
     console::Console,
     failure::Failure,
@@ -28,7 +26,7 @@ struct Page {
     filter: Filter,
     chips: Vec<Chip>,
     /// By tool and class, of the last 24 hours.
-    groups: Vec<Group>,
+    groups: Vec<Figures>,
     list: CallList,
     next: Option<String>,
 }
@@ -36,8 +34,8 @@ struct Page {
 async fn failed(visit: Visiting) -> Result<Page, Failure> {
     let filter = Filter::of(&visit.here);
     let Statistics { mut groups, .. } = statistics::by(&visit, "tool", "&and=class").await?;
-    groups.retain(|group| group.bad() > 0 && group.class.is_some());
-    groups.sort_by_key(|group| std::cmp::Reverse(group.bad()));
+    groups.retain(|group| group.counts.calls().bad() > 0 && group.class.is_some());
+    groups.sort_by_key(|group| std::cmp::Reverse(group.counts.calls().bad()));
     groups.truncate(30);
     let request = filter.request(&[("state", "failed"), ("page_size", "50"), ("look_ms", LOOK_MS)]);
     let list: CallList = visit.api.get(&format!("/v1/calls{request}")).await?;
@@ -49,13 +47,13 @@ async fn failed(visit: Visiting) -> Result<Page, Failure> {
 
 impl Page {
     /// The group's own filter.
-    fn of(&self, group: &Group) -> String {
+    fn of(&self, group: &Figures) -> String {
         let tool = group.tool.as_deref().unwrap_or_default();
         let class = group.class.as_deref().unwrap_or_default();
         // Those that were refused or are unknown are in another state.
-        let state = if group.failed > 0 {
+        let state = if group.counts.calls().failed > 0 {
             ""
-        } else if group.unknown > 0 {
+        } else if group.counts.calls().unknown > 0 {
             "unknown"
         } else {
             "refused"

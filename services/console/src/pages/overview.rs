@@ -7,14 +7,11 @@ use axum::{
     response::{IntoResponse, Redirect, Response},
     routing::post,
 };
+use redial_api::{CallCounts, CallList, Figures, Statistics, TaskList};
 use redial_proto::TaskView;
 use serde::Deserialize;
 
-use super::{
-    sign_in::own_page,
-    statistics::{self, Group, Statistics},
-    tasks::TaskList,
-};
+use super::{sign_in::own_page, statistics};
 use crate::{
     console::Console,
     failure::Failure,
@@ -36,23 +33,10 @@ struct Page {
     hours: Statistics,
     /// By tool and class.
     ends: Statistics,
-    unknown: Unknown,
+    unknown: CallList,
     latest: Vec<TaskView>,
     running: TaskList,
     failed: TaskList,
-}
-
-/// `GET /v1/calls`, of which only the number counts here.
-#[derive(Deserialize)]
-struct Unknown {
-    calls: Vec<Redriven>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
-#[derive(Deserialize)]
-struct Redriven {
-    redriven_as: Option<String>,
 }
 
 async fn overview(visit: Visiting) -> Result<Page, Failure> {
@@ -86,38 +70,38 @@ impl Page {
     }
 
     /// The tools with failures, those with the most first.
-    fn worst(&self) -> Vec<Group> {
+    fn worst(&self) -> Vec<Figures> {
         self.bad_by(|group| &mut group.tool)
     }
 
     /// Error classes, those with the most calls first.
-    fn bad_classes(&self) -> Vec<Group> {
+    fn bad_classes(&self) -> Vec<Figures> {
         self.bad_by(|group| &mut group.class)
     }
 
     /// The groups with failures, added up by a name.
-    fn bad_by(&self, name: fn(&mut Group) -> &mut Option<String>) -> Vec<Group> {
-        let mut sums = self.ends.by_name(name);
-        sums.retain(|group| group.bad() > 0);
-        sums.sort_by_key(|group| std::cmp::Reverse(group.bad()));
+    fn bad_by(&self, name: fn(&mut Figures) -> &mut Option<String>) -> Vec<Figures> {
+        let mut sums = statistics::by_name(&self.ends, name);
+        sums.retain(|group| group.counts.calls().bad() > 0);
+        sums.sort_by_key(|group| std::cmp::Reverse(group.counts.calls().bad()));
         sums.truncate(ROWS);
         sums
     }
 
     fn bad(&self) -> u64 {
-        self.hours.sum(Group::bad)
+        statistics::sum(&self.hours, CallCounts::bad)
     }
 
     fn ended(&self) -> u64 {
-        self.hours.sum(|group| group.calls)
+        statistics::sum(&self.hours, |counts| counts.calls)
     }
 
     fn corrections(&self) -> u64 {
-        self.hours.sum(|group| group.corrections)
+        statistics::sum(&self.hours, |counts| counts.corrections)
     }
 
     fn retries(&self) -> u64 {
-        self.hours.sum(|group| group.retries)
+        statistics::sum(&self.hours, |counts| counts.retries)
     }
 
     fn is_empty(&self) -> bool {

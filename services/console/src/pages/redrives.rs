@@ -6,8 +6,8 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
+use redial_api::RedriveList;
 use redial_proto::{RedriveFilter, RedriveView};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,14 +25,6 @@ pub(super) fn router() -> Router<Console> {
         .route(PATH, page::of(list))
         .route("/console/redrives/{id}", get(one))
         .route("/console/redrives/{id}/stop", post(stop))
-}
-
-/// `GET /v1/redrives`.
-#[derive(Deserialize)]
-struct RedriveList {
-    redrives: Vec<RedriveView>,
-    #[serde(default)]
-    next_page_token: String,
 }
 
 #[derive(askama::Template)]

@@ -3,21 +3,20 @@
 use axum::{
     Router,
     extract::{Form, Path},
-    http::StatusCode,
     response::Response,
     routing::{get, post},
 };
-use chrono::{DateTime, Utc};
-use redial_proto::{TokenDescendant, TokenExpiry, UserRole};
+use redial_api::{By, CreatedToken, TokenList, WebhookList, WhoAsks};
+use redial_proto::{TokenDescendant, TokenExpiry, TokenRevokeReply, TokenState, UserRole, WebhookView};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     client::Api,
     console::Console,
-    failure::{Failure, Problem},
+    failure::Failure,
     filter::Filter,
-    page::{Shell, Visit, Who},
+    page::{Shell, Visit},
     show,
 };
 
@@ -30,47 +29,18 @@ pub(super) fn router() -> Router<Console> {
         .route("/console/settings/tokens/{id}/revoke", get(confirm).post(revoke))
 }
 
-/// `GET /v1/tokens`.
-#[derive(Deserialize)]
-struct TokenList {
-    tokens: Vec<Token>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
-/// A token, without its secret.
-#[derive(Deserialize)]
-struct Token {
-    id: String,
-    state: String,
-    user: String,
-    parent: Option<String>,
-    roles: Vec<String>,
-    #[serde(default)]
-    label: String,
-    created_at: DateTime<Utc>,
-    expires_at: Option<DateTime<Utc>>,
-    last_used_at: Option<DateTime<Utc>>,
-}
-
-/// `GET /v1/webhooks`.
-#[derive(Deserialize)]
-struct WebhookList {
-    webhooks: Vec<Value>,
-}
-
 #[derive(askama::Template)]
 #[template(path = "settings.html")]
 struct Page {
     shell: Shell,
-    who: Who,
+    who: WhoAsks,
     tokens: Option<TokenList>,
     next: Option<String>,
-    webhooks: Vec<(String, String, String)>,
+    webhooks: Vec<WebhookView>,
     /// A token that was created just now. It is shown once.
     created: Option<String>,
-    /// What was revoked just now.
-    revoked: Option<Revoked>,
+    /// The token that was revoked just now, and what was created with it.
+    revoked: Option<(String, Vec<TokenDescendant>)>,
 }
 
 async fn settings(visit: Visit) -> Response {
@@ -86,10 +56,8 @@ async fn page(visit: &Visit) -> Result<Page, Failure> {
         None
     };
     let next = tokens.as_ref().and_then(|list| filter.next(PATH, &list.next_page_token));
-    let webhooks: Vec<Value> =
+    let webhooks =
         if who.may(UserRole::Read) { visit.api.get::<WebhookList>("/v1/webhooks").await?.webhooks } else { Vec::new() };
-    let text = |webhook: &Value, name: &str| webhook.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let webhooks = webhooks.iter().map(|one| (text(one, "webhook"), text(one, "url"), text(one, "state"))).collect();
     Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created: None, revoked: None })
 }
 
@@ -112,12 +80,6 @@ struct NewToken {
     /// The visitor's own token, once more.
     #[serde(default)]
     own: String,
-}
-
-/// `POST /v1/tokens`.
-#[derive(Deserialize)]
-struct Created {
-    token: String,
 }
 
 async fn create(visit: Visit, Form(new): Form<NewToken>) -> Response {
@@ -149,14 +111,14 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
     if new.forever.is_some() {
         body["expiry"] = json!(TokenExpiry::Never);
     } else if !days.is_empty() {
-        let wrong = || Problem {
-            detail: format!("days is {:?}; allowed: a whole number of days from 1 to 3650", show::clip(days, 40)),
-            ..Problem::read(StatusCode::UNPROCESSABLE_ENTITY, b"{}")
+        let wrong = || {
+            let days = show::clip(days, 40);
+            Failure::invalid(format!("days is {days:?}; allowed: a whole number of days from 1 to 3650"))
         };
         let days = days.parse::<u64>().ok().filter(|days| (1..=3_650).contains(days)).ok_or_else(wrong)?;
         body["expiry"] = json!(TokenExpiry::AfterSeconds(days.saturating_mul(86_400)));
     }
-    let created = once_more(visit, &new.own).post::<Created>("/v1/tokens", &body).await.map_err(of_own_token)?;
+    let created = once_more(visit, &new.own).post::<CreatedToken>("/v1/tokens", &body).await.map_err(of_own_token)?;
     Ok(created.token)
 }
 
@@ -166,7 +128,7 @@ fn once_more(visit: &Visit, own: &str) -> Api {
 }
 
 fn has_session(visit: &Visit) -> bool {
-    visit.shell.who.as_ref().is_some_and(|who| who.by == "session")
+    visit.shell.who.as_ref().is_some_and(|who| who.by == By::Session)
 }
 
 /// A token that was typed wrong does not end the session.
@@ -200,19 +162,11 @@ struct Revoke {
     keep: Option<String>,
 }
 
-/// `DELETE /v1/tokens/{id}`.
-#[derive(Deserialize)]
-struct Revoked {
-    #[serde(skip)]
-    id: String,
-    descendants: Vec<TokenDescendant>,
-}
-
 async fn revoke(visit: Visit, Path(id): Path<String>, Form(how): Form<Revoke>) -> Response {
     let keep = how.keep.is_some();
     let path = format!("/v1/tokens/{}?keep_descendants={keep}", show::url(&id));
-    let revoked = match once_more(&visit, &how.own).delete::<Revoked>(&path).await {
-        Ok(revoked) => Revoked { id, ..revoked },
+    let revoked = match once_more(&visit, &how.own).delete::<TokenRevokeReply>(&path).await {
+        Ok(reply) => (id, reply.descendants),
         Err(failure) => return visit.done(Err(of_own_token(failure))),
     };
     visit.answer(page(&visit).await.map(|page| Page { revoked: Some(revoked), ..page }))
@@ -220,14 +174,14 @@ async fn revoke(visit: Visit, Path(id): Path<String>, Form(how): Form<Revoke>) -
 
 impl Page {
     fn by(&self) -> &'static str {
-        match self.who.by.as_str() {
-            "session" => "signed in with a token",
-            "token" => "with a token",
-            _ => "without a token, because this gateway serves this machine only",
+        match self.who.by {
+            By::Session => "signed in with a token",
+            By::Token => "with a token",
+            By::Loopback | By::Other => "without a token, because this gateway serves this machine only",
         }
     }
 
     fn has_session(&self) -> bool {
-        self.who.by == "session"
+        self.who.by == By::Session
     }
 }

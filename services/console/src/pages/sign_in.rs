@@ -12,7 +12,7 @@ use serde::Deserialize;
 use crate::{
     client::Api,
     console::Console,
-    failure::Problem,
+    failure::Failure,
     filter::Filter,
     page::{self, Shell, Visit},
 };
@@ -118,9 +118,8 @@ async fn sign_in(State(console): State<Console>, parts: Parts, Form(body): Form<
 async fn sign_out(visit: Visit) -> Response {
     let answer = visit.api.send(Method::DELETE, "/v1/session", &[]).await;
     if !answer.status().is_success() {
-        let problem = Problem::read(answer.status(), b"{}");
-        let detail = "The session could not be ended and is still valid. Try again.".to_owned();
-        return visit.done(Err(Problem { detail, ..problem }.into()));
+        let detail = "The session could not be ended and is still valid. Try again.";
+        return visit.done(Err(Failure::new(answer.status(), detail)));
     }
     let mut response = Redirect::to("/console/sign-in").into_response();
     if let Some(cookie) = answer.headers().get(header::SET_COOKIE) {

@@ -12,13 +12,14 @@ use axum::{
     routing::{get, post},
 };
 use chrono::Utc;
+use redial_api::TaskCallItem;
 use serde_json::{Value, json};
 
 use self::head::{Head, head};
 use crate::{
     console::Console,
     page::{Shell, Visit},
-    record::CallItem,
+    record,
     show::{self, Html},
     story::{
         Asked,
@@ -55,7 +56,7 @@ async fn timeline(visit: Visit, Path(id): Path<String>) -> Response {
 }
 
 impl TimelinePage {
-    fn item(&self, lane: &Lane) -> Option<&CallItem> {
+    fn item(&self, lane: &Lane) -> Option<&TaskCallItem> {
         let key = lane.call?;
         self.head.items.iter().find(|item| (item.turn, item.call_index) == key)
     }
@@ -87,7 +88,7 @@ impl TimelinePage {
     /// The arguments, of the call's own record if there is one.
     fn arguments(&self, lane: &Lane) -> Option<Html> {
         if let Some(item) = self.item(lane).filter(|item| item.call_index > 0 && item.arguments.is_some()) {
-            return Some(item.arguments_tree());
+            return Some(record::arguments_tree(item));
         }
         let sent = self.asked(lane)?.sent.as_deref()?;
         Some(crate::json::of_text(&format!("{}-args", lane.key), sent))
@@ -130,7 +131,7 @@ impl CorrectionsPage {
                 _ => std::collections::BTreeSet::new(),
             };
             let name = format!("try{}.{}", key.0, key.1);
-            let ran = item.filter(|_| !asked.repairs.is_empty()).map(CallItem::arguments_tree);
+            let ran = item.filter(|_| !asked.repairs.is_empty()).map(record::arguments_tree);
             let model = self.head.story.turns.get(&key.0).map(|turn| turn.model.clone()).unwrap_or_default();
             let sent = crate::json::marked(&name, sent, &changed);
             tries.push(Try { key: *key, nth: nth + 1, model, sent, ran, is_json: value.is_some() });

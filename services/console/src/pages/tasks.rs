@@ -1,8 +1,8 @@
 //! `/console/tasks`: the tasks, newest first.
 
 use axum::Router;
+use redial_api::TaskList;
 use redial_proto::{TaskState, TaskView};
-use serde::Deserialize;
 
 use crate::{
     console::Console,
@@ -16,13 +16,6 @@ pub(crate) const PATH: &str = "/console/tasks";
 
 pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, page::of(tasks))
-}
-
-/// `GET /v1/tasks`.
-#[derive(Deserialize)]
-pub(crate) struct TaskList {
-    pub(crate) tasks: Vec<TaskView>,
-    pub(crate) next_page_token: String,
 }
 
 #[derive(askama::Template)]

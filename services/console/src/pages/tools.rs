@@ -2,14 +2,13 @@
 
 use axum::{Router, extract::Path, response::Response, routing::get};
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::ToolView;
-use serde::Deserialize;
-
-use super::{
-    models::ModelStatistics,
-    statistics::{self, Group, Statistics},
-    workers::{QueueLine, QueueList, WorkerList},
+use redial_api::{
+    CallCounts, Figures, ModelStatistics, PointerItem, PointerList, QueueItem, QueueList, Statistics, ToolPage,
+    WhoAsks, WorkerList,
 };
+use redial_proto::ToolView;
+
+use super::statistics;
 use crate::{
     chart::{self, Column},
     console::Console,
@@ -27,14 +26,6 @@ pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, page::of(list)).route("/console/tools/{tool}", get(one))
 }
 
-/// `GET /v1/tools`.
-#[derive(Deserialize)]
-struct ToolList {
-    tools: Vec<ToolView>,
-    #[serde(default)]
-    next_page_token: String,
-}
-
 #[derive(askama::Template)]
 #[template(path = "tools.html")]
 struct ListPage {
@@ -46,49 +37,31 @@ struct ListPage {
 
 async fn list(visit: Visiting) -> Result<ListPage, Failure> {
     let filter = Filter::of(&visit.here);
-    let list: ToolList = visit.api.get(&format!("/v1/tools{}", filter.request(&[("page_size", "100")]))).await?;
+    let list: ToolPage = visit.api.get(&format!("/v1/tools{}", filter.request(&[("page_size", "100")]))).await?;
     let figures = statistics::by(&visit, "tool", "").await?;
     let next = filter.next(PATH, &list.next_page_token);
     Ok(ListPage { shell: visit.frame("Tools").again(10), tools: list.tools, figures, next })
 }
 
 impl ListPage {
-    fn group(&self, tool: &ToolView) -> Option<&Group> {
+    fn group(&self, tool: &ToolView) -> Option<&Figures> {
         self.figures.groups.iter().find(|group| group.tool.as_deref() == Some(&tool.spec.name))
     }
 }
 
-/// `GET /v1/tools/{tool}/pointers`.
-#[derive(Deserialize)]
-struct PointerList {
-    errors: Vec<Pointer>,
-    repairs: Vec<Pointer>,
+fn percent(place: &PointerItem) -> String {
+    format!("{:.0} %", place.share * 100.0)
 }
 
-/// A place in the arguments.
-#[derive(Deserialize)]
-struct Pointer {
-    pointer: String,
-    rule: String,
-    calls: u64,
-    share: f64,
+fn name(place: &PointerItem) -> String {
+    if place.pointer.is_empty() { "the whole".to_owned() } else { show::line(&place.pointer, 120) }
 }
 
-impl Pointer {
-    fn percent(&self) -> String {
-        format!("{:.0} %", self.share * 100.0)
-    }
-
-    fn name(&self) -> String {
-        if self.pointer.is_empty() { "the whole".to_owned() } else { show::line(&self.pointer, 120) }
-    }
-
-    fn bar(&self) -> Html {
-        let width = (self.share * 100.0).clamp(0.5, 100.0);
-        Html(format!(
-            "<svg class=\"meter\" aria-hidden=\"true\"><rect class=\"c2\" width=\"{width:.1}%\" height=\"100%\"/></svg>"
-        ))
-    }
+fn bar(place: &PointerItem) -> Html {
+    let width = (place.share * 100.0).clamp(0.5, 100.0);
+    Html(format!(
+        "<svg class=\"meter\" aria-hidden=\"true\"><rect class=\"c2\" width=\"{width:.1}%\" height=\"100%\"/></svg>"
+    ))
 }
 
 #[derive(askama::Template)]
@@ -101,7 +74,7 @@ struct OnePage {
     classes: Statistics,
     hours: Statistics,
     models: ModelStatistics,
-    queue: Option<QueueLine>,
+    queue: Option<QueueItem>,
     workers: Option<Vec<String>>,
 }
 
@@ -118,7 +91,7 @@ async fn one_page(visit: &Visit, name: &str) -> Result<OnePage, Failure> {
     let classes = statistics::by(visit, "class", &format!("&tool={tool}&since={since}")).await?;
     let hours = statistics::by(visit, "hour", &format!("&and=class&tool={tool}")).await?;
     let queues: QueueList = visit.api.get("/v1/queues").await?;
-    let is_operators = visit.shell.who.as_ref().is_some_and(crate::page::Who::is_operators);
+    let is_operators = visit.shell.who.as_ref().is_some_and(WhoAsks::is_operators);
     let workers = if is_operators {
         let list: WorkerList = visit.api.get("/v1/workers").await?;
         let has = list.workers.into_iter().filter(|worker| worker.tools.iter().any(|tool| tool == name));
@@ -149,16 +122,16 @@ impl OnePage {
         crate::json::tree("retry", &retry)
     }
 
-    fn bad_classes(&self) -> Vec<&Group> {
-        self.classes.groups.iter().filter(|group| group.bad() > 0).collect()
+    fn bad_classes(&self) -> Vec<&Figures> {
+        self.classes.groups.iter().filter(|group| group.counts.calls().bad() > 0).collect()
     }
 
     fn ended(&self) -> u64 {
-        self.classes.sum(|group| group.calls)
+        statistics::sum(&self.classes, |counts| counts.calls)
     }
 
     fn bad(&self) -> u64 {
-        self.classes.sum(Group::bad)
+        statistics::sum(&self.classes, CallCounts::bad)
     }
 
     /// What to mend first.
@@ -166,8 +139,8 @@ impl OnePage {
         let first = self.pointers.errors.first().filter(|first| first.calls >= 2)?;
         Some(format!(
             "{} of what is corrected is {}: say in the schema what it takes (rule {}), with an example.",
-            first.percent(),
-            first.name(),
+            percent(first),
+            name(first),
             first.rule
         ))
     }
@@ -181,11 +154,11 @@ impl OnePage {
             hours.insert(at, vec![0; names.len() + 1]);
             at += TimeDelta::hours(1);
         }
-        for group in self.hours.groups.iter().filter(|group| group.bad() > 0) {
+        for group in self.hours.groups.iter().filter(|group| group.counts.calls().bad() > 0) {
             let (Some(hour), Some(class)) = (group.hour, group.class.as_deref()) else { continue };
             let slot = names.iter().position(|name| *name == class).unwrap_or(names.len());
             if let Some(part) = hours.get_mut(&hour).and_then(|parts| parts.get_mut(slot)) {
-                *part += group.bad();
+                *part += group.counts.calls().bad();
             }
         }
         let words: Vec<String> = names.iter().map(|name| show::words(name)).chain(["other".to_owned()]).collect();

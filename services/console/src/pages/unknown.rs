@@ -1,8 +1,9 @@
 //! `/console/unknown`: calls of which nobody knows whether they did their work, and the redrive that a person may order.
 
 use axum::Router;
+use redial_api::{CallItem, CallList};
 
-use super::calls::{CallLine, CallList, LOOK_MS};
+use super::calls::LOOK_MS;
 use crate::{
     console::Console,
     failure::Failure,
@@ -20,8 +21,8 @@ pub(super) fn router() -> Router<Console> {
 #[template(path = "unknown.html")]
 struct Page {
     shell: Shell,
-    open: Vec<CallLine>,
-    decided: Vec<CallLine>,
+    open: Vec<CallItem>,
+    decided: Vec<CallItem>,
     /// Every call was looked at, and no condition leaves one out.
     is_complete: bool,
     next: Option<String>,

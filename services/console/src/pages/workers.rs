@@ -1,13 +1,12 @@
 //! `/console/workers`: who runs calls, and what waits.
 
 use axum::Router;
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use redial_api::{QueueList, WhoAsks, WorkerItem, WorkerList};
 
 use crate::{
     console::Console,
     failure::Failure,
-    page::{self, Shell, Visiting, Who},
+    page::{self, Shell, Visiting},
     show,
 };
 
@@ -15,70 +14,17 @@ pub(super) fn router() -> Router<Console> {
     Router::new().route("/console/workers", page::of(workers))
 }
 
-/// `GET /v1/workers`.
-#[derive(Deserialize)]
-pub(crate) struct WorkerList {
-    pub(crate) workers: Vec<Worker>,
-}
-
-/// A worker.
-#[derive(Deserialize)]
-pub(crate) struct Worker {
-    pub(crate) worker: String,
-    pub(crate) host: Option<String>,
-    pub(crate) version: String,
-    pub(crate) tools: Vec<String>,
-    #[serde(default)]
-    pub(crate) waiting: Vec<String>,
-    pub(crate) started_at: DateTime<Utc>,
-    pub(crate) slots: i64,
-    pub(crate) running: i64,
-    pub(crate) draining: bool,
-    pub(crate) last_seen_at: DateTime<Utc>,
-    pub(crate) alive: bool,
-}
-
-/// The model, if it is the registered name of one.
-pub(crate) fn model_of(tool: &str) -> Option<&str> {
-    redial_proto::turn::model_name(tool)
-}
-
-impl Worker {
-    pub(crate) const fn state(&self) -> &'static str {
-        match (self.alive, self.draining) {
-            (false, _) => "gone",
-            (true, true) => "draining",
-            (true, false) => "alive",
-        }
+pub(crate) const fn state(worker: &WorkerItem) -> &'static str {
+    match (worker.alive, worker.draining) {
+        (false, _) => "gone",
+        (true, true) => "draining",
+        (true, false) => "alive",
     }
 }
 
-/// `GET /v1/queues`.
-#[derive(Deserialize)]
-pub(crate) struct QueueList {
-    pub(crate) is_complete: bool,
-    pub(crate) queues: Vec<QueueLine>,
-}
-
-/// The open calls of a tool.
-#[derive(Deserialize)]
-pub(crate) struct QueueLine {
-    pub(crate) tool: String,
-    pub(crate) pool: String,
-    pub(crate) ready: u64,
-    pub(crate) running: u64,
-    pub(crate) retry_wait: u64,
-    pub(crate) client_wait: u64,
-    pub(crate) oldest_ready_ms: Option<i64>,
-    pub(crate) served: bool,
-    pub(crate) workers: Option<u64>,
-    pub(crate) slots: Option<u64>,
-}
-
-impl QueueLine {
-    pub(crate) fn oldest(&self) -> String {
-        self.oldest_ready_ms.map_or_else(|| "\u{2013}".to_owned(), show::span)
-    }
+/// For how long a call has waited.
+pub(crate) fn waited(ms: &Option<i64>) -> String {
+    ms.map_or_else(|| "\u{2013}".to_owned(), show::span)
 }
 
 #[derive(askama::Template)]
@@ -86,12 +32,12 @@ impl QueueLine {
 struct Page {
     shell: Shell,
     /// Only operators see them.
-    workers: Option<Vec<Worker>>,
+    workers: Option<Vec<WorkerItem>>,
     queues: QueueList,
 }
 
 async fn workers(visit: Visiting) -> Result<Page, Failure> {
-    let is_operators = visit.shell.who.as_ref().is_some_and(Who::is_operators);
+    let is_operators = visit.shell.who.as_ref().is_some_and(WhoAsks::is_operators);
     let workers =
         if is_operators { Some(visit.api.get::<WorkerList>("/v1/workers?all=true").await?.workers) } else { None };
     let queues = visit.api.get(if is_operators { "/v1/queues?all=true" } else { "/v1/queues" }).await?;
@@ -112,8 +58,7 @@ impl Page {
     }
 
     fn oldest(&self) -> String {
-        let oldest = self.queues.queues.iter().filter_map(|queue| queue.oldest_ready_ms).max();
-        oldest.map_or_else(|| "\u{2013}".to_owned(), show::span)
+        waited(&self.queues.queues.iter().filter_map(|queue| queue.oldest_ready_ms).max())
     }
 
     fn alive(&self) -> usize {

@@ -1,12 +1,13 @@
 //! The lanes of a timeline: a row for each turn, each call and each change of course, with its attempts and pauses as bars.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redial_proto::AgentSpec;
+use redial_api::TaskCallItem;
+use redial_proto::{AgentSpec, AttemptView, CallState, CallView};
 
 use super::{Asked, Story, Turn, chains::was_fed_back, why};
 use crate::{
     fold::{Scale, Span},
-    record::{Attempt, CallItem},
+    record,
     show::{self, Html, escape},
 };
 
@@ -23,7 +24,7 @@ pub(crate) struct Lane {
     /// `turn`, `tool` or `note`.
     pub(crate) kind: &'static str,
     pub(crate) nth: String,
-    pub(crate) state: String,
+    pub(crate) state: &'static str,
     pub(crate) name: String,
     pub(crate) why: String,
     pub(crate) bars: Html,
@@ -34,7 +35,7 @@ pub(crate) struct Lane {
 /// The lanes of a task, in the order in which things began, and their scale.
 pub(crate) fn lanes(
     story: &Story,
-    items: &[CallItem],
+    items: &[TaskCallItem],
     agent: Option<&AgentSpec>,
     now: DateTime<Utc>,
 ) -> (Vec<Lane>, Scale) {
@@ -56,7 +57,7 @@ pub(crate) fn lanes(
             key: format!("n{}", note.step),
             kind: "note",
             nth: String::new(),
-            state: note_state(note.what).to_owned(),
+            state: note_state(note.what),
             name: note.what.to_owned(),
             why: show::line(&note.text, 240),
             bars: drawn.mark(note.at, mark_class(note.what)),
@@ -70,14 +71,32 @@ pub(crate) fn lanes(
     (rows.into_iter().map(|(.., lane)| lane).collect(), scale)
 }
 
+/// What the bars of a call show.
+struct Life<'a> {
+    state: CallState,
+    submitted_at: DateTime<Utc>,
+    finished_at: Option<DateTime<Utc>>,
+    lease_until: Option<DateTime<Utc>>,
+    attempts: &'a [AttemptView],
+}
+
+impl<'a> From<&'a TaskCallItem> for Life<'a> {
+    fn from(item: &'a TaskCallItem) -> Self {
+        let TaskCallItem { state, submitted_at, finished_at, lease_until, .. } = *item;
+        Self { state, submitted_at, finished_at, lease_until, attempts: &item.attempts_made }
+    }
+}
+
 /// The ruler of one call, and its bars.
-pub(crate) fn of_call(item: &CallItem, now: DateTime<Utc>) -> (Html, Html) {
-    let end = item.finished_at.unwrap_or(now).max(item.submitted_at);
-    let attempts = item.attempts_made.iter();
+pub(crate) fn of_call(call: &CallView, now: DateTime<Utc>) -> (Html, Html) {
+    let CallView { state, submitted_at, finished_at, .. } = *call;
+    let life = Life { state, submitted_at, finished_at, lease_until: None, attempts: &call.attempts_made };
+    let end = finished_at.unwrap_or(now).max(submitted_at);
+    let attempts = life.attempts.iter();
     let busy: Vec<Span> =
         attempts.map(|attempt| Span { from: attempt.started_at, to: attempt.ended_at.unwrap_or(end) }).collect();
-    let scale = Scale::new(item.submitted_at, end, &busy);
-    let bars = Drawn { scale: &scale, now: end }.bars(item, "b-run-good");
+    let scale = Scale::new(submitted_at, end, &busy);
+    let bars = Drawn { scale: &scale, now: end }.bars(&life, "b-run-good");
     (ruler(&scale), bars)
 }
 
@@ -100,7 +119,7 @@ fn mark_class(what: &str) -> &'static str {
 }
 
 /// When something happened: attempts, and a moment around each step.
-fn busy(story: &Story, items: &[CallItem], now: DateTime<Utc>) -> Vec<Span> {
+fn busy(story: &Story, items: &[TaskCallItem], now: DateTime<Utc>) -> Vec<Span> {
     let moment = TimeDelta::milliseconds(1);
     let attempts = items.iter().flat_map(|item| &item.attempts_made);
     let mut spans: Vec<Span> =
@@ -130,7 +149,7 @@ impl Drawn<'_> {
             key: "queued".to_owned(),
             kind: "note",
             nth: String::new(),
-            state: "waiting".to_owned(),
+            state: "waiting",
             name: "waited".to_owned(),
             why: format!("{took} until a dispatcher began it; the tasks of a conversation run one after another"),
             bars: self.strip(&self.wait(task.submitted_at, started), &format!("waited {took}")),
@@ -138,13 +157,11 @@ impl Drawn<'_> {
         })
     }
 
-    fn turn(&self, n: u32, turn: &Turn, item: Option<&CallItem>) -> Lane {
-        let state = item.map_or_else(
-            || if turn.ended_at.is_some() { "succeeded" } else { "running" }.to_owned(),
-            |item| item.state.clone(),
-        );
+    fn turn(&self, n: u32, turn: &Turn, item: Option<&TaskCallItem>) -> Lane {
+        let unless_listed = if turn.ended_at.is_some() { "succeeded" } else { "running" };
+        let state = item.map_or(unless_listed, |item| item.state.as_str());
         let bars = match item {
-            Some(item) => self.bars(item, "b-run-model"),
+            Some(item) => self.bars(&Life::from(item), "b-run-model"),
             None => self.one(turn.asked_at, turn.ended_at, "b-run-model"),
         };
         Lane {
@@ -159,23 +176,25 @@ impl Drawn<'_> {
         }
     }
 
-    fn call(&self, key: (u32, u32), call: &Asked, item: Option<&CallItem>, agent: Option<&AgentSpec>) -> Lane {
+    fn call(&self, key: (u32, u32), call: &Asked, item: Option<&TaskCallItem>, agent: Option<&AgentSpec>) -> Lane {
         let answered = call.answer.as_ref();
         let state = match (item, answered) {
-            (Some(item), _) => item.state.clone(),
-            (None, Some(answer)) if answer.class.is_none() => "succeeded".to_owned(),
-            (None, Some(answer)) if !answer.ran => "refused".to_owned(),
-            (None, Some(_)) => "failed".to_owned(),
-            (None, None) => "ready".to_owned(),
+            (Some(item), _) => item.state.as_str(),
+            (None, Some(answer)) if answer.class.is_none() => "succeeded",
+            (None, Some(answer)) if !answer.ran => "refused",
+            (None, Some(_)) => "failed",
+            (None, None) => "ready",
         };
         let bars = match item {
-            Some(item) if !item.attempts_made.is_empty() || item.finished_at.is_none() => self.bars(item, "b-run-good"),
+            Some(item) if !item.attempts_made.is_empty() || item.finished_at.is_none() => {
+                self.bars(&Life::from(item), "b-run-good")
+            }
             _ if answered.is_some_and(|answer| !answer.ran) || was_fed_back(call) => self.mark(call.at, "b-mark"),
             _ => self.one(call.at, answered.map(|answer| answer.at), "b-run-good"),
         };
         let mut why = why::of_call(call, agent);
         if let Some(item) = item.filter(|_| answered.is_none()) {
-            why = item.standing().map_or(why.clone(), |standing| {
+            why = record::standing(item).map_or(why.clone(), |standing| {
                 if why.is_empty() { standing.clone() } else { format!("{standing}; {why}") }
             });
         }
@@ -192,29 +211,29 @@ impl Drawn<'_> {
     }
 
     /// The life of a call: how long it waited, its attempts, the pauses between them.
-    fn bars(&self, item: &CallItem, good: &'static str) -> Html {
+    fn bars(&self, call: &Life<'_>, good: &'static str) -> Html {
         // Labels come last, so that no pause crosses them.
         let (mut svg, mut labels) = (String::new(), String::new());
         let mut told: Vec<String> = Vec::new();
-        let mut at = item.submitted_at;
+        let mut at = call.submitted_at;
         let mut paused = false;
-        let starts = item.attempts_made.iter().map(|attempt| attempt.started_at);
+        let starts = call.attempts.iter().map(|attempt| attempt.started_at);
         let next = starts.skip(1).map(Some).chain([None]);
-        for (attempt, next) in item.attempts_made.iter().zip(next) {
+        for (attempt, next) in call.attempts.iter().zip(next) {
             if attempt.started_at > at {
                 svg += &if paused { self.pause(at, attempt.started_at) } else { self.wait(at, attempt.started_at) };
             }
-            let class = bar_class(item, attempt, good);
-            svg += &self.bar(attempt.started_at, attempt.ended_at, class, &attempt.told());
+            let class = bar_class(call.state, attempt, good);
+            svg += &self.bar(attempt.started_at, attempt.ended_at, class, &record::told(attempt));
             labels += &self.label(attempt.started_at, attempt.ended_at, next);
-            if let (None, Some(until)) = (attempt.ended_at, item.lease_until) {
+            if let (None, Some(until)) = (attempt.ended_at, call.lease_until) {
                 svg += &self.lease(until);
             }
-            told.push(attempt.told());
+            told.push(record::told(attempt));
             at = attempt.ended_at.unwrap_or(self.now);
             paused = attempt.class.is_some();
         }
-        if item.finished_at.is_none() && item.attempts_made.last().is_none_or(|last| last.ended_at.is_some()) {
+        if call.finished_at.is_none() && call.attempts.last().is_none_or(|last| last.ended_at.is_some()) {
             svg += &if paused { self.pause(at, self.now) } else { self.wait(at, self.now) };
         }
         self.strip(&(svg + &labels), &told.join("; "))
@@ -295,8 +314,8 @@ impl Drawn<'_> {
     }
 }
 
-fn bar_class(item: &CallItem, attempt: &Attempt, good: &'static str) -> &'static str {
-    match (attempt.class.is_some(), item.is_unknown()) {
+fn bar_class(state: CallState, attempt: &AttemptView, good: &'static str) -> &'static str {
+    match (attempt.class.is_some(), state == CallState::Unknown) {
         (_, true) => "b-run-odd",
         (true, _) => "b-run-bad",
         (false, _) => good,

@@ -1,11 +1,12 @@
 //! What to know of a task before anything else: what went wrong, why, and what to do.
 
 use chrono::{DateTime, Utc};
-use redial_proto::{AgentSpec, FieldError, TaskCode, TaskState};
+use redial_api::TaskCallItem;
+use redial_proto::{AgentSpec, CallState, FieldError, TaskCode, TaskState};
 
 use super::{Asked, Story, why};
 use crate::{
-    record::CallItem,
+    record,
     show::{self, things},
 };
 
@@ -22,8 +23,8 @@ pub(crate) struct Verdict {
 }
 
 /// The verdict about a task. `now` is the time of the reader.
-pub(crate) fn verdict(story: &Story, items: &[CallItem], agent: Option<&AgentSpec>, now: DateTime<Utc>) -> Verdict {
-    if let Some(item) = items.iter().find(|item| item.is_unknown() && item.redriven_as.is_none()) {
+pub(crate) fn verdict(story: &Story, items: &[TaskCallItem], agent: Option<&AgentSpec>, now: DateTime<Utc>) -> Verdict {
+    if let Some(item) = items.iter().find(|item| item.state == CallState::Unknown && item.redriven_as.is_none()) {
         return unknown(item);
     }
     match (story.task.state, story.task.code) {
@@ -59,7 +60,7 @@ pub(crate) fn verdict(story: &Story, items: &[CallItem], agent: Option<&AgentSpe
     }
 }
 
-fn unknown(item: &CallItem) -> Verdict {
+fn unknown(item: &TaskCallItem) -> Verdict {
     Verdict {
         tone: "odd",
         heading: format!("Nobody knows whether {} did its work", item.tool),
@@ -68,12 +69,12 @@ fn unknown(item: &CallItem) -> Verdict {
             "Look at what {} did. If it did nothing, run the call again; if it did its work, leave it. Redial does not run it twice on a guess.",
             item.tool
         ),
-        lane: Some(item.lane()),
+        lane: Some(record::lane(item)),
     }
 }
 
-fn running(story: &Story, items: &[CallItem], now: DateTime<Utc>) -> Verdict {
-    let open: Vec<&CallItem> = items.iter().filter(|item| item.finished_at.is_none()).collect();
+fn running(story: &Story, items: &[TaskCallItem], now: DateTime<Utc>) -> Verdict {
+    let open: Vec<&TaskCallItem> = items.iter().filter(|item| item.finished_at.is_none()).collect();
     let Some(first) = open.first() else {
         return Verdict {
             heading: "Running".to_owned(),
@@ -81,17 +82,18 @@ fn running(story: &Story, items: &[CallItem], now: DateTime<Utc>) -> Verdict {
             ..Verdict::default()
         };
     };
-    let what = first.model().map_or_else(|| first.tool.clone(), |model| format!("the model {model}"));
+    let what = redial_proto::turn::model_name(&first.tool)
+        .map_or_else(|| first.tool.clone(), |model| format!("the model {model}"));
     let more = if open.len() > 1 { format!(" and {} more", things(open.len() - 1, "call")) } else { String::new() };
     let since = show::span((now - first.submitted_at).num_milliseconds().max(0));
-    let (tone, heading) = match first.state.as_str() {
-        "retry_wait" => ("warn", format!("Waits for a retry of {what}{more}")),
-        "client_wait" => ("", format!("Waits for the client's answer to {what}{more}")),
-        "ready" => ("", format!("Waits for a worker to take {what}{more}")),
+    let (tone, heading) = match first.state {
+        CallState::RetryWait => ("warn", format!("Waits for a retry of {what}{more}")),
+        CallState::ClientWait => ("", format!("Waits for the client's answer to {what}{more}")),
+        CallState::Ready => ("", format!("Waits for a worker to take {what}{more}")),
         _ => ("", format!("Works: {what}{more}, since {since}")),
     };
-    let because = first.standing().unwrap_or_else(|| format!("Turn {} of the task.", story.turns.len()));
-    Verdict { tone, heading, because, lane: Some(first.lane()), ..Verdict::default() }
+    let because = record::standing(first).unwrap_or_else(|| format!("Turn {} of the task.", story.turns.len()));
+    Verdict { tone, heading, because, lane: Some(record::lane(first)), ..Verdict::default() }
 }
 
 fn succeeded(story: &Story) -> Verdict {

@@ -5,13 +5,14 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use redial_proto::{SubmitResult, json_text};
+use redial_api::{CallRecord, ProblemDocument, ProblemField};
+use redial_proto::{CallState, SubmitResult, json_text};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::CallRecord;
+use super::record::may_run_again;
 use crate::{
-    failure::{Broken, Failure, Problem},
+    failure::Failure,
     page::{Shell, Visit},
     show,
 };
@@ -27,7 +28,7 @@ struct Page {
     text: String,
     /// Why it was refused.
     wrong: Option<String>,
-    errors: Vec<Broken>,
+    errors: Vec<ProblemField>,
 }
 
 /// What was sent.
@@ -48,22 +49,22 @@ async fn read(
     id: &str,
     text: Option<String>,
     wrong: Option<String>,
-    errors: Vec<Broken>,
+    errors: Vec<ProblemField>,
 ) -> Result<Page, Failure> {
     let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
-    let text = text.unwrap_or_else(|| pretty(&call.arguments));
-    Ok(Page { shell: visit.frame(format!("Run {} again", call.tool)), call, text, wrong, errors })
+    let text = text.unwrap_or_else(|| pretty(&call.details.arguments));
+    Ok(Page { shell: visit.frame(format!("Run {} again", call.view.tool)), call, text, wrong, errors })
 }
 
 pub(super) async fn run(visit: Visit, Path(id): Path<String>, Form(form): Form<Again>) -> Response {
     let id = show::url(&id);
     match redrive(&visit, &id, &form).await {
         Ok(call) => visit.done(Ok(format!("/console/calls/{call}?done=redriven"))),
-        Err(Failure::Problem(problem)) if problem.status != StatusCode::UNAUTHORIZED => {
-            let Problem { status, detail, errors, .. } = *problem;
+        Err(Failure::Problem(problem)) if StatusCode::UNAUTHORIZED != problem.status => {
+            let ProblemDocument { status, detail, errors, .. } = *problem;
             let mut response = visit.answer(read(&visit, &id, Some(form.arguments), Some(detail), errors).await);
             if response.status() == StatusCode::OK {
-                *response.status_mut() = status;
+                *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             }
             response
         }
@@ -73,14 +74,14 @@ pub(super) async fn run(visit: Visit, Path(id): Path<String>, Form(form): Form<A
 
 async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failure> {
     let call: CallRecord = visit.api.get(&format!("/v1/calls/{id}")).await?;
-    if call.state == "unknown" && form.twice.is_none() {
+    if call.view.state == CallState::Unknown && form.twice.is_none() {
         return Err(Failure::invalid(
             "Nobody knows whether this call did its work. Tick that it may happen twice, or leave it.",
         ));
     }
     // A browser sends other line breaks than it was given. Unchanged arguments keep the idempotency key of the call.
-    let is_unchanged = call.arguments.get().len() > LARGEST
-        || json_text::one_line(&form.arguments) == json_text::one_line(call.arguments.get());
+    let is_unchanged = call.details.arguments.get().len() > LARGEST
+        || json_text::one_line(&form.arguments) == json_text::one_line(call.details.arguments.get());
     let body = if is_unchanged {
         json!({})
     } else {
@@ -105,19 +106,19 @@ fn pretty(json: &RawValue) -> String {
 
 impl Page {
     fn may_run(&self) -> bool {
-        self.shell.may("operate") && self.call.may_run_again()
+        self.shell.may("operate") && may_run_again(&self.call)
     }
 
     fn is_long(&self) -> bool {
-        self.call.arguments.get().len() > LARGEST
+        self.call.details.arguments.get().len() > LARGEST
     }
 
     fn is_unknown(&self) -> bool {
-        self.call.state == "unknown"
+        self.call.view.state == CallState::Unknown
     }
 
     fn check(&self) -> String {
-        format!("/v1/tools/{}/check", show::url(&self.call.tool))
+        format!("/v1/tools/{}/check", show::url(&self.call.view.tool))
     }
 }
 

@@ -1,15 +1,15 @@
 //! What all parts of a task's page show.
 
 use chrono::Utc;
+use redial_api::{TaskCallItem, TaskSpec};
 use redial_proto::TaskReport;
 
 use crate::{
     failure::Failure,
     page::{Shell, Visit},
-    record::{self, CallItem},
-    show,
+    record, show,
     story::{
-        Agent, Story,
+        Story,
         chains::{self, Chain},
         verdict::{Verdict, verdict},
     },
@@ -27,8 +27,8 @@ pub(crate) struct Head {
     pub(crate) part: &'static str,
     pub(crate) chains: Vec<Chain>,
     pub(crate) verdict: Verdict,
-    pub(crate) items: Vec<CallItem>,
-    pub(crate) agent: Option<Agent>,
+    pub(crate) items: Vec<TaskCallItem>,
+    pub(crate) agent: Option<TaskSpec>,
     /// The first step that is shown.
     pub(crate) first: u32,
     /// The steps go on beyond what is shown, after this one.
@@ -45,7 +45,7 @@ pub(super) async fn head(visit: &Visit, id: &str, part: &'static str) -> Result<
     let first = reports.first().and_then(|report| report.steps.first()).map_or(1, |step| step.step);
     let story = Story::new(reports).ok_or_else(|| Failure::not_found("This task has no record."))?;
     let (items, more_calls) = record::calls(visit, id, story.first_turn()).await?;
-    let agent: Option<Agent> = visit.api.find(&format!("/v1/tasks/{id}/spec")).await?;
+    let agent: Option<TaskSpec> = visit.api.find(&format!("/v1/tasks/{id}/spec")).await?;
     let spec = agent.as_ref().map(|agent| &agent.spec);
     let verdict = verdict(&story, &items, spec, Utc::now());
     let mut shell = visit.frame(show::line(&story.task.input, 60));

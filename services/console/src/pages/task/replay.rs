@@ -1,7 +1,7 @@
 //! `/console/tasks/{id}/replay`: the record of a task, decided again.
 
 use axum::{extract::Path, response::Response};
-use serde::Deserialize;
+use redial_api::Replay;
 use serde_json::Value;
 
 use super::head::{Head, head};
@@ -10,24 +10,6 @@ use crate::{
     page::{Shell, Visit},
     show::{self, Html},
 };
-
-/// `GET /v1/tasks/{id}/replay`.
-#[derive(Deserialize)]
-struct Replay {
-    steps: u64,
-    decisions: u64,
-    identical: bool,
-    difference_count: u64,
-    differences: Vec<Difference>,
-}
-
-/// A decision that was made otherwise.
-#[derive(Deserialize)]
-struct Difference {
-    step: u32,
-    recorded: Option<Value>,
-    replayed: Option<Value>,
-}
 
 #[derive(askama::Template)]
 #[template(path = "replay.html")]
@@ -53,17 +35,9 @@ async fn page(visit: &Visit, id: &str) -> Result<Page, Failure> {
     Ok(Page { shell: Shell { asked: visit.api.asked(), ..head.shell.clone() }, head, replay })
 }
 
-impl Difference {
-    fn recorded(&self) -> Html {
-        side("recorded", self.step, self.recorded.as_ref())
+impl Page {
+    fn side(&self, name: &str, step: &u32, value: &Option<Value>) -> Html {
+        let nothing = || Html("<p class=\"none\">nothing</p>".to_owned());
+        value.as_ref().map_or_else(nothing, |value| crate::json::tree(&format!("{name}{step}"), value))
     }
-
-    fn replayed(&self) -> Html {
-        side("replayed", self.step, self.replayed.as_ref())
-    }
-}
-
-fn side(name: &str, step: u32, value: Option<&Value>) -> Html {
-    let nothing = || Html("<p class=\"none\">nothing</p>".to_owned());
-    value.map_or_else(nothing, |value| crate::json::tree(&format!("{name}{step}"), value))
 }

@@ -1,9 +1,9 @@
 //! `/console/tasks/{id}/turns/{turn}`: what the model saw in a turn, to the letter, and what it answered.
 
 use axum::{extract::Path, response::Response};
-use chrono::{DateTime, Utc};
-use redial_proto::{CallId, Message, TaskView, Trimmed, TurnReply};
-use serde::Deserialize;
+use chrono::Utc;
+use redial_api::TurnView;
+use redial_proto::{TaskView, Trimmed};
 
 use crate::{
     failure::Failure,
@@ -11,31 +11,12 @@ use crate::{
     show::{self, Html},
 };
 
-/// `GET /v1/tasks/{id}/turns/{turn}`.
-#[derive(Deserialize)]
-struct Turn {
-    turn: u32,
-    call: CallId,
-    model: String,
-    state: String,
-    submitted_at: DateTime<Utc>,
-    finished_at: Option<DateTime<Utc>>,
-    messages: Vec<Message>,
-    #[serde(default)]
-    not_shown: u32,
-    #[serde(default)]
-    tools: Vec<String>,
-    #[serde(default)]
-    trimmed: Trimmed,
-    reply: Option<TurnReply>,
-}
-
 #[derive(askama::Template)]
 #[template(path = "turn.html")]
 struct Page {
     shell: Shell,
     task: TaskView,
-    turn: Turn,
+    turn: TurnView,
 }
 
 pub(super) async fn turn(visit: Visit, Path((id, number)): Path<(String, String)>) -> Response {
@@ -44,7 +25,7 @@ pub(super) async fn turn(visit: Visit, Path((id, number)): Path<(String, String)
 
 async fn page(visit: &Visit, id: &str, number: &str) -> Result<Page, Failure> {
     let task: TaskView = visit.api.get(&format!("/v1/tasks/{id}")).await?;
-    let turn: Turn = visit.api.get(&format!("/v1/tasks/{id}/turns/{number}")).await?;
+    let turn: TurnView = visit.api.get(&format!("/v1/tasks/{id}/turns/{number}")).await?;
     Ok(Page { shell: visit.frame(format!("Turn {}", turn.turn)), task, turn })
 }
 
