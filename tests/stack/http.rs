@@ -19,4 +19,5 @@ mod sessions;
 mod shares;
 mod sse;
 mod tokens;
+mod typed;
 mod webhooks;

@@ -18,6 +18,8 @@ pub struct CallList {
     pub searched: SearchedCalls,
 }
 
+crate::parts!(CallList, calls: CallItem);
+
 /// How far a search looked.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SearchedPart")]

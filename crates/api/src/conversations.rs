@@ -15,6 +15,8 @@ pub struct ConversationList {
     pub next_page_token: String,
 }
 
+crate::parts!(ConversationList, conversations: ConversationItem);
+
 /// A conversation, by its newest task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConversationItem {

@@ -23,6 +23,8 @@ pub struct TaskList {
     pub searched: SearchedTasks,
 }
 
+crate::parts!(TaskList, tasks: TaskView);
+
 /// How far a search looked.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchedTasks {
