@@ -144,6 +144,27 @@ pub struct LateReport {
     pub outcome: String,
 }
 
+/// Where the calls stand now.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct WaitReply {
+    /// True if what was waited for has happened.
+    pub done: bool,
+    /// The calls, in the order of the request.
+    pub calls: Vec<CallStanding>,
+}
+
+/// Where a call stands.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CallStanding {
+    /// The call.
+    pub call: CallId,
+    /// Its state.
+    #[serde(deserialize_with = "names::shown")]
+    pub state: CallState,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
 /// How often a call's tool ran, as far as anybody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

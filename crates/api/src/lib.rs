@@ -49,6 +49,7 @@ use parts;
 mod actions;
 mod calls;
 mod conversations;
+mod events;
 mod problem;
 mod redrives;
 mod rejected;
@@ -59,8 +60,11 @@ mod tools;
 mod workers;
 
 pub use actions::{ActionItem, ActionList};
-pub use calls::{CallDetails, CallItem, CallList, CallRecord, LateReport, Ran, SearchedCalls, ran};
+pub use calls::{
+    CallDetails, CallItem, CallList, CallRecord, CallStanding, LateReport, Ran, SearchedCalls, WaitReply, ran,
+};
 pub use conversations::{ConversationItem, ConversationList, Erased, MessageList};
+pub use events::{EndedItem, Missed};
 pub use problem::{ProblemDocument, ProblemField};
 pub use redrives::{RedriveList, WebhookList};
 pub use rejected::{RejectedEntry, RejectedItem, RejectedList};

@@ -27,7 +27,7 @@ mod searched_for;
 mod task_attempts;
 mod tasks;
 
-pub use ended_since::{EndedLine, EndedPosition};
+pub use ended_since::EndedPosition;
 pub use history::{Found, FoundCall};
 pub use ids::Named;
 pub use inside::Inside;

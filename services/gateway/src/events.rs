@@ -14,7 +14,7 @@ mod task;
 
 pub(crate) use self::{
     call::follow_call,
-    feed::{EndedItem, follow_feed, time_id},
+    feed::{follow_feed, time_id},
     id::After,
     stream::{MEDIA, Progress, ServerSentEvent, Source, answer},
     task::follow_task,

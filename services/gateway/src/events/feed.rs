@@ -13,12 +13,9 @@ use std::{
 
 use axum::{http::HeaderMap, response::Response};
 use chrono::TimeDelta;
-use redial_proto::{CallId, Code, TaskId, Tenant};
-use redial_store::{
-    StoreError, Time,
-    audit::{EndedLine, EndedPosition},
-};
-use schemars::JsonSchema;
+use redial_api::EndedItem;
+use redial_proto::{Code, Tenant};
+use redial_store::{StoreError, Time, audit::EndedPosition};
 use serde::Serialize;
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 
@@ -50,53 +47,9 @@ const LATE: TimeDelta = TimeDelta::seconds(30);
 /// Ends that are remembered as told: more than one Postgres writes in that time (measured: 16,000 a second).
 const REMEMBERED: usize = 500_000;
 
-/// A call or a task that ended.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct EndedItem {
-    /// The call; absent for a task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<CallId>,
-    /// The task, or the one that asked for the call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskId>,
-    /// The tool of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<String>,
-    /// The agent of a task, unless it was given with the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
-    /// How it ended.
-    state: String,
-    /// The error class of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    class: Option<String>,
-    /// Why a task ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<String>,
-    /// Attempts of a call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    attempts: Option<u32>,
-    /// When it ended, by the database's clock.
-    at: Time,
-}
-
-impl From<EndedLine> for EndedItem {
-    fn from(line: EndedLine) -> Self {
-        let EndedLine { id, is_task, name, state, class, attempts, task, at } = line;
-        let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok());
-        if is_task {
-            let task = Some(TaskId(id));
-            return Self { call: None, task, tool: None, agent: name, state, class: None, code: class, attempts, at };
-        }
-        let (call, task) = (Some(CallId(id)), task.map(TaskId));
-        Self { call, task, tool: name, agent: None, state, class, code: None, attempts, at }
-    }
-}
-
-impl EndedItem {
-    const fn event(&self) -> &'static str {
-        if self.call.is_some() { "call" } else { "task" }
-    }
+/// How the event about an end is called.
+const fn event(item: &EndedItem) -> &'static str {
+    if item.call.is_some() { "call" } else { "task" }
 }
 
 /// An id as it is written.
@@ -248,13 +201,12 @@ impl Feed {
         let _share = self.gateway.limits.stream_read(&self.tenant).await;
         let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
         let is_last = ended.len() < PAGE as usize;
-        self.replay = ended.last().map(EndedLine::position).filter(|_| !is_last);
-        self.replayed.add(ended.iter().map(EndedLine::position), certain);
+        self.replay = ended.last().map(EndedPosition::of).filter(|_| !is_last);
+        self.replayed.add(ended.iter().map(EndedPosition::of), certain);
         for line in ended {
             // Of what ended later, something may still appear.
             self.id = line.at.min(certain);
-            let item = EndedItem::from(line);
-            page.event(Some(&time_id(self.id)), item.event(), &item)?;
+            page.event(Some(&time_id(self.id)), event(&line), &line)?;
         }
         Ok(Progress::More)
     }
@@ -356,11 +308,11 @@ impl Reader {
         loop {
             let ended = self.gateway.store.of(&self.tenant).ended_since(after, PAGE).await?;
             let is_last = ended.len() < PAGE as usize;
-            after = ended.last().map_or(after, EndedLine::position);
+            after = ended.last().map_or(after, EndedPosition::of);
             seen.last = seen.last.max(after.at);
             for line in ended {
-                if seen.is_new(line.position()) && is_told {
-                    self.tell(line, certain);
+                if seen.is_new(EndedPosition::of(&line)) && is_told {
+                    self.tell(&line, certain);
                 }
             }
             if is_last {
@@ -374,9 +326,9 @@ impl Reader {
         Ok(())
     }
 
-    fn tell(&self, line: EndedLine, certain: Time) {
-        let (position, item, mut page) = (Some(line.position()), EndedItem::from(line), Page::default());
-        if page.event(Some(&time_id(certain)), item.event(), &item).is_ok() {
+    fn tell(&self, item: &EndedItem, certain: Time) {
+        let (position, mut page) = (Some(EndedPosition::of(item)), Page::default());
+        if page.event(Some(&time_id(certain)), event(item), item).is_ok() {
             // An error says that no stream listens.
             let _ = self.tail.hints.send(Hint { text: page.into_bytes(), id: Some(certain), position });
         }

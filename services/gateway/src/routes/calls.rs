@@ -12,7 +12,7 @@ mod redrive;
 mod submit;
 mod wait;
 
-use redial_api::{CallList, CallRecord};
+use redial_api::{CallList, CallRecord, WaitReply};
 use redial_proto::{
     AnswerReply, CallView, CancelReply, Submission, SubmitBatch, SubmitBatchReply, SubmitResult, UserRole,
 };
@@ -122,7 +122,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .roles(READ)
             .header(PREFER)
             .body::<many::WaitRequest>()
-            .answer::<many::WaitReply>(200, "They have ended.")
-            .answer::<many::WaitReply>(202, "They have not ended yet."),
+            .answer::<WaitReply>(200, "They have ended.")
+            .answer::<WaitReply>(202, "They have not ended yet."),
     ]
 }

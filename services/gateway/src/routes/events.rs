@@ -1,18 +1,16 @@
 //! `/v1/events`: what happens in a tenant.
 
 use axum::{http::HeaderMap, response::Response};
+use redial_api::Missed;
 use redial_proto::UserRole;
-use redial_store::{
-    Time,
-    audit::{EndedLine, EndedPosition},
-};
+use redial_store::{Time, audit::EndedPosition};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
     endpoint::{Endpoint, LAST_EVENT_ID},
-    events::{After, EndedItem, MEDIA, ServerSentEvent, follow_feed, time_id},
+    events::{After, MEDIA, ServerSentEvent, follow_feed, time_id},
     extract::Query,
     gateway::Api,
     problem::{JsonResult, Problem},
@@ -35,16 +33,6 @@ struct MissedQuery {
     /// Items of the answer, 1 to 1000. Default: 100.
     #[serde(default)]
     page_size: Option<u32>,
-}
-
-/// What ended.
-#[derive(Serialize, JsonSchema)]
-struct Missed {
-    /// Calls and tasks, in the order of their ends.
-    items: Vec<EndedItem>,
-    /// Where the next page is; absent at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -85,8 +73,8 @@ async fn missed(Api { gateway, who }: Api, Query(query): Query<MissedQuery>) -> 
     let _share = gateway.long_read(&who).await?;
     let after = EndedPosition { at: query.since, id: query.after.unwrap_or_default() };
     let ended = gateway.store.of(&who.tenant).ended_since(after, size).await?;
-    let last = ended.last().map(EndedLine::position).filter(|_| ended.len() == size as usize);
+    let last = ended.last().map(EndedPosition::of).filter(|_| ended.len() == size as usize);
     let next = last
         .map(|EndedPosition { at, id }| format!("/v1/events/missed?since={}&after={id}&page_size={size}", time_id(at)));
-    Ok(axum::Json(Missed { items: ended.into_iter().map(EndedItem::from).collect(), next }))
+    Ok(axum::Json(Missed { items: ended, next }))
 }

@@ -7,9 +7,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use redial_api::{CallStanding, WaitReply};
 use redial_proto::{CallId, CallState, Code, limits};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
@@ -42,26 +43,6 @@ enum Until {
     All,
     /// One of them has.
     Any,
-}
-
-/// Where the calls stand now.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct WaitReply {
-    /// True if what was waited for has happened.
-    done: bool,
-    /// The calls, in the order of the request.
-    calls: Vec<CallStanding>,
-}
-
-/// Where a call stands.
-#[derive(Serialize, JsonSchema)]
-struct CallStanding {
-    /// The call.
-    call: CallId,
-    /// Its state.
-    state: CallState,
-    /// Whether it has ended.
-    ended: bool,
 }
 
 pub(super) async fn wait(
