@@ -69,8 +69,8 @@ pub use problem::{ProblemDocument, ProblemField};
 pub use redrives::{RedriveList, WebhookList};
 pub use rejected::{RejectedEntry, RejectedItem, RejectedList};
 pub use statistics::{
-    AttemptCounts, CallCounts, Counts, Figures, ModelFigures, ModelStatistics, PointerItem, PointerList, Statistics,
-    dollars,
+    AttemptCounts, CallCounts, Counts, Figures, GroupBy, ModelFigures, ModelStatistics, ModelsGroupBy, PointerItem,
+    PointerList, Statistics, dollars,
 };
 pub use tasks::{Replay, ReplayDifference, SearchedTasks, TaskCallItem, TaskCallList, TaskList, TaskSpec, TurnView};
 pub use tokens::{By, CreatedToken, TokenItem, TokenList, WhoAsks};

@@ -4,6 +4,23 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What figures are grouped by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupBy {
+    /// The tool; model turns by their registered name.
+    #[default]
+    Tool,
+    /// The error class, or how calls ended that have none.
+    Class,
+    /// The model, for model turns only.
+    Model,
+    /// The worker, by attempts.
+    Worker,
+    /// The hour in which calls ended.
+    Hour,
+}
+
 /// Figures of the calls of the tenant that ended.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Statistics {
@@ -122,6 +139,25 @@ impl Counts {
             Self::Attempts(_) => CallCounts::default(),
         }
     }
+}
+
+/// What figures of models are grouped by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelsGroupBy {
+    /// The model.
+    #[default]
+    Model,
+    /// The tool.
+    Tool,
+    /// The model and the tool.
+    ModelAndTool,
+    /// The declared agent; empty for agents that were given with their tasks.
+    Agent,
+    /// The hour in which calls ended.
+    Hour,
+    /// The day in which calls ended.
+    Day,
 }
 
 /// Figures of models in the tenant's tasks.

@@ -14,7 +14,7 @@ mod tally;
 
 pub use histogram::{Histogram, RELATIVE_ERROR};
 pub use models::{ModelGroup, ModelStats, PlaceLine, Places};
-pub use question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion};
+pub use question::{By, Group, GroupSums, ModelsBy, ModelsQuestion, Stats, StatsQuestion, kept};
 pub use roll_up::RolledUp;
 pub use slice::is_correctable;
 pub(crate) use tally::Kind;

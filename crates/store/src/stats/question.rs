@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::TimeDelta;
+pub use redial_api::{GroupBy as By, ModelsGroupBy as ModelsBy};
 use redial_proto::turn::model_name;
 
 use super::tally::{AttemptSums, CallSums, Key};
@@ -13,26 +14,9 @@ pub(super) const KEPT: TimeDelta = TimeDelta::days(400);
 /// Those of workers, whose names change with every start, are kept for so long.
 pub(super) const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
 
-/// What figures are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The tool's name; model turns by their registered name.
-    Tool,
-    /// The error class, or how calls ended that have none.
-    Class,
-    /// The model, for model turns only.
-    Model,
-    /// The worker, by attempts.
-    Worker,
-    /// The hour in which calls ended.
-    Hour,
-}
-
-impl By {
-    /// How long these figures are kept.
-    pub const fn kept(self) -> TimeDelta {
-        if matches!(self, Self::Worker) { WORKERS_KEPT } else { KEPT }
-    }
+/// How long figures are kept that are grouped like this.
+pub const fn kept(by: By) -> TimeDelta {
+    if matches!(by, By::Worker) { WORKERS_KEPT } else { KEPT }
 }
 
 /// Which figures.
@@ -85,23 +69,6 @@ pub struct Stats {
     pub is_complete: bool,
     /// In no order.
     pub groups: Vec<(Group, GroupSums)>,
-}
-
-/// What figures of models are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelsBy {
-    /// The model.
-    Model,
-    /// The tool; turns belong to none.
-    Tool,
-    /// The model and the tool.
-    ModelAndTool,
-    /// The declared agent.
-    Agent,
-    /// The hour in which calls ended.
-    Hour,
-    /// The day.
-    Day,
 }
 
 /// Which figures of models.

@@ -3,9 +3,9 @@
 mod models;
 
 use chrono::{DateTime, Utc};
-use redial_api::{ModelStatistics, Statistics};
+use redial_api::{GroupBy, ModelStatistics, Statistics};
 use redial_proto::{UserRole, turn};
-use redial_store::stats::{By, StatsQuestion};
+use redial_store::stats::StatsQuestion;
 use redial_views::{figures, sort_groups};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -44,23 +44,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// What figures are grouped by.
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum GroupBy {
-    /// The tool; model turns by their registered name.
-    #[default]
-    Tool,
-    /// The error class, or how calls ended that have none.
-    Class,
-    /// The model, for model turns only.
-    Model,
-    /// The worker, by attempts.
-    Worker,
-    /// The hour in which calls ended.
-    Hour,
-}
-
 /// Which figures.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -80,25 +63,13 @@ struct StatisticsQuery {
     model: Option<String>,
 }
 
-impl From<GroupBy> for By {
-    fn from(by: GroupBy) -> Self {
-        match by {
-            GroupBy::Tool => Self::Tool,
-            GroupBy::Class => Self::Class,
-            GroupBy::Model => Self::Model,
-            GroupBy::Worker => Self::Worker,
-            GroupBy::Hour => Self::Hour,
-        }
-    }
-}
-
 async fn statistics(Api { gateway, who }: Api, Query(query): Query<StatisticsQuery>) -> JsonResult<Statistics> {
     if query.tool.is_some() && query.model.is_some() {
         return Err(Problem::invalid("tool and model are both set; allowed: one of them"));
     }
     let since = since(query.since, query.until)?;
-    let (by, and) = (By::from(query.by), query.and.map(By::from));
-    if and.is_some() && (by == By::Worker || and == Some(By::Worker) || and == Some(by)) {
+    let (by, and) = (query.by, query.and);
+    if and.is_some() && (by == GroupBy::Worker || and == Some(GroupBy::Worker) || and == Some(by)) {
         return Err(Problem::invalid(
             "and is of another kind than by; allowed: two different of tool, class, model and hour",
         ));

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use redial_api::Figures;
 use redial_proto::{ApiError, Code};
-use redial_store::stats::{By, Stats, StatsQuestion};
+use redial_store::stats::{By, Stats, StatsQuestion, kept};
 use redial_views::{figures, sort_groups};
 
 use crate::{cli::StatsArgs, connect, output, settings::Settings};
@@ -43,8 +43,8 @@ fn about(stats: &Stats, by: By) -> String {
         return format!("no call that matches ended from {since} to {until}");
     }
     let mut about = format!("calls that ended from {since} to {until}\np50 and p95 are within 10 %");
-    if chrono::Utc::now() - stats.since > by.kept() {
-        about += &format!("\nwhat ended over {} days ago is not counted", by.kept().num_days());
+    if chrono::Utc::now() - stats.since > kept(by) {
+        about += &format!("\nwhat ended over {} days ago is not counted", kept(by).num_days());
     }
     if !stats.is_complete {
         about += "\nlater calls are not counted yet: ask again in a few minutes.\n\

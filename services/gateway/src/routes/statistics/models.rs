@@ -1,8 +1,8 @@
 //! How often the calls of models were right, what was corrected, and what it cost.
 
 use chrono::{DateTime, Utc};
-use redial_api::{ModelFigures, ModelStatistics, dollars};
-use redial_store::stats::{ModelGroup, ModelSums, ModelsBy, ModelsQuestion, UsageSums};
+use redial_api::{ModelFigures, ModelStatistics, ModelsGroupBy, dollars};
+use redial_store::stats::{ModelGroup, ModelSums, ModelsQuestion, UsageSums};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -10,25 +10,6 @@ use crate::{bounds::since, extract::Query, gateway::Api, problem::JsonResult};
 
 /// Groups of an answer at most.
 const GROUPS: usize = 1_000;
-
-/// What figures of models are grouped by.
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum ModelsGroupBy {
-    /// The model.
-    #[default]
-    Model,
-    /// The tool.
-    Tool,
-    /// The model and the tool.
-    ModelAndTool,
-    /// The declared agent; empty for agents that were given with their tasks.
-    Agent,
-    /// The hour in which calls ended.
-    Hour,
-    /// The day in which calls ended.
-    Day,
-}
 
 /// Which figures.
 #[derive(Deserialize, JsonSchema)]
@@ -54,15 +35,7 @@ pub(super) async fn models(
     Query(query): Query<ModelsQueryParameters>,
 ) -> JsonResult<ModelStatistics> {
     let since = since(query.since, query.until)?;
-    let by = match query.by {
-        ModelsGroupBy::Model => ModelsBy::Model,
-        ModelsGroupBy::Tool => ModelsBy::Tool,
-        ModelsGroupBy::ModelAndTool => ModelsBy::ModelAndTool,
-        ModelsGroupBy::Agent => ModelsBy::Agent,
-        ModelsGroupBy::Hour => ModelsBy::Hour,
-        ModelsGroupBy::Day => ModelsBy::Day,
-    };
-    let ModelsQueryParameters { until, model, tool, agent, .. } = query;
+    let ModelsQueryParameters { by, until, model, tool, agent, .. } = query;
     let question = ModelsQuestion { by, since, until, model, tool, agent };
     let _share = gateway.long_read(&who).await?;
     let stats = gateway.store.of(&who.tenant).model_stats(&question).await?;
