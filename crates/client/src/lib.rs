@@ -62,7 +62,9 @@ impl Client {
         let base = base.ok_or_else(|| ClientError::Address(address.to_owned()))?;
         let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {}", token.trim())));
         let mut authorization = authorization.transpose().map_err(|_| ClientError::Token)?;
-        authorization.iter_mut().for_each(|value| value.set_sensitive(true));
+        for value in &mut authorization {
+            value.set_sensitive(true);
+        }
         Ok(Self { http: Http::new(CONNECT, variable)?, base, authorization })
     }
 

@@ -99,7 +99,7 @@ impl Queue {
         let patient = deadline.min(Instant::now() + NOBODY);
         loop {
             let (payload, headers) = (outgoing.payload.clone(), outgoing.headers.clone());
-            match self.send_once(subject, Outgoing { payload, headers }, deadline, timeout).await {
+            match Box::pin(self.send_once(subject, Outgoing { payload, headers }, deadline, timeout)).await {
                 // Nobody has it, so it may be sent again.
                 Err(QueueError::NoResponders { .. }) if Instant::now() + PAUSE < patient => {
                     tokio::time::sleep(PAUSE).await;

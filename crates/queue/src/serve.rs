@@ -229,7 +229,7 @@ impl Request {
 
     async fn send(&self, headers: HeaderMap, body: Bytes) {
         let Some(reply) = &self.reply else { return };
-        let send = async || {
+        let publish = async || {
             let (client, body) = (self.queue.live().client.clone(), body.clone());
             if headers.is_empty() {
                 client.publish(reply.clone(), body).await
@@ -237,10 +237,10 @@ impl Request {
                 client.publish_with_headers(reply.clone(), headers.clone(), body).await
             }
         };
-        let mut sent = send().await;
+        let mut sent = publish().await;
         // A client that failed takes nothing; another one takes its place.
         if sent.is_err() && self.queue.connected(ANSWER).await.is_ok() {
-            sent = send().await;
+            sent = publish().await;
         }
         if let Err(error) = sent {
             tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");

@@ -29,7 +29,7 @@ pub(crate) fn forms_of(secret: &str) -> Vec<String> {
         forms.extend(percent_forms(text));
         forms.push(in_html(text));
         if text.len() >= MIN_ENCODED {
-            let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let hex = text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             forms.extend([hex.to_uppercase(), hex]);
             forms.extend(base64_forms(text.as_bytes()));
         }
@@ -62,7 +62,7 @@ fn ascii_json(quoted: &str) -> String {
         if c.is_ascii() {
             return c.to_string();
         }
-        c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+        c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat()
     };
     quoted.chars().map(escaped).collect()
 }

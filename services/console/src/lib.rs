@@ -6,11 +6,7 @@
 //! same page again when an event says that it changed, and carries the differences over. `pages` has a file for each page.
 
 #![expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "templates pass references")]
-#![expect(
-    clippy::struct_field_names,
-    clippy::unused_self,
-    reason = "fields are those of the API, and templates call methods"
-)]
+#![expect(clippy::unused_self, reason = "templates call methods")]
 #![expect(clippy::format_collect, reason = "a page is made of short pieces")]
 
 mod assets;

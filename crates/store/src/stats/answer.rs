@@ -96,7 +96,7 @@ impl Asked<'_> {
     async fn read(&self, db: &mut PgConnection, hours: &Range<Time>) -> Result<Tally, sqlx::Error> {
         let Self { kind, tenant, tool, .. } = *self;
         match self.apart {
-            Some(apart) => add_up(db, kind, hours, tenant, tool, apart).await,
+            Some(apart) => add_up(db, kind, hours, [tenant, tool], apart).await,
             None => read(db, kind, hours, tenant, tool).await,
         }
     }

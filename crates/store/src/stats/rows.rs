@@ -47,8 +47,7 @@ pub(super) async fn add_up(
     db: &mut PgConnection,
     kind: Kind,
     hours: &Range<Time>,
-    tenant: Option<&str>,
-    tool: Option<&str>,
+    [tenant, tool]: [Option<&str>; 2],
     [by_hour, by_tool, by_a, by_b, by_c]: Apart,
 ) -> Result<Tally, sqlx::Error> {
     let rows = sqlx::query_file!(
