@@ -20,16 +20,14 @@ const TRIMS: u32 = 100;
 
 /// A request that changes something.
 pub(crate) trait Action {
-    /// Its reply.
     type Reply;
 
     /// The most bytes of such a request. Most name what they are about, and nothing else.
     const MOST_BYTES: usize = 64 * 1024;
 
-    /// What it is about.
     fn targets(&self) -> Vec<String>;
 
-    /// Whether it is a request of this kind at all. What is refused here is no action.
+    /// Refuses what is no request of this kind at all, and so no action.
     fn check(&self, _: &Asked) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
@@ -86,7 +84,7 @@ pub(crate) async fn recorded<R>(
     done.map(|done| done.reply)
 }
 
-/// Keeps the number of a user's actions bounded.
+/// Deletes a user's oldest actions now and then, so that their number stays bounded.
 pub(crate) async fn trim_now_and_then(context: &Context, caller: &Caller, verb: Verb) {
     if !rand::random_ratio(1, TRIMS) {
         return;
@@ -114,7 +112,8 @@ impl Action for TaskCancel {
         vec![self.task.to_string()]
     }
 
-    /// A client that has only an id asks for a task first: if it is that of a call, nothing was asked of a task.
+    /// Finds out whether the id is that of a call, which clients with only an id ask for as a task first: that is no
+    /// action.
     async fn check(&self, asked: &Asked) -> Result<(), ApiError> {
         let id = self.task;
         if !asked.store().has_call(CallId(id.0)).await.map_err(|error| store_failed(&error))? {

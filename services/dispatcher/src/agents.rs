@@ -14,7 +14,6 @@ pub use self::file::{AgentsFile, Reference, check_agent_file, check_agents_file}
 /// The agents of a file's last valid version.
 pub(crate) struct Agents(Reread<BTreeMap<String, AgentSpec>>);
 
-/// What is declared now.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
     agents: Arc<BTreeMap<String, AgentSpec>>,
@@ -29,7 +28,7 @@ impl Agents {
         Ok(Self(Reread::load(file, "agents", parse).await?))
     }
 
-    /// The agents as the file declares them, read at most once a second. An invalid file changes only
+    /// Returns the agents as the file declares them, read at most once a second. An invalid file changes only
     /// [`Declared::problem`].
     pub(crate) async fn at(&self, now: Instant) -> Declared {
         let Current { value, file, problem } = self.0.at(now).await;
@@ -38,12 +37,11 @@ impl Agents {
 }
 
 impl Declared {
-    /// The agent of this name. The error names only agents that the tenant may use.
+    /// Returns the agent of this name. The error names only agents that the tenant may use.
     pub(crate) fn agent(&self, name: &str, policy: Option<&TenantPolicy>) -> Result<&AgentSpec, ApiError> {
         self.agents.get(name).ok_or_else(|| self.unknown(name, policy))
     }
 
-    /// The agents that the tenant may use, by name.
     pub(crate) fn allowed<'a>(
         &'a self,
         policy: Option<&'a TenantPolicy>,
@@ -80,13 +78,13 @@ impl Declared {
     }
 }
 
-/// The errors of an agent that do not depend on the models and tools that exist.
+/// Checks what does not depend on the models and tools that exist.
 pub(crate) fn check(spec: &AgentSpec) -> Result<(), String> {
     spec.check()?;
     check_templates(&spec.templates)
 }
 
-/// Up to three close names, as a question lists them.
+/// Returns up to three close names, as a question lists them.
 pub(crate) fn closest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<_> = redial_arguments::closest(name, known, 3).iter().map(|name| format!("{name:?}")).collect();
     (!names.is_empty()).then(|| names.join(" or "))

@@ -13,7 +13,7 @@ use tokio_util::bytes::Bytes;
 
 use crate::{context::Context, error::store_failed};
 
-/// Whose pieces belong to the sender of a message. `None` if its subject names nobody.
+/// Returns the owner of the pieces that the sender of a message refers to; `None` if its subject names nobody.
 pub(crate) fn owner(subject: &str) -> Option<String> {
     if let Some(caller) = subjects::caller(subject) {
         return Some(of_user(&caller));
@@ -34,7 +34,7 @@ pub(crate) fn of_worker(identity: &WorkerIdentity) -> String {
 pub(crate) enum NotTogether {
     /// Pieces are not there, or not any more.
     Missing,
-    /// It has so many bytes.
+    /// Its size in bytes.
     TooLarge(usize),
     /// There was no place to wait for its memory.
     NoPlace(ApiError),
@@ -42,7 +42,6 @@ pub(crate) enum NotTogether {
 }
 
 impl NotTogether {
-    /// What its sender is told.
     pub(crate) fn error(&self, payload: Payload) -> ApiError {
         match self {
             Self::Missing => {
@@ -58,7 +57,7 @@ impl NotTogether {
     }
 }
 
-/// A body, and the right to its memory. Its pieces are left: see [`forget`].
+/// Puts a body together, and takes its share of the memory for bodies. Its pieces are left: see [`forget`].
 pub(crate) async fn assembled(
     context: &Context,
     owner: &str,

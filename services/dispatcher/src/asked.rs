@@ -23,7 +23,7 @@ use crate::{
     transitions::{self, Cancelled},
 };
 
-/// What a user sent, with who that is; or why it is refused.
+/// What a user sent and who that is, or why it is refused.
 pub(crate) type Sent<T> = Result<(Caller, T), ApiError>;
 
 /// A request of a user. Its verbs reach the store only within the tenant.
@@ -37,27 +37,26 @@ impl Asked {
         Self { caller, context }
     }
 
-    /// What belongs to the caller's tenant.
     pub(crate) fn store(&self) -> TenantStore<'_> {
         self.context.store.of(&self.caller.tenant)
     }
 
-    /// Whether the caller's tenant is that of the operators.
+    /// Says whether the caller's tenant is that of the operators.
     pub(crate) fn is_operator(&self) -> bool {
         self.caller.tenant == Tenant::default()
     }
 
-    /// The store, for tokens: all their statements name the tenant, unless an operator asks.
+    /// Returns the store for tokens: all their statements name the tenant, unless an operator asks.
     pub(crate) fn for_tokens(&self) -> &Store {
         &self.context.store
     }
 
-    /// Whether the access file still gives the caller the role of the request.
+    /// Says whether the access file still gives the caller the role of the request.
     pub(crate) async fn check_user(&self) -> Result<(), ApiError> {
         policies::check_user(&self.access().await, &self.caller)
     }
 
-    /// The dispatcher, for verbs about tools, which belong to no tenant: only the operators may ask for these.
+    /// Returns the dispatcher for verbs about tools, which belong to no tenant: only the operators may ask for these.
     pub(crate) fn of_operators(&self) -> Result<&Arc<Context>, ApiError> {
         if self.is_operator() {
             return Ok(&self.context);
@@ -67,12 +66,12 @@ impl Asked {
         Err(ApiError::new(Code::Forbidden, message))
     }
 
-    /// The dispatcher, for an erasure: all its statements name the tenant.
+    /// Returns the dispatcher for an erasure: all its statements name the tenant.
     pub(crate) fn for_erasing(&self) -> &Context {
         &self.context
     }
 
-    /// The dispatcher, for bodies in pieces: they belong to the user.
+    /// Returns the dispatcher for bodies in pieces, which belong to the user.
     pub(crate) fn for_pieces(&self) -> &Context {
         &self.context
     }
@@ -100,17 +99,14 @@ impl Asked {
         self.context.config.webhook_key.as_ref()
     }
 
-    /// What the access file says now.
     pub(crate) async fn access(&self) -> Current<Access> {
         self.context.access.at(Instant::now()).await
     }
 
-    /// The declared agents as their file has them now.
     pub(crate) async fn agents(&self) -> Declared {
         self.context.agents.at(Instant::now()).await
     }
 
-    /// Whether a live worker has this tool.
     pub(crate) fn is_served(&self, tool: &str) -> bool {
         self.context.feeder.is_served(tool)
     }
@@ -131,7 +127,7 @@ impl Asked {
     }
 }
 
-/// Who sent a request, if its role allows it.
+/// Returns the sender of a request if its role allows the verb.
 pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> {
     let caller = subjects::caller(request.subject()).ok_or_else(|| {
         let message = "the subject names no tenant, user and role; redial.api.<tenant>.<user>.<role>.<verb> is needed";
@@ -142,7 +138,7 @@ pub(crate) fn caller(request: &Request, verb: Verb) -> Result<Caller, ApiError> 
     allowed(Caller { token, ..caller }, verb)
 }
 
-/// The caller, if its role allows the verb.
+/// Returns the caller if its role allows the verb.
 pub(crate) fn allowed(caller: Caller, verb: Verb) -> Result<Caller, ApiError> {
     if verb.roles().contains(&caller.role) {
         return Ok(caller);

@@ -9,10 +9,9 @@ use redial_loops::Loops;
 use redial_shares::FairQueue;
 use tokio::sync::{Mutex, mpsc};
 
-/// How a batcher works.
 #[derive(Clone, Copy)]
 pub(crate) struct Batching {
-    /// For the log, if a worker panics.
+    /// Appears in the log if a worker panics.
     pub(crate) name: &'static str,
     /// Batches worked on at once.
     pub(crate) workers: usize,
@@ -44,15 +43,13 @@ where
     }
 }
 
-/// The work on one batch.
 pub(crate) trait BatchWork<T>: Clone + Send + 'static {
     /// Works on a batch of at least one.
     fn work(&self, batch: Vec<T>) -> impl Future<Output = ()> + Send;
 }
 
-/// Where a batcher takes its items from.
 pub(crate) trait Source<T>: Send + Sync + 'static {
-    /// What is there, at most so many; waits for the first. `None` at the end.
+    /// Takes up to `most` items; waits for the first; `None` once closed.
     fn next(&self, most: usize) -> impl Future<Output = Option<Vec<T>>> + Send;
 }
 

@@ -19,7 +19,6 @@ pub(crate) const AT_ONCE: usize = 4;
 /// A request whose body is in pieces, and where it waits next.
 pub(crate) type Waiting = (Request, Arc<FairQueue<Request>>);
 
-/// See the module.
 pub(crate) struct Bodies {
     waiting: FairQueue<Waiting>,
     at_once: Shares,
@@ -33,7 +32,7 @@ impl Default for Bodies {
 }
 
 impl Bodies {
-    /// A request whose body is in pieces waits here, and then where the others of its kind do. Gives it back if too many wait.
+    /// Lets a request in pieces wait here, then where others of its kind do. Gives it back if too many wait.
     pub(crate) fn add(
         &self,
         sender: &str,
@@ -43,12 +42,12 @@ impl Bodies {
         self.waiting.add(sender, (request, next), 0).map_err(|(request, _)| Box::new(request))
     }
 
-    /// The next of them. `None` once there are no more.
+    /// Takes the next one; `None` once closed.
     pub(crate) async fn next(&self) -> Option<(Waiting, Share)> {
         self.waiting.take_with(&self.at_once).await
     }
 
-    /// Takes no more of them; returns those that nobody has begun with.
+    /// Takes no more of them; returns those not begun with.
     pub(crate) async fn close(&self) -> Vec<Waiting> {
         self.waiting.close(Duration::ZERO).await
     }

@@ -12,13 +12,12 @@ use crate::error::DispatcherError;
 /// Settings of a dispatcher. Every default is fit for production.
 #[derive(Clone, Debug)]
 pub struct DispatcherConfig {
-    /// NATS.
     pub queue: QueueConfig,
     /// `postgres://user:password@host:port/name`.
     pub database_url: String,
     /// Connections to Postgres. Default 16.
     pub connections: u32,
-    /// How long a worker holds a call without a heartbeat. Default 15 s.
+    /// Time that a worker holds a call without a heartbeat. Default 15 s.
     pub lease: Duration,
     /// Ended calls and conversations are deleted after this. Default: never.
     pub retention: Option<Duration>,
@@ -34,21 +33,19 @@ pub struct DispatcherConfig {
     pub nats_replicas: Option<u32>,
     /// The most bytes of the arguments of a call, and of the output of an attempt. Default 16 MiB.
     pub max_payload: usize,
-    /// What the secrets of webhooks are derived from. Default: none, and no webhook can be created.
+    /// The secrets of webhooks are derived from it. Default: none, and no webhook can be created.
     pub webhook_key: Option<WebhookKey>,
 }
 
 impl DispatcherConfig {
-    /// What `connections` may be.
     pub const CONNECTIONS: RangeInclusive<u32> = 4..=1000;
-    /// What `lease` may be.
     pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_hours(1);
-    /// What `retention` may be, if it is set.
+    /// If it is set.
     pub const RETENTION: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(100 * 8766);
-    /// What `nats_replicas` may be. With an even number, no more servers may fail than with one less.
+    /// With an even number, no more servers may fail than with one less.
     pub const NATS_REPLICAS: [u32; 3] = [1, 3, 5];
 
-    /// Defaults for everything but the two servers.
+    /// Returns the defaults of everything but the two servers.
     pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
         Self {
             queue,
@@ -73,8 +70,8 @@ impl DispatcherConfig {
         u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// How long a worker counts as live after a heartbeat, in ms: a lease, and at least 15 s, so that a pool whose workers stand still
-    /// for a moment, and lose short leases by that, still has its tools.
+    /// Returns how long a worker counts as live after a heartbeat, in ms: a lease, and at least 15 s, so that a pool
+    /// whose workers stand still for a moment, and lose short leases by that, still has its tools.
     pub(crate) fn live_ms(&self) -> u64 {
         self.lease_ms().max(15_000)
     }

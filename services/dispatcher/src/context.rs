@@ -46,11 +46,8 @@ pub(crate) struct Context {
     pub(crate) workers: Queue,
     pub(crate) registry: Registry,
     pub(crate) agents: Agents,
-    /// What tenants may use.
     pub(crate) access: Reread<Access>,
-    /// Jobs to publish.
     pub(crate) jobs: mpsc::Sender<OutgoingJob>,
-    /// Tasks to advance.
     pub(crate) wake_set: WakeSet,
     /// Wakes the sweeper: something may be due sooner than it expects.
     pub(crate) due: Notify,
@@ -64,7 +61,6 @@ pub(crate) struct Context {
     pub(crate) redrives: Notify,
     /// Wakes the loop that carries out erasures.
     pub(crate) erasures: Notify,
-    /// Whether NATS takes jobs.
     pub(crate) publishing: Arc<Publishing>,
     /// Bodies that do not fit into one message.
     pub(crate) bodies: Bodies,
@@ -114,7 +110,6 @@ impl Context {
         }))
     }
 
-    /// All connections to NATS.
     pub(crate) const fn queues(&self) -> [&Queue; 3] {
         [&self.queue, &self.users, &self.workers]
     }
@@ -125,28 +120,25 @@ impl Context {
         let _ = self.jobs.send(job).await;
     }
 
-    /// How long this dispatcher has been running.
     pub(crate) fn uptime(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Reports something about Postgres or NATS.
     pub(crate) fn observe(&self, observation: Observation) {
         self.outages().observe(observation, self.uptime());
     }
 
-    /// Reports the database's time.
     pub(crate) fn observe_clock(&self, now: Time) {
         let since_epoch = (now - Time::UNIX_EPOCH).to_std().unwrap_or_default();
         self.observe(Observation::DatabaseTime { since_epoch });
     }
 
-    /// The longest time between two checks of Postgres and NATS.
+    /// Returns the longest time between two checks of Postgres and NATS.
     pub(crate) fn check_interval(&self) -> Duration {
         self.outages().check_interval()
     }
 
-    /// For how long no lease counts as expired.
+    /// Returns for how long no lease counts as expired.
     pub(crate) fn grace(&self) -> Duration {
         self.outages().grace(self.uptime())
     }
@@ -155,17 +147,17 @@ impl Context {
         self.outages.lock()
     }
 
-    /// These calls were not written: the room that was kept for their jobs is free.
+    /// Frees the room that was kept for the jobs of calls that were not written.
     pub(crate) fn not_published<'a>(&self, calls: impl Iterator<Item = &'a NewCall>) {
         self.feeder.arrived(calls.filter_map(|call| Some((call.consumer.as_deref()?, call.tool.as_str()))));
     }
 
-    /// The consumer to which the job of a new call is published at once, and for which room is kept; `None` if the call
-    /// waits.
+    /// Returns the consumer to which the job of a new call is published at once, and for which room is kept; `None` if
+    /// the call waits.
     fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         if self.queue.is_connected() { self.feeder.admit(tool, tenant) } else { self.feeder.hold(tool, tenant) }
     }
-    /// The same for a call that is about to be written; a refused one never runs, and the client serves one of its functions.
+    /// Admits a call that is about to be written; a refused one never runs, and the client serves its own functions.
     pub(crate) fn admit_new(&self, call: &NewCall) -> Option<String> {
         (call.refusal.is_none() && !call.is_of_client()).then(|| self.admit(&call.tool, &call.tenant)).flatten()
     }

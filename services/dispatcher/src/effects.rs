@@ -56,7 +56,7 @@ async fn stop_worker(context: &Context, worker: &WorkerId, grant: GrantRef) {
     }
 }
 
-/// Publishes what is on record of calls that ended: all that a client would get if it asked. A few MB are read at once.
+/// Publishes what is on record of ended calls: all that a client would get if it asked. A few MB are read at once.
 async fn notify_submitters(context: &Context, calls: &[CallId]) {
     if let Err(error) = try_notify_submitters(context, calls).await {
         tracing::warn!(%error, calls = calls.len(), "Failed to read calls that ended; their submitters ask again");

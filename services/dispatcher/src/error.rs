@@ -12,16 +12,13 @@ use crate::agents::closest;
 /// Why a dispatcher does not start, or stops by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum DispatcherError {
-    /// A setting is out of its range.
     #[error("dispatcher setting {0}")]
     Setting(String),
     /// The file of agents or the access file cannot be read, or is wrong.
     #[error("{}", .0.message)]
     File(ApiError),
-    /// Postgres.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// NATS.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// A background loop panicked. The dispatcher has stopped, and must be started again.
@@ -30,7 +27,7 @@ pub enum DispatcherError {
 }
 
 impl DispatcherError {
-    /// True if Postgres or NATS could not be reached, or did not answer.
+    /// Returns true if Postgres or NATS could not be reached, or did not answer.
     pub(crate) fn is_outage(&self) -> bool {
         match self {
             Self::Setting(_) | Self::File(_) | Self::Panicked(_) => false,
@@ -39,7 +36,7 @@ impl DispatcherError {
         }
     }
 
-    /// True if it may pass by itself.
+    /// Returns true if the error may pass by itself.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Setting(_) | Self::File(_) | Self::Panicked(_) => false,
@@ -49,7 +46,7 @@ impl DispatcherError {
     }
 }
 
-/// The error that a user gets when the database fails; the details are logged.
+/// Logs the details; returns the error that a user gets when the database fails.
 pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     if error.is_transient() {
         tracing::warn!(%error, "Database was not available");
@@ -60,12 +57,10 @@ pub(crate) fn store_failed(error: &StoreError) -> ApiError {
     }
 }
 
-/// The error for an id that is not on record.
 pub(crate) fn call_not_found(call: CallId) -> ApiError {
     ApiError::new(Code::CallNotFound, format!("no call {call} is on record"))
 }
 
-/// The error for a tool that an operator names and nobody registered.
 pub(crate) fn tool_not_registered(tool: &str, tools: &Tools) -> ApiError {
     let close = closest(tool, tools.values().map(|tool| tool.spec.name.as_str()));
     let close = close.map(|names| format!("did you mean {names}? ")).unwrap_or_default();

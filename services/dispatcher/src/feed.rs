@@ -24,13 +24,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, effects, error::DispatcherError, search::AT_ONCE, wait::until};
 
-/// Between two rounds at most.
+/// The longest time between two rounds.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// From the beginning of a round to the next one at least.
+/// The shortest time from the beginning of a round to the next one.
 const SHORTEST: Duration = Duration::from_millis(20);
-/// After a round that failed.
+/// The pause after a round that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// One round publishes for about so long.
+/// About how long one round publishes.
 const LONGEST: Duration = Duration::from_millis(250);
 /// How often workers are looked at.
 const WORKERS: Duration = Duration::from_secs(1);
@@ -64,7 +64,6 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// When the rarer parts of a round are due.
 #[derive(Default)]
 struct Rounds {
     workers_at: Option<Instant>,
@@ -72,8 +71,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// True if more may wait, and there may be room for it soon. A part that fails does not keep the others from their turn, unless
-    /// a server cannot be reached; its error is returned at the end.
+    /// Runs a round. True if more may wait, and there may be room for it soon. A part that fails does not keep the
+    /// others from their turn, unless a server cannot be reached; its error is returned at the end.
     async fn round(&mut self, context: &Context, shutdown: &CancellationToken) -> Result<bool, DispatcherError> {
         let mut failed = None;
         let workers = is_due(&mut self.workers_at, WORKERS);
@@ -105,7 +104,7 @@ impl Rounds {
     }
 }
 
-/// What a part returned; `None` if it failed.
+/// Returns what a part returned; `None` if it failed.
 fn kept<T>(
     failed: &mut Option<DispatcherError>,
     done: Result<T, impl Into<DispatcherError>>,
@@ -125,8 +124,8 @@ fn kept<T>(
     Ok(None)
 }
 
-/// What waits of the tools that live workers have, and where the first of each part does, in the order of the parts. Something may
-/// wait where that could not be read.
+/// Reads what waits of the tools that live workers have, and where the first of each part does, in the order of the
+/// parts. Something may wait where that could not be read.
 async fn waiting(context: &Context, failed: &mut Option<DispatcherError>) -> Result<Vec<Position>, DispatcherError> {
     let at = std::time::Instant::now();
     let mut waiting = Vec::new();
@@ -153,7 +152,7 @@ fn is_due(at: &mut Option<Instant>, interval: Duration) -> bool {
 }
 
 /// Learns which consumers have live workers. What was published for workers that are gone goes back to the backlog if
-/// others can take it now. `since`: when what is to be learned was on record; one look is enough for all that waited for it.
+/// others can take it now. `since`: when what is to be learned was on record; one look serves all that waited for it.
 pub(crate) async fn look_at_workers(context: &Context, slow: bool, since: Instant) -> Result<(), DispatcherError> {
     // One at a time: what was read earlier must not replace what was read later.
     let mut looking = context.feeder.looking.lock().await;
@@ -243,7 +242,6 @@ async fn credit(
     Ok((health, tokens))
 }
 
-/// The tools of retries that wait.
 fn tools_with_retries(waiting: &[Position]) -> impl Iterator<Item = &str> {
     waiting.iter().filter(|one| one.part.backlog.is_retry()).map(|one| one.part.tool.as_str())
 }

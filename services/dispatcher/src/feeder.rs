@@ -38,14 +38,13 @@ const PAUSES: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_
 pub(crate) struct Feeder {
     known: Mutex<Known>,
     work: Notify,
-    /// Held while the workers are read and taken note of: when that began the last time.
+    /// Held while the workers are read and taken note of; holds when that began the last time.
     pub(crate) looking: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
 
 #[derive(Default)]
 struct Known {
     windows: Windows,
-    /// The consumers that have live workers.
     live: Vec<LiveConsumer>,
     /// Consumers that have none any more, whose calls are not in the backlog yet.
     gone: BTreeSet<String>,
@@ -57,23 +56,23 @@ struct Known {
     stale: Stale,
     /// When a worker with the tool was last seen, by tool.
     last_seen: HashMap<String, Time>,
-    /// See [`Feeder::seen_until`].
     seen_until: Option<Time>,
     /// The health of the tools that do not simply succeed.
     health: HashMap<String, ToolHealth>,
     /// What was observed since it was last written, by tool.
     observed: HashMap<String, Counts>,
     positions: Positions,
-    /// When the job was published that a worker claimed last, by consumer and tool; of models not, whose jobs workers give back for long.
+    /// Publication of the job that a worker claimed last, by consumer and tool; not of models, which give jobs back for
+    /// long.
     claimed: HashMap<String, HashMap<String, Time>>,
     /// Nothing is published before this, because publishing failed.
     paused_until: Option<Instant>,
-    /// The pauses after publications that failed one after another.
+    /// For publications that failed one after another.
     pauses: Option<Waits>,
 }
 
 impl Feeder {
-    /// The consumer to which the job of a new call is published at once; `None` if the call waits.
+    /// Returns the consumer to which the job of a new call is published at once; `None` if the call waits.
     pub(crate) fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         let mut known = self.lock();
         if known.is_paused() {
@@ -89,13 +88,13 @@ impl Feeder {
         Some(admitted)
     }
 
-    /// Nothing can be published now: a new call of this tool and tenant waits, and those after it.
+    /// Lets a new call of this tool and tenant wait, and those after it: nothing can be published now.
     pub(crate) fn hold(&self, tool: &str, tenant: &str) -> Option<String> {
         self.lock().windows.waits(tool, tenant);
         None
     }
 
-    /// A call waits in this part of the backlog. `since`: its position, if it is perhaps before all others.
+    /// Notes that a call waits in this part of the backlog. `since`: its position, if it is perhaps before all others.
     pub(crate) fn wake(&self, part: BacklogPart, since: Option<Time>) {
         let mut known = self.lock();
         let runs_soon = match part.backlog {
@@ -114,23 +113,23 @@ impl Feeder {
         }
     }
 
-    /// These jobs, by consumer and tool, are on the stream, or will not be.
+    /// Takes note that these jobs, by consumer and tool, are on the stream, or will not be.
     pub(crate) fn arrived<'a>(&self, jobs: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut known = self.lock();
         jobs.for_each(|(consumer, tool)| known.windows.arrived(consumer, tool));
     }
 
-    /// How many of so many jobs, which are published at the same time, one message may hold.
+    /// Returns how many of `jobs`, which are published at the same time, one message may hold.
     pub(crate) fn pack_size(&self, consumer: &str, jobs: usize) -> usize {
         self.lock().live.iter().find(|one| one.name == consumer).map_or(1, |one| window::pack_size(one, jobs))
     }
 
-    /// Whether the live workers of a consumer have the tool.
+    /// Says whether the live workers of a consumer have the tool.
     pub(crate) fn has(&self, consumer: &str, tool: &str) -> bool {
         self.lock().windows.has(consumer, tool)
     }
 
-    /// Jobs could not be published: for a while none is.
+    /// Pauses publishing for a while: jobs could not be published.
     pub(crate) fn pause(&self) {
         let mut known = self.lock();
         if !known.is_paused() {
@@ -139,37 +138,35 @@ impl Feeder {
         }
     }
 
-    /// Jobs were published.
+    /// Publishes again: jobs were taken.
     pub(crate) fn resume(&self) {
         let mut known = self.lock();
         (known.paused_until, known.pauses) = (None, None);
     }
 
-    /// Calls may wait that are not known of.
+    /// Looks again for calls that are not known of.
     pub(crate) fn recheck(&self) {
         self.search_all();
         self.work.notify_one();
     }
 
-    /// The next search goes over everything.
+    /// Makes the next search go over everything.
     pub(crate) fn search_all(&self) {
         self.lock().positions.search_all();
     }
 
-    /// What to search for, at this moment.
     pub(crate) fn search(&self, at: Instant) -> Search {
         let Known { positions, windows, .. } = &mut *self.lock();
         positions.search(&windows.served().collect(), at)
     }
 
-    /// Takes note of what a search found.
     pub(crate) fn found(&self, found: Vec<Position>) {
         if self.lock().positions.found(found) {
             self.work.notify_one();
         }
     }
 
-    /// A search has ended that began at this time of the database; or it failed.
+    /// Ends a search, which began at this time of the database; `None` if it failed.
     pub(crate) fn searched(&self, search: &Search, began: Option<Time>) {
         self.lock().positions.searched(search, began);
     }
@@ -179,7 +176,6 @@ impl Feeder {
         self.work.notified().await;
     }
 
-    /// Takes note of granted claims.
     pub(crate) fn claimed(&self, granted: &[Granted]) {
         let mut known = self.lock();
         let mut wakes = false;
@@ -203,7 +199,7 @@ impl Feeder {
         }
     }
 
-    /// What is known of the job of a call that is ready.
+    /// Returns what is known of the job of a call that is ready.
     pub(crate) fn job_state(&self, call: &CallRecord) -> JobState {
         let known = self.lock();
         match &call.consumer {
@@ -218,7 +214,6 @@ impl Feeder {
         }
     }
 
-    /// Why a call waits.
     pub(crate) fn waiting(&self, call: &CallRecord) -> Waiting {
         let known = self.lock();
         if !known.windows.is_served(&call.tool) {
@@ -230,23 +225,23 @@ impl Feeder {
         }
     }
 
-    /// What a new call of this tool waits for that was not admitted.
+    /// Returns what a new call of this tool waits for that was not admitted.
     pub(crate) fn wait_reason(&self, tool: &str) -> WaitReason {
         if self.lock().windows.is_served(tool) { WaitReason::Backlog } else { WaitReason::Worker }
     }
 
-    /// Whether a live worker has the tool.
     pub(crate) fn is_served(&self, tool: &str) -> bool {
         self.lock().windows.is_served(tool)
     }
 
-    /// Whether agents may be offered the tool: live workers have it, or did not long ago.
+    /// Says whether agents may be offered the tool: live workers have it, or did not long ago.
     pub(crate) fn is_offered(&self, tool: &str, seen_after: Time) -> bool {
         let known = self.lock();
         known.windows.is_served(tool) || known.last_seen.get(tool).is_some_and(|seen| *seen >= seen_after)
     }
 
-    /// The parts of the backlog that may hold something, of the tools that live workers have, and from where on.
+    /// Returns the parts of the backlog that may hold something, of tools that live workers have, and where each
+    /// begins.
     pub(crate) fn positions(&self, at: Instant) -> Vec<Position> {
         let Known { positions, windows, .. } = &mut *self.lock();
         positions.read(|tool| windows.is_served(tool), at)
@@ -265,14 +260,13 @@ impl Feeder {
         if known.is_paused() { Round::default() } else { round }
     }
 
-    /// What to take from the backlog next; it is the part's turn then.
+    /// Returns what to take from the backlog next; it is the part's turn then.
     pub(crate) fn next_order(&self, round: &mut Round) -> Option<Order> {
         let order = round.next(MAX_FED)?;
         self.lock().windows.had_turn(&order.part);
         Some(order)
     }
 
-    /// Whether several tenants are declared.
     pub(crate) fn expect_several_tenants(&self, several: bool) {
         self.lock().windows.expect_several_tenants(several);
     }
@@ -282,7 +276,7 @@ impl Feeder {
         self.lock().windows.fed(round, feeding);
     }
 
-    /// For retries of a tool whose outage has ended.
+    /// Returns the recovery of a tool whose outage has ended, for its retries.
     pub(crate) fn recovery(&self, part: &BacklogPart) -> Option<Recovery> {
         let known = self.lock();
         let since = known.health.get(&part.tool).filter(|_| part.backlog.is_retry())?.recovering_since?;
@@ -308,8 +302,8 @@ impl Known {
         self.paused_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether workers have claimed jobs of its tool that were published long after that of this call. Those of other tools say nothing:
-    /// they may run while workers give this one back.
+    /// Says whether workers have claimed jobs of its tool that were published long after that of this call. Those of
+    /// other tools say nothing: they may run while workers give this one back.
     fn was_passed(&self, consumer: &str, call: &CallRecord) -> bool {
         let latest = self.claimed.get(consumer).and_then(|of_consumer| of_consumer.get(&call.tool));
         latest.zip(call.published_at).is_some_and(|(latest, published_at)| {
@@ -318,9 +312,9 @@ impl Known {
         })
     }
 
-    /// Whether a job of this tool likely waits for a worker: some are on the stream, and no worker asks for them, or workers gave some
-    /// back, because the tool has reached a limit of its own. Models have one, programs that share their pool with other tools, and large
-    /// arguments.
+    /// Says whether a job of this tool likely waits for a worker: some are on the stream, and no worker asks for them,
+    /// or workers gave some back, because the tool has reached a limit of its own. Models have one, programs that share
+    /// their pool with other tools, and large arguments.
     fn is_queued(&self, consumer: &str, tool: &str) -> bool {
         let waits = self.queued.contains(consumer) || self.returned.contains(consumer);
         waits && self.windows.seen(consumer, tool) > 0

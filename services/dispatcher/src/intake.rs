@@ -117,17 +117,15 @@ fn no_caller() -> ApiError {
     ApiError::new(Code::InvalidMessage, message)
 }
 
-/// A message without a key gets one that is the same however often it is delivered. The time at which the stream
-/// stored it distinguishes messages with the same number of a stream that was wiped.
+/// Makes a key that is the same however often a message without one is delivered. The time at which the stream stored
+/// it distinguishes messages with the same number of a stream that was wiped.
 fn own_key(delivery: &Delivery, n: usize) -> String {
     let stored = delivery.stored_at.timestamp_nanos_opt().unwrap_or_default();
     format!("intake-{stored}-{}-{n}", delivery.stream_sequence)
 }
 
-/// A message whose submissions were written.
 struct Taken<'a> {
     delivery: &'a Delivery,
-    /// What was rejected, by position.
     errors: Vec<(Option<usize>, ApiError)>,
 }
 

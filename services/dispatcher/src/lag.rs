@@ -38,7 +38,6 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// What waits in a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Waiting {
     calls: u64,
@@ -50,7 +49,7 @@ async fn look(context: &Context) -> Result<BTreeMap<String, Waiting>, StoreError
     Ok(by_pool(queues.queues, context.store.now().await?))
 }
 
-/// A pool in which calls are open and none waits has zeros.
+/// Sums what waits by pool; one in which calls are open and none waits has zeros.
 fn by_pool(tools: Vec<QueueItem>, now: Time) -> BTreeMap<String, Waiting> {
     let mut pools: BTreeMap<String, Waiting> = BTreeMap::new();
     for tool in tools {
@@ -62,7 +61,7 @@ fn by_pool(tools: Vec<QueueItem>, now: Time) -> BTreeMap<String, Waiting> {
     pools
 }
 
-/// A pool that was exported before and has no open calls any more gets zeros, or its last value would stay.
+/// Exports pools. One that was exported before and has no open calls any more gets zeros, or its last value would stay.
 fn export(mut pools: BTreeMap<String, Waiting>, exported: &mut BTreeSet<String>) {
     for pool in exported.iter() {
         pools.entry(pool.clone()).or_default();

@@ -18,8 +18,8 @@ pub(crate) const WITHIN: Duration = Duration::from_mins(1);
 pub(crate) struct LeftBytes(Mutex<HashMap<String, (Instant, usize)>>);
 
 impl LeftBytes {
-    /// Whether a message may be left, too, and counts it then. `pause`: how long ago it was left before, perhaps to another process. If
-    /// that was since the count began, it is counted.
+    /// Says whether a message may be left, too, and counts it then. `pause`: how long ago it was left before, perhaps
+    /// to another process. If that was since the count began, it is counted.
     pub(crate) fn has_room(&self, subject: &str, bytes: usize, pause: Option<Duration>, now: Instant) -> bool {
         let mut all = self.0.lock();
         all.retain(|_, (since, _)| now - *since < WITHIN);

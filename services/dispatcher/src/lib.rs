@@ -87,7 +87,7 @@ pub async fn run(
     run_with(config, shutdown, ready, start_loops).await
 }
 
-/// The same with other loops.
+/// Does the same with other loops.
 async fn run_with(
     config: DispatcherConfig,
     shutdown: CancellationToken,

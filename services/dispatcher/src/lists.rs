@@ -54,7 +54,6 @@ fn view(name: &str, spec: &AgentSpec) -> AgentView {
     }
 }
 
-/// Which names.
 struct Wanted<'a> {
     only: Option<&'a str>,
     after: Option<&'a str>,
@@ -66,7 +65,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The first entries, as many as are wanted and fit, and one at least if there is one; and whether there are more.
+/// Takes as many entries as are wanted and fit, one at least if there is one; says whether there are more.
 fn fitting<T: Serialize>(entries: impl Iterator<Item = T>, limit: Option<u32>) -> (Vec<T>, bool) {
     let most = limit.unwrap_or(MOST).clamp(1, MOST) as usize;
     let (mut list, mut bytes) = (Vec::new(), 0);

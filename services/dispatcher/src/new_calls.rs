@@ -44,7 +44,7 @@ pub(crate) async fn write(context: &Context, calls: &[NewCall]) -> Vec<SubmitRes
     results
 }
 
-/// Names of tools that are not registered, and of functions, would make a series each.
+/// Returns the tool for metrics: names of unregistered tools, and of functions, would make a series each.
 pub(crate) fn metric_tool(call: &NewCall) -> &str {
     match &call.refusal {
         Some(Failure { class: ErrorClass::UnknownTool, .. }) => names::OTHER_TOOL,
@@ -90,18 +90,18 @@ fn answer(context: &Context, call: &NewCall, written: &Submitted) -> SubmitResul
     SubmitResult { status, call: Some(id), state: Some(state), submitted_at, waits_for, error, feedback }
 }
 
-/// Whether a call that is there is what this one asks for. Whoever has a call run again as it was gets whichever call runs it
-/// again.
+/// Says whether a call that is there is what this one asks for. Whoever has a call run again as it was gets whichever
+/// call runs it again.
 fn is_same(call: &NewCall, content: Option<Uuid>) -> bool {
     content == call.content || (call.redrive_of.is_some() && call.content.is_none())
 }
 
-/// The answer to a call that would be refused, and is not put on record.
+/// Returns the answer to a call that would be refused, and is not put on record.
 pub(crate) fn rejected(call: &NewCall, refusal: &Failure) -> SubmitResult {
     SubmitResult { feedback: feedback_on(call), ..SubmitResult::rejected(refused(refusal)) }
 }
 
-/// What a model gets as the result of a refused call.
+/// Returns what a model gets as the result of a refused call.
 fn feedback_on(call: &NewCall) -> Option<Box<RawValue>> {
     let refusal = call.refusal.as_ref()?;
     let help = call.help.as_ref().map(|help| help.with_lists(call.repairs.clone(), call.undeclared.clone()));

@@ -40,7 +40,7 @@ pub(crate) async fn add(store: &Store, retention: Option<Duration>) -> Result<()
     Ok(())
 }
 
-/// The time that a partition spans.
+/// Returns the time that a partition spans.
 fn width(retention: Option<Duration>) -> Duration {
     retention.map_or(MOST_WIDTH, |age| (age / IN_A_RETENTION).clamp(LEAST_WIDTH, MOST_WIDTH))
 }
@@ -59,14 +59,14 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Up to where rows are deleted one by one if a partition stays for a reason that may be over soon.
+    /// Returns up to where rows are deleted one by one if a partition stays for a reason that may be over soon.
     pub(crate) fn rows_if_kept(&self, partition: &Partition) -> Time {
         let is_late = self.late.is_some_and(|late| partition.until < late);
         if is_late { self.rows_instead } else { self.rows_until }
     }
 }
 
-/// `partitions`: all of them, oldest first; those without a lower bound are what is kept.
+/// Plans a pass. `partitions`: all of them, oldest first; those without a lower bound are what is kept.
 pub(crate) fn plan(partitions: &[Partition], cutoff: Time, retention: Duration) -> Plan {
     // A partition that will be over for longer than the retention soon enough is dropped then. Until then what is in it is kept longer
     // than it need be, but by less than an eighth of the retention. The same holds for one that should have been dropped.
@@ -103,7 +103,7 @@ mod tests {
         Time::UNIX_EPOCH + TimeDelta::days(1_000 + n)
     }
 
-    /// What is kept ends at the first day; each partition at the next one.
+    /// Makes partitions: what is kept ends at the first day; each partition at the next one.
     fn partitions(days: &[i64]) -> Vec<Partition> {
         let from = [None].into_iter().chain(days.iter().map(|n| Some(day(*n))));
         let each = (0..).zip(from).zip(days);

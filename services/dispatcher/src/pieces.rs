@@ -48,13 +48,11 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// Answers a user.
 pub(crate) async fn of_user(asked: Asked, request: PieceRequest) -> Result<PieceReply, ApiError> {
     let owner = apart::of_user(&asked.caller);
     piece(asked.for_pieces(), &owner, request).await
 }
 
-/// Answers a worker.
 pub(crate) async fn of_worker(
     context: Arc<Context>,
     caller: WorkerCaller,
@@ -79,7 +77,7 @@ pub(crate) async fn of_worker(
     Ok(PieceReply { opened: Some(opened), ..PieceReply::default() })
 }
 
-/// At the code `internal` the worker ends the attempt; at `unavailable` it asks again.
+/// Returns the error of a body: at the code `internal` the worker ends the attempt; at `unavailable` it asks again.
 fn not_together(grant: GrantRef, why: Unexpanded) -> ApiError {
     match why {
         Unexpanded::Missing(Missing(missing)) => {

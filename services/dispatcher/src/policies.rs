@@ -9,7 +9,8 @@ use redial_proto::{
 };
 use redial_reread::Current;
 
-/// The limits of a tenant; `None` if there is no access file. A tenant that the file does not name may submit nothing.
+/// Returns the limits of a tenant; `None` without an access file. A tenant that the file does not name may submit
+/// nothing.
 pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {
     let Some(known) = access.value.as_deref() else { return Ok(None) };
     match known.tenant(tenant) {
@@ -20,8 +21,8 @@ pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Opt
     }
 }
 
-/// Whether the access file gives a caller the role of its request. On NATS the permissions of the server say that; a gateway
-/// speaks for whoever shows it a token, which may be older than the file.
+/// Checks that the access file gives a caller the role of its request. On NATS the permissions of the server say that;
+/// a gateway speaks for whoever shows it a token, which may be older than the file.
 pub(crate) fn check_user(access: &Current<Access>, caller: &Caller) -> Result<(), ApiError> {
     match caller.door {
         Door::Nats => Ok(()),
@@ -29,7 +30,7 @@ pub(crate) fn check_user(access: &Current<Access>, caller: &Caller) -> Result<()
     }
 }
 
-/// Whether the access file gives a user these roles. Without a file everybody has all of them.
+/// Checks that the access file gives a user these roles. Without a file everybody has all of them.
 pub(crate) fn check_roles(
     access: &Current<Access>,
     tenant: &Tenant,
@@ -54,7 +55,6 @@ pub(crate) fn check_roles(
     )))
 }
 
-/// Whether a tenant may call a tool.
 pub(crate) fn check_tool(policy: Option<&TenantPolicy>, tool: &str) -> Result<(), ApiError> {
     match policy {
         Some(policy) if !policy.allows_tool(tool) => Err(may_not_use("tool", tool)),
@@ -62,7 +62,7 @@ pub(crate) fn check_tool(policy: Option<&TenantPolicy>, tool: &str) -> Result<()
     }
 }
 
-/// Whether a tenant may submit this call, which may ask for longer or more attempts than its tool declares.
+/// Checks that a tenant may submit this call, which may ask for longer or more attempts than its tool declares.
 pub(crate) fn check_call(
     policy: Option<&TenantPolicy>,
     submission: &Submission,
@@ -82,7 +82,6 @@ pub(crate) fn check_call(
     Err(forbidden(message))
 }
 
-/// Whether a tenant may give tasks to a declared agent.
 pub(crate) fn check_agent(policy: Option<&TenantPolicy>, agent: &str) -> Result<(), ApiError> {
     match policy {
         Some(policy) if !policy.allows_agent(agent) => Err(may_not_use("agent", agent)),
@@ -90,8 +89,8 @@ pub(crate) fn check_agent(policy: Option<&TenantPolicy>, agent: &str) -> Result<
     }
 }
 
-/// An agent that a user sent, within the limits of its tenant; an error names what exceeds them. A pattern for tools becomes the
-/// names of the tools that it means now, unless the tenant may use all that it can mean.
+/// Returns an agent that a user sent, within the limits of its tenant; an error names what exceeds them. A pattern for
+/// tools becomes the names of the tools that it means now, unless the tenant may use all that it can mean.
 pub(crate) fn within(
     policy: Option<&TenantPolicy>,
     spec: &AgentSpec,
@@ -121,7 +120,7 @@ pub(crate) fn within(
     Ok(Some(AgentSpec { budgets, tools: allowed, ..spec.clone() }))
 }
 
-/// The tools and models that a tenant may use: what an error may name.
+/// Returns the tools and models that a tenant may use: what an error may name.
 pub(crate) fn visible(policy: Option<&TenantPolicy>, tools: &Tools) -> Tools {
     let may_use = |name: &str| {
         policy.is_none_or(|policy| match model_name(name) {

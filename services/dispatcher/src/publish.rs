@@ -22,7 +22,7 @@ const SUSTAINED: Duration = Duration::from_secs(5);
 /// two. If none was tried for this long, none is there, and the last failure says nothing about now.
 const FORGOTTEN: Duration = Duration::from_mins(1);
 
-/// Starts the publisher; also says what takes jobs, and whether NATS takes them.
+/// Starts the publisher; returns what takes jobs, and whether NATS takes them.
 pub(crate) fn start(
     queue: &Queue,
     store: &Store,
@@ -44,7 +44,8 @@ struct Publisher {
 }
 
 impl BatchWork<OutgoingJob> for Publisher {
-    /// The call of a job that could not be published goes back to the backlog. If that fails, too, the sweeper finds it.
+    /// Puts the call of a job that could not be published back into the backlog. If that fails, too, the sweeper finds
+    /// it.
     async fn work(&self, batch: Vec<OutgoingJob>) {
         metrics().batch_size("publish", batch.len());
         let mut batch = batch;
@@ -100,7 +101,6 @@ struct Failing {
 }
 
 impl Publishing {
-    /// Takes note of a batch.
     fn ended(&self, nothing_taken: bool, now: Instant) {
         let mut failing = self.0.lock();
         if nothing_taken {
@@ -111,7 +111,7 @@ impl Publishing {
         }
     }
 
-    /// Since when none is taken, if that lasts.
+    /// Returns since when no job is taken, if that lasts.
     pub(crate) fn fail_since(&self, now: Instant) -> Option<DateTime<Utc>> {
         let mut failing = self.0.lock();
         failing.take_if(|failing| now.duration_since(failing.last) > FORGOTTEN);

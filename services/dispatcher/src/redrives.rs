@@ -9,7 +9,7 @@ pub(crate) use carry_out::run;
 
 use crate::{actions::Done, asked::Asked, error::store_failed};
 
-/// The same request again is the same redrive.
+/// Creates a redrive; the same request again is the same redrive.
 pub(crate) async fn create(asked: Asked, request: CreateRedrive) -> Result<Done<RedriveView>, ApiError> {
     let created = asked.store().create_redrive(&asked.caller.user, &request).await;
     match created.map_err(|error| store_failed(&error))? {
@@ -35,7 +35,7 @@ pub(crate) async fn create(asked: Asked, request: CreateRedrive) -> Result<Done<
     }
 }
 
-/// Cancelling what has ended changes nothing.
+/// Cancels a redrive; does nothing to one that has ended.
 pub(crate) async fn cancel(asked: Asked, request: CancelRedrive) -> Result<Done<RedriveView>, ApiError> {
     let cancelled = asked.store().cancel_redrive(request.redrive).await.map_err(|error| store_failed(&error))?;
     let (reply, changed) = cancelled.ok_or_else(|| not_found(request.redrive))?;

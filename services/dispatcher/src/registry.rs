@@ -39,13 +39,13 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// The pool of a tool that the identity may serve.
+    /// Returns the pool of a tool that the identity may serve.
     pub(crate) fn pool_of(&self, tool: &str, identity: &WorkerIdentity) -> Option<&str> {
         let may = self.identities.get(tool).is_some_and(|identities| identities.contains(identity.as_str()));
         self.tools.get(tool).filter(|_| may).map(|tool| tool.spec.pool.as_str())
     }
 
-    /// Memory that the schemas of the other tools of an identity take, in bytes.
+    /// Returns the memory that the schemas of the other tools of an identity take, in bytes.
     pub(crate) fn memory_without(&self, identity: &WorkerIdentity, without: &BTreeSet<&str>) -> u64 {
         memory_without(&self.tools, &self.identities, identity.as_str(), without)
     }
@@ -63,17 +63,15 @@ impl Registry {
         Ok(registry)
     }
 
-    /// The tools as they are now.
     pub(crate) fn tools(&self) -> Arc<Tools> {
         self.tools.read().clone()
     }
 
-    /// The tools as agents may use them: all models, and the tools that workers have.
+    /// Returns the tools as agents may use them: all models, and the tools that workers have.
     pub(crate) fn offered(&self) -> Arc<Tools> {
         self.offered.read().clone()
     }
 
-    /// The tools with the identities that may serve them.
     pub(crate) fn served(&self) -> Served {
         let identities = self.identities.read().clone();
         Served { tools: self.tools(), identities }
@@ -89,7 +87,6 @@ impl Registry {
         *now = Arc::new(offered);
     }
 
-    /// Reads the database again.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         self.read_since(Instant::now(), store).await
     }
@@ -119,7 +116,6 @@ impl Registry {
         })
     }
 
-    /// Makes sure that the database was read after this moment.
     async fn read_since(&self, moment: Instant, store: &Store) -> Result<(), StoreError> {
         let mut read_at = self.read_at.lock().await;
         if *read_at < moment {

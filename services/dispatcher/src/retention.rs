@@ -81,7 +81,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// Pauses after a pass that took so long. `None`: the dispatcher stops.
+/// Pauses after a pass that took so long; `None` if the dispatcher stops.
 async fn rest(shutdown: &CancellationToken, took: Duration) -> Option<()> {
     until(shutdown, sleep(INTERVAL.max(took * REST))).await
 }
@@ -147,8 +147,8 @@ async fn prune(store: &Store, shutdown: &CancellationToken, age: Duration, slow:
     began.elapsed()
 }
 
-/// What ended before this time is deleted. It waits for the statistics and for webhooks, but not for long: they may be held up by
-/// anything.
+/// Returns the time before whose ends calls are deleted. It waits for the statistics and for webhooks, but not for
+/// long: they may be held up by anything.
 async fn cutoff(store: &Store, age: Duration) -> Result<Time, StoreError> {
     let cutoff = store.now().await? - age;
     let counted = store.uncounted_since().await?.unwrap_or(cutoff).max(cutoff - UNCOUNTED);
@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten rows, of which each batch of more than three takes too long.
+    /// Deletes from ten rows; each batch of more than three takes too long.
     fn batch(asked: &RefCell<Vec<(u128, u32)>>, after: Uuid, limit: u32) -> Result<Pruned, StoreError> {
         let first = after.as_u128();
         asked.borrow_mut().push((first, limit));

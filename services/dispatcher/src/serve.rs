@@ -30,7 +30,6 @@ const FINISH: Duration = Duration::from_secs(5);
 /// off, with more than it takes or with headers that the client does not survive.
 #[derive(Clone, Copy)]
 pub(crate) enum Senders {
-    /// Users, and gateways for them.
     Users(Verb),
     Workers(ControlVerb),
 }
@@ -43,7 +42,6 @@ impl Senders {
         }
     }
 
-    /// Where their requests arrive.
     fn subjects(self, context: &Context) -> Vec<(&Queue, String)> {
         match self {
             Self::Users(verb) => vec![
@@ -55,7 +53,7 @@ impl Senders {
     }
 }
 
-/// A queue of requests, which closes after the shutdown, once no request is on its way here.
+/// Makes a queue of requests, which closes after the shutdown, once no request is on its way here.
 fn queue(running: &Running, name: &'static str) -> Arc<FairQueue<Request>> {
     let waiting = Arc::<FairQueue<Request>>::default();
     let (requests, feeds) = (waiting.clone(), running.feeds.clone());
@@ -115,7 +113,7 @@ fn let_wait(context: &Context, request: Request, waiting: &Arc<FairQueue<Request
     }
 }
 
-/// Senders are tenants, and worker identities.
+/// Returns the sender: a tenant, or a worker identity.
 fn sender(request: &Request) -> String {
     let tenant = subjects::caller(request.subject()).map(|caller| format!("tenant {}", caller.tenant));
     let identity = || subjects::worker_caller(request.subject()).map(|caller| apart::of_worker(&caller.identity));
@@ -189,7 +187,7 @@ fn small(request: &Request, most: usize) -> Result<&[u8], ApiError> {
     Err(ApiError::new(Code::InvalidMessage, message))
 }
 
-/// The same for verbs that change something: who asked for what is on record.
+/// Does the same for verbs that change something: who asked for what is on record.
 pub(crate) async fn actions<Q, F>(running: &Running, verb: Verb, answer: fn(Asked, Q) -> F) -> Result<(), QueueError>
 where
     Q: Action + DeserializeOwned + Send + Sync + 'static,
@@ -230,7 +228,6 @@ where
     .await
 }
 
-/// Which worker sent a request.
 pub(crate) fn worker_caller(request: &Request) -> Result<WorkerCaller, ApiError> {
     subjects::worker_caller(request.subject()).ok_or_else(|| {
         let message = "the subject names no worker identity and pools; redial.ctl.<identity>.<pools>.<verb> is needed";
@@ -238,7 +235,7 @@ pub(crate) fn worker_caller(request: &Request) -> Result<WorkerCaller, ApiError>
     })
 }
 
-/// A worker acts under ids of its own identity only.
+/// Checks that a worker acts under ids of its own identity only.
 pub(crate) fn check_own(caller: &WorkerCaller, worker: &WorkerId) -> Result<(), ApiError> {
     if worker.identity() == caller.identity {
         return Ok(());
@@ -280,7 +277,8 @@ where
     Ok(())
 }
 
-/// A request of a worker. Fields of a newer version are ignored; if it cannot be read all the same, a newer dispatcher has to answer it.
+/// Reads a request of a worker. Fields of a newer version are ignored; what cannot be read is left to a newer
+/// dispatcher.
 pub(crate) fn of_worker<T: DeserializeOwned>(request: &Request) -> Result<T, ApiError> {
     check_object(&request.payload)?;
     tolerant::from_slice(&request.payload).map_err(|error| {
@@ -294,13 +292,13 @@ pub(crate) fn of_worker<T: DeserializeOwned>(request: &Request) -> Result<T, Api
     })
 }
 
-/// A message of the wire contract, or what is wrong with it and where.
+/// Reads a message of the wire contract; the error says what is wrong with it and where.
 pub(crate) fn decode<'a, T: serde::Deserialize<'a>>(payload: &'a [u8]) -> Result<T, ApiError> {
     check_object(payload)?;
     serde_json::from_slice(payload).map_err(|error| cannot_be_read(&error))
 }
 
-/// Every message is an object; without the check an array would be taken for its fields in order.
+/// Checks that a message is an object; otherwise an array would be taken for its fields in order.
 fn check_object(payload: &[u8]) -> Result<(), ApiError> {
     if payload.trim_ascii_start().first() == Some(&b'{') {
         Ok(())

@@ -20,7 +20,7 @@ use crate::{
 /// call has few states to go through.
 pub(crate) const MAX_TRIES: usize = 10;
 
-/// What an event does to a call; `None` if nothing.
+/// Plans what an event does to a call; `None` if nothing.
 pub(crate) fn plan(context: &Context, call: &CallRecord, event: &CallEvent<'_>) -> Option<Transition> {
     let policy = retry_policy(&context.registry.tools(), &call.tool);
     call::plan(call, &policy, event, call.read_at, rand::random())
@@ -63,15 +63,13 @@ pub(crate) fn committed(context: &Context, transitions: &[Transition], facts: &[
     effects
 }
 
-/// A call that somebody wants stopped.
 pub(crate) struct Cancelled {
     pub(crate) state: CallState,
-    /// It would have gone on.
+    /// Whether it would have gone on.
     pub(crate) changed: bool,
     pub(crate) effects: Vec<Effect>,
 }
 
-/// Cancels a call.
 pub(crate) async fn cancel(context: &Context, call: CallId) -> Result<Cancelled, ApiError> {
     for _ in 0..MAX_TRIES {
         let record = context.store.load(&[call]).await.map_err(|error| store_failed(&error))?.pop();
@@ -114,7 +112,7 @@ fn count(context: &Context, transition: &Transition, facts: &CallFacts) {
     }
 }
 
-/// Nothing is learned of the health of a tool that may have the same name.
+/// Counts a function apart: nothing is learned of the health of a tool that may have the same name.
 fn count_function(transition: &Transition) {
     let class = match &transition.change {
         Change::Answer { attempt, .. } => attempt.result.as_ref().err(),

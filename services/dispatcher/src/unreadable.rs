@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{context::Context, error::DispatcherError, wait::until};
 
-/// After each reconnection of those that take messages, which such a message may have caused.
+/// Sets such messages aside after each reconnection of those that take messages, which such a message may have caused.
 pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     let (mut users, mut workers) = (context.users.connections(), context.workers.connections());
     let mut changed = async || {

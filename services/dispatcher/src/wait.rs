@@ -10,7 +10,7 @@ use crate::error::DispatcherError;
 /// Between two tries to start.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The result of some work, or `None` if the shutdown came first. Only for work that may be dropped half-way.
+/// Returns the result of some work; `None` if the shutdown came first. Only for work that may be dropped half-way.
 pub(crate) async fn until<T>(shutdown: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;

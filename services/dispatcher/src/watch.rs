@@ -46,7 +46,7 @@ async fn share_replicas(context: &Context) -> Result<(), DispatcherError> {
     Ok(())
 }
 
-/// Another dispatcher may have been started with another number.
+/// Reads how many replicas are wanted: another dispatcher may have been started with another number.
 async fn read_replicas(context: &Context) -> Result<(), DispatcherError> {
     if let Some(replicas) = context.store.stream_replicas().await? {
         context.queue.set_replicas(replicas);
@@ -75,11 +75,9 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
 /// The results of the last check.
 #[derive(Default)]
 struct LastCheck {
-    /// When the job stream was created.
     created: Option<Time>,
     /// When the last check succeeded, by the database's clock.
     succeeded_at: Option<Time>,
-    /// The last check failed.
     failed: bool,
 }
 

@@ -18,10 +18,8 @@ use toml::{Spanned, de::DeTable};
 const RULES: Rules<'static> =
     Rules { needed: &[], stand_ins: &[("model", "\"model\""), ("fallback_model", "\"model\"")] };
 
-/// A valid file.
 #[derive(Debug, Default)]
 pub struct AgentsFile {
-    /// The agents by their names.
     pub agents: BTreeMap<String, AgentSpec>,
     /// The models and tools that they name, in the order of the file. Whether they exist depends on the workers.
     pub references: Vec<Reference>,
@@ -30,13 +28,11 @@ pub struct AgentsFile {
 /// A model or a tool that an agent names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Where in the file.
     pub position: Position,
-    /// The agent.
     pub agent: String,
     /// `model`, `fallback_model` or `tools`.
     pub field: &'static str,
-    /// The name; never a pattern.
+    /// Never a pattern.
     pub name: String,
 }
 
@@ -70,7 +66,6 @@ pub fn check_agent_file(file: &str, text: &str) -> Result<AgentSpec, Vec<String>
     Err(mistakes.into_iter().map(|mistake| line(file, text, mistake, None)).collect())
 }
 
-/// The agents in a text of TOML.
 pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
     let Entries { tables, mistakes, .. } = entries(text, "agents");
     let mut found = AgentsFile::default();
@@ -104,7 +99,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<AgentsFile, Vec<String>> {
     Err(mistakes.into_iter().take(LIMIT).map(|(mistake, agent)| line(file, text, mistake, agent)).collect())
 }
 
-/// The agent of a table, or everything that is wrong with it. `begin` is where the table is named.
+/// Returns the agent of a table, or everything that is wrong with it. `begin` is where the table is named.
 fn agent(begin: usize, mut table: Spanned<DeTable<'_>>) -> Result<AgentSpec, Vec<TomlMistake>> {
     let missing = fill_missing(table.get_mut(), &[("model", "\"model\"")]);
     let at = |mistake: &TomlMistake| mistake.at;

@@ -43,11 +43,10 @@ struct Answerer {
     context: Arc<Context>,
 }
 
-/// What a client answered.
 struct Answer {
     tenant: Tenant,
     call: CallId,
-    /// Who it is, as the record of the attempt names it.
+    /// As the record of the attempt names it.
     by: String,
     result: Result<String, Failure>,
 }
@@ -125,7 +124,7 @@ async fn write(context: &Context, answers: &[Result<Answer, ApiError>]) -> Vec<R
     replies.into_iter().map(|reply| reply.unwrap_or_else(busy)).collect()
 }
 
-/// Writes down what became of the answers of a round.
+/// Records the outcomes of a round.
 fn settle(
     replies: &mut [Option<Result<CallState, ApiError>>],
     open: &[(usize, &Answer)],
@@ -139,7 +138,6 @@ fn settle(
     }
 }
 
-/// What one round of answers leads to.
 #[derive(Default)]
 struct Round {
     /// By the position of the answer.
@@ -202,7 +200,7 @@ async fn plan_all<'a>(
     Ok(ended)
 }
 
-/// The end of the call; `None` if it has ended.
+/// Plans the end of the call; `None` if it has ended.
 fn plan(context: &Context, call: &CallRecord, answer: &Answer) -> Result<Option<Transition>, ApiError> {
     if !call.is_of_client() {
         let message = format!(
@@ -218,7 +216,7 @@ fn plan(context: &Context, call: &CallRecord, answer: &Answer) -> Result<Option<
     Ok(transitions::plan(context, call, &event))
 }
 
-/// The same answer again gets the reply of the first time.
+/// Compares an answer with the one on record: the same one again gets the reply of the first time.
 async fn compare(
     context: &Context,
     tenant: &Tenant,
@@ -261,7 +259,7 @@ fn again(record: &CallAudit, answer: &Answer) -> Result<CallState, ApiError> {
     Err(ApiError::new(Code::WrongState, message))
 }
 
-/// The same text, or the same value: a client may write its keys in another order.
+/// Compares texts, then values: a client may write its keys in another order.
 fn is_same_json(one: &str, other: &str) -> bool {
     let read = |text| serde_json::from_str::<Value>(text).ok();
     one == other || read(one).is_some_and(|one| Some(one) == read(other))

@@ -103,7 +103,7 @@ async fn ingest(context: &Context, shutdown: &CancellationToken, large: &Large, 
     }
 }
 
-/// The pause after a message was delivered so many times.
+/// Returns the pause after a message was delivered so many times.
 fn left_for(delivered: u64) -> Duration {
     WITHIN.min(LEFT_FOR * u32::try_from(delivered).unwrap_or(u32::MAX))
 }
@@ -147,8 +147,8 @@ async fn ingest_apart(context: &Context, shutdown: &CancellationToken, mut deliv
     }
 }
 
-/// What they hold, which is on record then, or kept as dead letters, but for what is left to a newer version. `None` if the shutdown
-/// came first: then they went back.
+/// Ingests messages. What it returns is on record then, or kept as dead letters, but for what is left to a newer
+/// version. `None` if the shutdown came first: then they went back.
 async fn ingest_messages(context: &Context, shutdown: &CancellationToken, batch: &[Delivery]) -> Option<Decoded> {
     if batch.is_empty() {
         return None;
@@ -222,7 +222,7 @@ fn message_of(delivery: &Delivery) -> ResultMessage<'_> {
     }
 }
 
-/// Repeats what the database did not take; `None` if the shutdown came first.
+/// Repeats `work` until the database takes it; `None` if the shutdown came first.
 async fn until_stored<T, F>(shutdown: &CancellationToken, work: impl Fn() -> F) -> Option<T>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -292,7 +292,7 @@ async fn take_back(context: &Context, calls: &[CallRecord], open: &Open<'_>) -> 
     if held.is_empty() { Ok(Vec::new()) } else { context.store.take_back(&held, context.config.lease_ms()).await }
 }
 
-/// The change that a report makes to its call; `None` if the report is late.
+/// Plans the change that a report makes to its call; `None` if the report is late.
 fn plan(context: &Context, call: &CallRecord, open: &Open<'_>) -> Option<Transition> {
     let report = open.get(&call.grant()?)?;
     if call.worker.as_ref() != Some(&report.worker) {
@@ -335,7 +335,7 @@ async fn write(
 /// Bytes of outputs in one statement. A larger output gets its own.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// How many transitions fit one statement; at least one.
+/// Counts the transitions that fit one statement; at least one.
 fn fitting(transitions: &[Transition]) -> usize {
     let size = |one: &Transition| {
         let output = one.ended_attempt().and_then(|attempt| attempt.result.as_ref().ok());
@@ -353,7 +353,7 @@ impl Reported {
     }
 }
 
-/// A late report goes to the audit and changes nothing.
+/// Writes late reports to the audit; they change nothing.
 async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Reported>) -> Result<(), StoreError> {
     let reports: Vec<LateReport> = late
         .map(|report| {
@@ -375,7 +375,7 @@ async fn insert_late_reports(context: &Context, late: impl Iterator<Item = &Repo
     Ok(())
 }
 
-/// A worker keeps its results until a control message says that they are on record. If this message is lost it sends them again.
+/// Tells workers that results are on record: they keep them until then, and send them again if this message is lost.
 async fn notify_workers(context: &Context, reports: impl Iterator<Item = &Reported>) {
     let mut ingested = BTreeMap::<&WorkerId, Vec<GrantRef>>::new();
     for report in reports {

@@ -34,12 +34,12 @@ impl Message {
         Ok(Self::Batch(batch.calls.iter().map(|call| decode(call.get().as_bytes())).collect()))
     }
 
-    /// True if a submission names a tool that is not among these.
+    /// Returns true if a submission names a tool that is not among these.
     pub(crate) fn names_unknown(&self, tools: &Tools) -> bool {
         self.submissions().iter().flatten().any(|submission| !tools.contains_key(&submission.tool))
     }
 
-    /// True if a submission has arguments whose check may take long.
+    /// Returns true if a submission has arguments whose check may take long.
     pub(crate) fn is_costly(&self, tools: &Tools) -> bool {
         self.submissions().iter().flatten().any(|submission| is_costly(submission, tools))
     }
@@ -51,7 +51,7 @@ impl Message {
         }
     }
 
-    /// Its submissions, and whether it was a batch.
+    /// Returns the submissions, and whether they were a batch.
     pub(crate) fn into_submissions(self) -> (Vec<Result<Submission, ApiError>>, bool) {
         match self {
             Self::Single(submission) => (vec![*submission], false),
@@ -60,7 +60,7 @@ impl Message {
     }
 }
 
-/// True if the check of its arguments may take long.
+/// Returns true if the check of its arguments may take long.
 pub(crate) fn is_costly(submission: &Submission, tools: &Tools) -> bool {
     let bytes = submission.arguments.get().len();
     tools.get(&submission.tool).is_some_and(|tool| !tool.schema.is_cheap(bytes))

@@ -20,7 +20,7 @@ use crate::{
     new_calls, policies,
 };
 
-/// A call is redriven once: asking again gets the same new call. That one, when it has ended, can be redriven in turn.
+/// Redrives calls, each once: asking again gets the same new call, which, once ended, can be redriven in turn.
 pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Done<RedriveReply>, ApiError> {
     check_request(&request)?;
     let groups = asked.store().groups_in_order(&request.calls).await.map_err(|error| store_failed(&error))?;
@@ -39,7 +39,7 @@ pub(crate) async fn redrive(asked: Asked, request: RedriveRequest) -> Result<Don
     Ok(Done { reply: RedriveReply { results }, changed })
 }
 
-/// The results of calls that are redriven in one statement.
+/// Redrives calls in one statement.
 async fn together(asked: &Asked, request: &RedriveRequest) -> Result<Vec<SubmitResult>, ApiError> {
     let mut calls = Vec::new();
     let positions: Vec<Result<usize, Box<SubmitResult>>> = plan(asked, request)
@@ -72,7 +72,7 @@ fn check_request(request: &RedriveRequest) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The new calls, in the order of the old ones; or why there is none.
+/// Returns the new calls, in the order of the old ones; or why there is none.
 pub(crate) async fn plan(
     asked: &Asked,
     request: &RedriveRequest,
@@ -97,7 +97,6 @@ pub(crate) async fn plan(
     Ok(planned.map(|planned| planned.map_err(Box::new)).collect())
 }
 
-/// What is on record of the calls that are asked for.
 struct Found {
     rows: HashMap<CallId, CallRecord>,
     contents: HashMap<CallId, CallContent>,
@@ -117,7 +116,7 @@ impl Found {
         })
     }
 
-    /// A call that may run again.
+    /// Returns a call that may run again.
     fn call(&self, id: CallId, request: &RedriveRequest) -> Result<(&CallRecord, CallContent), ApiError> {
         let row = self.rows.get(&id).ok_or_else(|| call_not_found(id))?;
         check(row, request)?;
@@ -149,7 +148,7 @@ fn unchanged(asked: &Asked, tools: &Tools, call: &CallRecord, content: CallConte
     NewCall { submitted_by: Some(asked.caller.user.to_string()), ..redriven }
 }
 
-/// With other arguments. If they do not fit, nothing is put on record: the call can still be redriven.
+/// Makes a call with other arguments. If they do not fit, nothing is put on record: the call can still be redriven.
 fn edited(asked: &Asked, tools: &Tools, edited: Edited<'_>) -> Result<NewCall, SubmitResult> {
     let accept = || accept_edited(edited, &asked.caller, tools, CallId::generate());
     let call = aside(accept).map_err(SubmitResult::rejected)?;

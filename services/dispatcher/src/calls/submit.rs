@@ -26,19 +26,18 @@ use crate::{
 
 /// Bytes of the reply to a batch around its results.
 const AROUND: usize = r#"{"results":[]}"#.len();
-/// So many bytes are left of an error's message when nothing else is left to leave out. As JSON each may take six, and with the
+/// Bytes that are left of an error's message when nothing else can be left out. As JSON each may take six, and with the
 /// other fields of a result that is still less than the thousandth part of a message.
 const MESSAGE: usize = 100;
 
 /// A submission, or why it cannot be read or may not be made.
 pub(crate) struct Incoming {
     pub(crate) submission: Result<(Caller, Submission), ApiError>,
-    /// W3C trace context it came with.
     pub(crate) traceparent: Option<String>,
 }
 
 impl Incoming {
-    /// The submissions of one message, and whether it was a batch.
+    /// Returns the submissions of one message, and whether it was a batch.
     pub(crate) fn of(message: Message, caller: &Caller, traceparent: Option<&str>) -> (Vec<Self>, bool) {
         let (submissions, many) = message.into_submissions();
         let one = |submission: Result<Submission, ApiError>| Self {
@@ -139,7 +138,7 @@ impl Submitter {
     }
 }
 
-/// Whether a message that is refused as a whole was meant as a batch.
+/// Says whether a message that is refused as a whole was meant as a batch.
 fn is_batch(payload: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct HasCalls {
@@ -200,7 +199,7 @@ fn fit(results: &mut [SubmitResult], fits: impl Fn(usize) -> bool) {
     }
 }
 
-/// As JSON. What cannot be written is no part of a reply either.
+/// Counts bytes as JSON; 0 for what cannot be written, and so is no part of a reply either.
 fn bytes_of(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |text| text.len())
 }

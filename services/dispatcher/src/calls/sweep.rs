@@ -40,7 +40,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     }
 }
 
-/// Until the pause is over, or a retry was scheduled that may be due sooner.
+/// Waits until the pause is over, or a retry was scheduled that may be due sooner.
 async fn wait(context: &Context, pause: Duration) {
     tokio::select! {
         () = sleep(pause) => {}

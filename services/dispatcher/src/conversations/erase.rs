@@ -29,7 +29,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     carry_out(&shutdown, &context.erasures, || take_step(&context)).await;
 }
 
-/// False if no step is due.
+/// Takes a step; false if none is due.
 async fn take_step(context: &Context) -> bool {
     match context.store.take_erasure(LEASE_MS).await {
         Ok(Some((erasure, Ok(tombstone)))) => {
@@ -80,11 +80,10 @@ async fn step(context: &Context, tombstone: &Tombstone) -> Result<(), StoreError
     }
 }
 
-/// What a look for open work found.
 enum Look {
-    /// Nothing is open as far as this call; `None`: nothing at all.
+    /// Nothing is open up to this call; `None`: nothing at all.
     Clear(Option<CallId>),
-    /// Something has to end first: look again in so many ms.
+    /// Something has to end first: look again after this, in ms.
     Waits { ms: u64 },
     /// Something has not ended, and is not to be cancelled.
     Refused(OpenWork),
@@ -115,7 +114,6 @@ async fn look(context: &Context, at: &Tombstone) -> Result<Look, StoreError> {
     Ok(Look::Waits { ms: PAUSE_MS })
 }
 
-/// What an erasure waits for now.
 pub(super) async fn open_work(context: &Context, at: &Tombstone) -> Result<OpenWork, StoreError> {
     if at.phase != Phase::Open {
         return Ok(OpenWork::default());

@@ -20,7 +20,6 @@ const TURN: Duration = Duration::from_secs(2);
 /// Between two looks at how far it is.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Erases a conversation.
 pub(crate) async fn conversation(asked: Asked, request: Forget) -> Result<ForgetReply, ApiError> {
     if request.conversation.is_none() {
         return wrong("conversation is missing; `tenants.forget` erases everything of the tenant");
@@ -28,7 +27,6 @@ pub(crate) async fn conversation(asked: Asked, request: Forget) -> Result<Forget
     forget_of(&asked, request).await
 }
 
-/// Erases everything of the tenant.
 pub(crate) async fn tenant(asked: Asked, request: Forget) -> Result<ForgetReply, ApiError> {
     if request.conversation.is_some() {
         return wrong("a conversation is named, and this would erase everything; use `conversations.forget`");

@@ -32,13 +32,13 @@ impl Feeder {
         gone.iter().cloned().collect()
     }
 
-    /// The calls of a consumer that is gone are in the backlog.
+    /// Takes note that the calls of a consumer that is gone are in the backlog.
     pub(crate) fn requeued(&self, consumer: &str) {
         self.lock().gone.remove(consumer);
     }
 
-    /// Until when workers could be heard: now, or, until they had the time to send a heartbeat after an outage, when it began;
-    /// at the start, when one was last seen.
+    /// Returns until when workers could be heard: now, or, until they had the time to send a heartbeat after an outage,
+    /// when it began; at the start, when one was last seen.
     pub(crate) fn seen_until(&self, now: Time, all_could_be_heard: bool) -> Time {
         let mut known = self.lock();
         if all_could_be_heard {
@@ -52,7 +52,6 @@ impl Feeder {
         self.lock().last_seen = last_seen;
     }
 
-    /// Takes note of the unclaimed jobs on the stream.
     pub(crate) fn set_depths(&self, unclaimed: &HashMap<(String, String), Unclaimed>, began: Duration) {
         let Known { windows, stale, .. } = &mut *self.lock();
         windows.set_depths(&stale.jobs_without(unclaimed), began);
@@ -72,7 +71,6 @@ impl Feeder {
         }
     }
 
-    /// Takes note of how the jobs of a consumer wait.
     pub(crate) fn set_depth(&self, consumer: &str, depth: ConsumerDepth) {
         let mut known = self.lock();
         // While a worker waits for jobs, pending ones are about to be delivered.
@@ -80,7 +78,6 @@ impl Feeder {
         note(&mut known.returned, consumer, depth.redelivered > 0);
     }
 
-    /// The names of the consumers with live workers.
     pub(crate) fn live(&self) -> Vec<String> {
         self.lock().live.iter().map(|one| one.name.clone()).collect()
     }

@@ -11,7 +11,7 @@ pub(super) struct Counts {
     pub(super) failures: u32,
     /// Tokens that were taken, and used for no retry.
     pub(super) unused_tokens: u32,
-    /// The first failure after its last success, also one that is written already.
+    /// The first failure after its last success, even one that is written already.
     pub(super) failing_since: Option<Instant>,
 }
 

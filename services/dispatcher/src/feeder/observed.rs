@@ -9,7 +9,6 @@ use redial_records::ToolHealth;
 use super::{Feeder, Known, counts::Counts};
 
 impl Feeder {
-    /// Takes note of an attempt that ended.
     pub(crate) fn count(&self, tool: &str, class: Option<ErrorClass>) {
         let mut known = self.lock();
         let counts = match known.observed.get_mut(tool) {
@@ -26,12 +25,12 @@ impl Feeder {
         }
     }
 
-    /// The tools that fail or recover.
+    /// Returns the tools that fail or recover.
     pub(crate) fn unwell(&self) -> Vec<String> {
         self.lock().health.keys().cloned().collect()
     }
 
-    /// What was observed of these tools, if only that it was nothing, and of others that failed or are unwell; or of all.
+    /// Takes what was observed of these tools, even if nothing, and of others that failed or are unwell; or of all.
     pub(crate) fn take_observed(&self, tools: Vec<String>, all: bool) -> HashMap<String, Observed> {
         let mut known = self.lock();
         let Known { observed, health, .. } = &mut *known;
@@ -48,7 +47,7 @@ impl Feeder {
         taken
     }
 
-    /// What was taken could not be written.
+    /// Puts back what was taken and could not be written.
     pub(crate) fn put_back(&self, observed: HashMap<String, Observed>) {
         let mut known = self.lock();
         for (tool, taken) in observed {

@@ -24,7 +24,7 @@ pub(super) struct Positions {
     taken: HashMap<BacklogPart, Time>,
     /// Up to where other tenants of a tool were searched for. What this dispatcher puts into the backlog itself, it knows of.
     searched: HashMap<String, Mark>,
-    /// The next search begins nowhere later than at the beginning.
+    /// Makes the next search begin no later than at the beginning.
     whole: bool,
 }
 
@@ -34,13 +34,12 @@ pub(crate) struct Search {
     pub(crate) gaps: Vec<Gap>,
     /// Before the marks.
     pub(crate) parts: Vec<Position>,
-    /// When it began.
     pub(super) began: Instant,
     is_whole: bool,
 }
 
 impl Positions {
-    /// A call waits. `since`: its position, if it may be before the mark.
+    /// Takes note that a call waits. `since`: its position, if it may be before the mark.
     pub(super) fn wake(&mut self, part: BacklogPart, since: Option<Time>) {
         let searched = self.searched.get(&part.tool).copied().unwrap_or_default();
         let mark = self.marks.entry(part.clone()).or_insert(searched);
@@ -50,15 +49,15 @@ impl Positions {
         self.touched.insert(part);
     }
 
-    /// The parts of these tools, and where a look at them begins.
+    /// Returns the parts of these tools, and where a look at them begins.
     pub(super) fn read(&mut self, is_served: impl Fn(&str) -> bool, at: Instant) -> Vec<Position> {
         self.touched.clear();
         let served = self.marks.iter().filter(|(part, _)| is_served(&part.tool));
         served.map(|(part, mark)| Position { part: part.clone(), since: mark.begin(at) }).collect()
     }
 
-    /// Takes note of what waits in the parts that were asked for, by a look that began at that moment. Those in which nothing
-    /// does are forgotten.
+    /// Takes note of what waits in the parts that were asked for, by a look that began at that moment. Those in which
+    /// nothing does are forgotten.
     pub(super) fn looked(&mut self, asked: &[Position], waiting: &[Position], at: Instant) {
         let lowest: HashMap<&BacklogPart, Option<Time>> = waiting.iter().map(|one| (&one.part, one.since)).collect();
         for part in asked.iter().map(|one| &one.part).filter(|part| !self.touched.contains(part)) {
@@ -76,17 +75,15 @@ impl Positions {
         }
     }
 
-    /// Takes note of the last call that was taken of a part.
     pub(super) fn taken(&mut self, part: &BacklogPart, until: Time) {
         self.taken.insert(part.clone(), until);
     }
 
-    /// The next search goes over everything.
+    /// Makes the next search go over everything.
     pub(super) fn search_all(&mut self) {
         self.whole = true;
     }
 
-    /// What to search for now.
     pub(super) fn search(&mut self, served: &BTreeSet<&str>, at: Instant) -> Search {
         let is_whole = std::mem::take(&mut self.whole);
         if is_whole {
@@ -101,7 +98,7 @@ impl Positions {
         Search { gaps: self.gaps(served, at), parts, began: at, is_whole }
     }
 
-    /// Between the tenants that are known.
+    /// Returns the gaps between the tenants that are known.
     fn gaps(&self, served: &BTreeSet<&str>, at: Instant) -> Vec<Gap> {
         let mut tenants = BTreeMap::<(&str, Backlog), BTreeSet<&str>>::new();
         for tool in served {
@@ -125,7 +122,7 @@ impl Positions {
         gaps.collect()
     }
 
-    /// What a search found. True if it was not known of.
+    /// Takes note of what a search found. True if it was not known of.
     pub(super) fn found(&mut self, found: Vec<Position>) -> bool {
         let mut is_new = false;
         for Position { part, since } in found {
@@ -142,7 +139,7 @@ impl Positions {
         is_new
     }
 
-    /// A search has ended that began at this time of the database; or it failed.
+    /// Ends a search, which began at this time of the database; `None` if it failed.
     pub(super) fn searched(&mut self, search: &Search, began: Option<Time>) {
         match began {
             None => self.whole |= search.is_whole,

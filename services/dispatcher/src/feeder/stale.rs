@@ -10,7 +10,7 @@ use redial_queue::{ConsumerDepth, Unclaimed};
 /// A message that is just being published or answered may be missing in one of two counts; not in so many looks in a row.
 const LOOKS: usize = 3;
 
-/// How many of a consumer's messages on the stream are such.
+/// How many messages on the stream a consumer does not know.
 #[derive(Debug, Default)]
 pub(super) struct Stale(HashMap<String, VecDeque<u64>>);
 
@@ -22,8 +22,8 @@ impl Stale {
         looks.truncate(LOOKS);
     }
 
-    /// The jobs on the stream, by consumer and tool, without those of such messages. Of which tools these are is not known: each has its
-    /// share.
+    /// Returns the jobs on the stream, by consumer and tool, without those of stale messages. Of which tools these are
+    /// is not known: each has its share.
     pub(super) fn jobs_without(
         &self,
         unclaimed: &HashMap<(String, String), Unclaimed>,
@@ -54,7 +54,6 @@ mod tests {
         counts.iter().map(|(consumer, tool, count)| (((*consumer).into(), (*tool).into()), *count)).collect()
     }
 
-    /// Messages of so many jobs each.
     fn unclaimed(messages: &[(&str, &str, u64)], jobs_each: u64) -> HashMap<(String, String), Unclaimed> {
         let of_tool = |messages| Unclaimed { messages, jobs: messages * jobs_each };
         jobs(messages).into_iter().map(|(key, messages)| (key, of_tool(messages))).collect()

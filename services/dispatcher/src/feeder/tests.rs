@@ -39,7 +39,7 @@ fn waits(tenant: &str, seconds: i64) -> Position {
     Position { part: part(tenant), since: Some(time(seconds)) }
 }
 
-/// A dispatcher with workers, and where it begins to look for the calls of acme.
+/// Makes a dispatcher with workers; returns where it begins to look for the calls of acme.
 fn with_acme() -> (Feeder, impl Fn(&Feeder) -> Option<Time>) {
     let feeder = Feeder::default();
     feeder.set_consumers(with_consumer("one"), false);
@@ -183,7 +183,6 @@ fn a_job_that_workers_give_back_is_not_lost_until_later_ones_of_its_tool_are_cla
     assert_eq!(feeder.job_state(&ready("tool", time(61))), JobState::Lost, "none is on the stream");
 }
 
-/// A call whose job was published then.
 fn ready(tool: &str, published_at: Time) -> CallRecord {
     CallRecord {
         id: CallId::generate(),
@@ -210,7 +209,6 @@ fn ready(tool: &str, published_at: Time) -> CallRecord {
     }
 }
 
-/// A grant of a job that was published then.
 fn granted(tool: &str, published_at: Time) -> Granted {
     let call = CallId::generate();
     Granted {

@@ -89,7 +89,7 @@ impl<'a> Dropping<'a> {
         self.slow.as_ref().is_some_and(|slow| slow.number == number && slow.tried.elapsed() < LEFT_ALONE)
     }
 
-    /// Tries to drop a partition while others use it, a few times. `None`: it failed, which was logged.
+    /// Tries to drop a partition while others use it, a few times. `None` if it failed, which was logged.
     async fn drop_one(&self, partition: Partition) -> Option<Dropped> {
         let failed = |error: &StoreError| {
             tracing::warn!(partition = partition.number, %error, "Failed to drop a partition");

@@ -38,7 +38,7 @@ pub(crate) async fn run(context: Arc<Context>, shutdown: CancellationToken) {
     carry_out(&shutdown, &context.redrives, || take_step(&context)).await;
 }
 
-/// False if no step is due.
+/// Takes a step; false if none is due.
 async fn take_step(context: &Arc<Context>) -> bool {
     match context.store.take_redrive(LEASE).await {
         Ok(Some(work)) => {
@@ -100,8 +100,8 @@ async fn step(context: &Arc<Context>, work: &RedriveWork) -> Result<(), ApiError
     redrive(context, work, calls, next).await
 }
 
-/// Why the access file does not let the user who asked for it do so any more. If that was over NATS, the permissions of the server
-/// allowed it, and the file is not asked.
+/// Returns why the access file does not let the user who asked for it do so any more. If that was over NATS, the
+/// permissions of the server allowed it, and the file is not asked.
 async fn lost_right(context: &Context, work: &RedriveWork) -> Result<Option<String>, ApiError> {
     // Another text is told with the first call that would run again.
     let Ok(user) = work.created_by.parse() else { return Ok(None) };
@@ -157,7 +157,7 @@ async fn look(context: &Context, work: &RedriveWork, asked: &RedriveFilter) -> R
     Ok(Matching { calls: first, last, ended: ended && !more })
 }
 
-/// What else the calls must be and hold.
+/// Returns what else the calls must be and hold.
 fn search(filter: Filter, asked: &RedriveFilter) -> Result<Search, String> {
     let conditions =
         |texts: &[String]| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Condition>, String>>();
@@ -170,7 +170,7 @@ fn search(filter: Filter, asked: &RedriveFilter) -> Result<Search, String> {
     Ok(Search { filter, agent, not_tools, not_classes, inside, ..Search::default() })
 }
 
-/// Where the redrive is after this step.
+/// Returns where the redrive is after this step.
 fn next(work: &RedriveWork, filter: &RedriveFilter, found: &Matching) -> RedriveStep {
     let is_last_pass = work.pass as usize + 1 >= filter.states().len();
     let (state, pass, position) = match (found.ended, is_last_pass, work.state) {

@@ -21,7 +21,6 @@ use crate::{
     policies,
 };
 
-/// What files say about agents and tenants.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) declared: Declared,
@@ -29,7 +28,6 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// As they are now.
     pub(crate) async fn of(context: &Context) -> Self {
         let now = Instant::now();
         Self { declared: context.agents.at(now).await, access: context.access.at(now).await }
@@ -118,7 +116,6 @@ fn check_metadata(notes: &BTreeMap<String, String>) -> Result<(), String> {
     Ok(())
 }
 
-/// Models that the agent names must be known.
 fn check_models(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) -> Result<(), ApiError> {
     let unknown = |model: &&String| !tools.get(&tool_name(model)).is_some_and(|tool| tool.is_model());
     let models = [Some(&spec.model), spec.fallback_model.as_ref()];
@@ -129,7 +126,7 @@ fn check_models(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) 
         .map_or(Ok(()), |model| Err(unknown_model(model, &policies::visible(policy, tools))))
 }
 
-/// Tools that the agent names must be known. A pattern may match nothing yet.
+/// Checks that the tools that the agent names are known. A pattern may match nothing yet.
 fn check_tools(spec: &AgentSpec, tools: &Tools, policy: Option<&TenantPolicy>) -> Result<(), String> {
     for name in spec.tools.iter().filter(|pattern| !pattern.contains('*')) {
         match tools.get(name) {
@@ -175,7 +172,7 @@ fn not_offered(name: &str, is_model: bool, tools: &Tools) -> String {
     )
 }
 
-/// Distinguishes a repeated submission from another one under the same key.
+/// Returns what distinguishes a repeated submission from another one under the same key.
 fn content_of(submission: &TaskSubmission) -> Uuid {
     let TaskSubmission { input, agent, conversation, functions, function_timeout_ms, instructions, metadata, .. } =
         submission;

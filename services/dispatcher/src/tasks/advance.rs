@@ -158,7 +158,6 @@ impl Advancer {
     }
 }
 
-/// What did not advance.
 struct Behind {
     /// Tasks whose conversations the transaction had no room for.
     left: HashSet<TaskId>,
@@ -191,7 +190,6 @@ async fn advance_together(context: &Context, tasks: &[TaskId], wait: bool) -> Re
     Ok(written.behind)
 }
 
-/// What is on record now.
 struct Written {
     plans: Vec<Planned>,
     /// Tasks whose turn it is now.
@@ -238,8 +236,8 @@ async fn plan_and_write(context: &Context, tasks: &[TaskId], wait: bool) -> Resu
     Ok(Written { plans, next, behind })
 }
 
-/// What paused plans need, in their order, with one statement for each kind of need; `None` for those that this transaction
-/// has no room for.
+/// Reads what paused plans need, in their order, with one statement for each kind of need; `None` for those that this
+/// transaction has no room for.
 async fn read(store: &Store, locked: &mut LockedTasks, paused: &[Paused]) -> Result<Vec<Option<Known>>, StoreError> {
     let (mut wanted, mut calls) = (Vec::<(TaskId, &Reach)>::new(), Vec::new());
     for one in paused {

@@ -25,7 +25,7 @@ struct Pause {
 }
 
 impl FailingTasks {
-    /// A task failed when it was advanced alone; returns how long it is left alone now.
+    /// Takes note that a task failed when it was advanced alone; returns how long it is left alone now.
     pub(super) fn failed(&self, task: TaskId, now: Instant) -> Duration {
         let mut tasks = self.lock();
         let length = tasks.get(&task).map_or(SHORTEST, |pause| (pause.length * 2).min(LONGEST));
@@ -33,17 +33,16 @@ impl FailingTasks {
         length
     }
 
-    /// A task was advanced, or there was nothing to advance.
+    /// Takes note that a task was advanced, or that there was nothing to advance.
     pub(super) fn succeeded(&self, task: TaskId) {
         self.lock().remove(&task);
     }
 
-    /// The failing tasks.
     pub(super) fn all(&self) -> Vec<TaskId> {
         self.lock().keys().copied().collect()
     }
 
-    /// The failing tasks that may be tried again, the longest waiting ones first.
+    /// Returns the failing tasks that may be tried again, the longest waiting ones first.
     pub(super) fn due(&self, now: Instant) -> Vec<TaskId> {
         let tasks = self.lock();
         let mut due: Vec<(Instant, TaskId)> =
@@ -52,7 +51,7 @@ impl FailingTasks {
         due.into_iter().map(|(_, task)| task).collect()
     }
 
-    /// Those of these tasks that do not fail.
+    /// Returns those of these tasks that do not fail.
     pub(super) fn others(&self, tasks: Vec<TaskId>) -> Vec<TaskId> {
         let failing = self.lock();
         tasks.into_iter().filter(|task| !failing.contains_key(task)).collect()

@@ -8,7 +8,7 @@ use redial_proto::{AgentSpec, FunctionSpec, TaskSubmission};
 
 use crate::{agents::check, aside::aside};
 
-/// The agent as it is pinned; an error says what is wrong with what was added, and what is allowed.
+/// Returns the agent as it is pinned; an error says what is wrong with what was added, and what is allowed.
 pub(super) fn with_additions<'a>(
     spec: &'a AgentSpec,
     submission: &TaskSubmission,
@@ -30,7 +30,7 @@ pub(super) fn with_additions<'a>(
     Ok(Cow::Owned(whole))
 }
 
-/// The functions of an agent as its model will be offered them: no name means two things, and each schema compiles.
+/// Checks the functions of an agent as its model is offered them: no name means two things, and each schema compiles.
 pub(super) fn check_functions(spec: &AgentSpec, tools: &Tools) -> Result<(), String> {
     if spec.functions.is_empty() {
         return Ok(());

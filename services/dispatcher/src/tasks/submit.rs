@@ -27,7 +27,6 @@ use crate::{
 /// A submission, or why it cannot be read or may not be made.
 pub(crate) struct Incoming {
     pub(crate) submission: Sent<TaskSubmission>,
-    /// W3C trace context it came with.
     pub(crate) traceparent: Option<String>,
 }
 
@@ -158,7 +157,7 @@ fn accept_all(incoming: &[Incoming], files: &Files, tools: &Tools) -> Vec<Result
     incoming.iter().map(accept).collect()
 }
 
-/// A model or a tool that it names is not known here, or something else is wrong with an agent.
+/// Says whether a model or a tool that it names is not known here, or something else is wrong with an agent.
 fn is_unknown(task: &Result<NewTask, ApiError>) -> bool {
     task.as_ref().is_err_and(|error| matches!(error.code, Code::UnknownModel | Code::InvalidAgent))
 }

@@ -67,7 +67,7 @@ pub(crate) async fn create(asked: Asked, request: TokenCreate) -> Result<Done<To
     Ok(Done { reply, changed: u64::from(is_new) })
 }
 
-/// The token that asks, if one does.
+/// Returns the token that asks; `None` if none does.
 async fn parent(asked: &Asked) -> Result<Option<TokenRecord>, ApiError> {
     let Some(id) = &asked.caller.token else { return Ok(None) };
     let found = asked.for_tokens().token(id).await.map_err(|error| store_failed(&error))?;
@@ -97,7 +97,7 @@ fn check_within(parent: &TokenRecord, access: &Current<Access>, roles: &BTreeSet
     policies::check_roles(access, &parent.tenant, &parent.user, roles)
 }
 
-/// Whom the token is to stand for.
+/// Returns whom the token is to stand for.
 fn whom(asked: &Asked, request: &TokenCreate) -> Result<(Tenant, User), ApiError> {
     let own = &asked.caller.tenant;
     let tenant = request.tenant.as_ref().unwrap_or(own);

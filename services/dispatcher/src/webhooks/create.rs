@@ -29,7 +29,7 @@ impl Action for CreateWebhook {
     }
 }
 
-/// The same request again gets the same answer, also the secret: the reply to the first may be lost.
+/// Creates a webhook. The same request again gets the same answer, also the secret: the reply to the first may be lost.
 pub(crate) async fn create(asked: Asked, request: CreateWebhook) -> Result<Done<WebhookSecret>, ApiError> {
     let key = asked.webhook_key().ok_or_else(no_key)?;
     let CreateWebhook { webhook, url, events, tools, agents } = request;

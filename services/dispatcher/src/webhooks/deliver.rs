@@ -31,7 +31,6 @@ const TASKS: usize = 4;
 /// How long deliveries are written before the dispatcher looks again at what else ended, and renews its lead.
 const TURN: Duration = Duration::from_secs(1);
 
-/// What is posted.
 #[derive(Serialize)]
 struct Body<'a> {
     r#type: &'a str,
@@ -104,7 +103,7 @@ fn of_subject(context: &Context, event: &PendingEvent, subject: &Subject) -> Res
     Ok(call)
 }
 
-/// The subjects of events, as far as they are on record.
+/// Reads the subjects of events, as far as they are on record.
 async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<Uuid, Subject>, StoreError> {
     let (tasks, calls): (Vec<&PendingEvent>, Vec<&PendingEvent>) =
         events.iter().partition(|event| event.event.starts_with("task."));
@@ -133,12 +132,11 @@ async fn subjects(context: &Context, events: &[PendingEvent]) -> Result<HashMap<
     Ok(subjects)
 }
 
-/// What is posted about an event.
 pub(super) fn body(event: &PendingEvent, data: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
     to_raw_value(&Body { r#type: &event.event, timestamp: event.at, data })
 }
 
-/// The call that delivers an event. Its conversation is that of its subject, so that an erasure finds it.
+/// Makes the call that delivers an event. Its conversation is that of its subject, so that an erasure finds it.
 pub(super) fn new_call(
     event: &PendingEvent,
     body: Box<RawValue>,

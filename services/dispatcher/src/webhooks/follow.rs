@@ -62,7 +62,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Returns whether there is more to follow or to deliver.
+    /// Makes a pass; returns whether there is more to follow or to deliver.
     async fn pass(&mut self) -> Result<bool, StoreError> {
         let store = &self.context.store;
         if !store.has_webhook_work().await? {

@@ -14,7 +14,6 @@ const TEXT: usize = 12 * 1024;
 /// Leaves a field out, or shortens it.
 type Shorten<T> = fn(&mut T);
 
-/// The data of an event about a call.
 #[derive(Serialize)]
 struct CallData {
     #[serde(flatten)]
@@ -29,7 +28,6 @@ struct CallData {
     rest: Rest,
 }
 
-/// The data of an event about a task.
 #[derive(Serialize)]
 struct TaskData {
     #[serde(flatten)]
@@ -40,14 +38,12 @@ struct TaskData {
 
 #[derive(Serialize)]
 struct Rest {
-    /// Where all of it is.
     link: String,
     /// The fields that were left out or shortened, because they were too long.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     cut: Vec<&'static str>,
 }
 
-/// The data of an event about a call.
 pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     let id = record.line.call;
     let (key, conversation) = (record.line.key.clone(), record.line.conversation.clone());
@@ -74,7 +70,6 @@ pub(super) fn of_call(record: CallAudit) -> Result<Box<RawValue>, StoreError> {
     raw(&data)
 }
 
-/// The data of an event about a task.
 pub(super) fn of_task(view: TaskView) -> Result<Box<RawValue>, StoreError> {
     let link = format!("/v1/tasks/{}", view.task);
     let rest = Rest { link, cut: Vec::new() };

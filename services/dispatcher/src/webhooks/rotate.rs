@@ -6,7 +6,7 @@ use redial_store::Rotated;
 use super::secret::{no_key, not_found, with_secret};
 use crate::{actions::Done, asked::Asked, error::store_failed};
 
-/// The same request again gets the same secret: the reply to the first may be lost.
+/// Rotates a secret. The same request again gets the same one: the reply to the first may be lost.
 pub(crate) async fn rotate(asked: Asked, request: RotateWebhook) -> Result<Done<WebhookSecret>, ApiError> {
     let key = asked.webhook_key().ok_or_else(no_key)?;
     let RotateWebhook { webhook, version } = request;

@@ -6,15 +6,15 @@ use redial_webhooks::WebhookKey;
 use secrecy::ExposeSecret;
 use uuid::Uuid;
 
-/// The error of a dispatcher without a key.
+/// Returns the error of a dispatcher without a key.
 pub(super) fn no_key() -> ApiError {
     let message = "this dispatcher has no key for the secrets of webhooks: set REDIAL_WEBHOOK_KEY to 32 bytes or more, such as the \
                    output of `openssl rand -base64 32`, the same at all dispatchers and at the workers that deliver";
     ApiError::new(Code::InvalidConfiguration, message)
 }
 
-/// Whether the secret of a webhook is derived from this key. Of another key this dispatcher can derive no secret, and what is
-/// delivered is not signed with what it would derive.
+/// Checks that the secret of a webhook is derived from this key. Of another key this dispatcher can derive no secret,
+/// and what is delivered is not signed with what it would derive.
 pub(super) fn check_key(key: &WebhookKey, webhook: &WebhookOnRecord) -> Result<(), ApiError> {
     if key.id() == webhook.key {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn check_key(key: &WebhookKey, webhook: &WebhookOnRecord) -> Result<(
     Err(ApiError::new(Code::InvalidConfiguration, message))
 }
 
-/// The answer with the secret of the webhook's current version.
+/// Returns the answer with the secret of the webhook's current version.
 pub(super) fn with_secret(
     key: &WebhookKey,
     tenant: &Tenant,
@@ -39,7 +39,6 @@ pub(super) fn with_secret(
     Ok(WebhookSecret { secret: secret.expose_secret().to_owned(), webhook })
 }
 
-/// The error for a webhook that the tenant does not have.
 pub(super) fn not_found(webhook: Uuid) -> ApiError {
     ApiError::new(Code::WebhookNotFound, format!("no webhook {webhook} is on record"))
 }

@@ -99,8 +99,8 @@ struct AskedClaim {
     worker: WorkerId,
 }
 
-/// Whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not claimed waits, and is
-/// published again.
+/// Says whether the worker's identity may serve the tool, and its credentials cover the tool's pool. What is not
+/// claimed waits, and is published again.
 fn may_serve(served: &Served, caller: &WorkerCaller, job: &ClaimJob) -> bool {
     served.pool_of(&job.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool))
 }
@@ -133,7 +133,7 @@ fn read(request: &Request) -> Result<(WorkerCaller, ClaimRequest), ApiError> {
 }
 
 impl Granter {
-    /// Who may serve which tool. A tool may have been accepted a moment ago, and the notice is still on its way.
+    /// Says who may serve which tool. A tool may have been accepted a moment ago, and the notice is still on its way.
     async fn served(&self, requests: &[(Request, WorkerCaller, ClaimRequest)]) -> Served {
         let served = self.0.registry.served();
         if allows_all(&served, requests) {
@@ -145,7 +145,7 @@ impl Granter {
         self.0.registry.served()
     }
 
-    /// Puts together what models are asked. What is too large, takes too much, or cannot be read now, the workers ask for apart.
+    /// Puts together what models are asked. What is too large, or cannot be read now, the workers ask for apart.
     async fn put_turns_together(&self, granted: &mut [Granted]) {
         let (mut grants, mut turns) = (Vec::new(), Vec::new());
         for grant in granted.iter_mut().filter(|grant| model_name(&grant.tool).is_some()) {
@@ -205,7 +205,7 @@ impl Granter {
     }
 }
 
-/// As many grants as fit one message, and the attempts of the others.
+/// Returns as many grants as fit one message, and the attempts of the others.
 fn fit_message(granted: Vec<Granted>) -> (Vec<Grant>, Vec<JobRef>) {
     const ENVELOPE: usize = 600;
     let (mut grants, mut too_many, mut size) = (Vec::with_capacity(granted.len()), Vec::new(), 0);

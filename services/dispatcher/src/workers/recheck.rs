@@ -25,8 +25,8 @@ struct Accepted<'a> {
     arguments: &'a str,
 }
 
-/// Leaves out what it ends. After an error nothing may be granted: its worker asks again. Arguments whose check may take long are left to
-/// [`may_open`], so that the claims of others do not wait for it.
+/// Returns the grants but for those that it ends. After an error nothing may be granted: its worker asks again.
+/// Arguments whose check may take long are left to [`may_open`], so that the claims of others do not wait for it.
 pub(super) async fn fitting(context: &Context, mut granted: Vec<Granted>) -> Result<Vec<Granted>, ApiError> {
     let tools = context.registry.tools();
     let mut accepted = Vec::new();
@@ -46,7 +46,7 @@ pub(super) async fn fitting(context: &Context, mut granted: Vec<Granted>) -> Res
     Ok(granted)
 }
 
-/// Whether the worker of an attempt may have its arguments; if they do not fit, the attempt has ended.
+/// Says whether the worker of an attempt may have its arguments; if they do not fit, the attempt has ended.
 pub(crate) async fn may_open(context: &Context, grant: GrantRef, opened: &OpenedArguments) -> Result<bool, ApiError> {
     let OpenedArguments { tool, tool_version: Some(version), arguments } = opened else { return Ok(true) };
     let accepted = Accepted { grant, tool, version: *version, arguments };

@@ -87,7 +87,7 @@ pub(crate) async fn register(
     Ok(Registered { consumers: registered.consumers, waiting: registered.waiting, at, lease_ms })
 }
 
-/// Whether this dispatcher works with the worker; an error says which of the two is too old.
+/// Checks that this dispatcher works with the worker; an error says which of the two is too old.
 fn agree(ours: u32, registration: &Registration) -> Result<(), ApiError> {
     let theirs = registration.contract;
     if are_neighbours(ours, theirs) {
@@ -122,7 +122,7 @@ fn shorten(waiting: &mut BTreeMap<String, Vec<String>>) {
     }
 }
 
-/// A flood of tools is refused, and logged for the operator.
+/// Refuses a flood of tools, and logs it for the operator.
 fn too_many(caller: &WorkerCaller, what: &str, remedy: &str) -> ApiError {
     let identity = caller.identity.as_str();
     tracing::warn!(identity, reason = what, remedy, "Refused a registration");
@@ -158,7 +158,7 @@ fn full_pool(FullPool { pool, most, identity }: &FullPool) -> ApiError {
     ApiError::new(Code::Unavailable, message)
 }
 
-/// A worker serves only pools of its credentials.
+/// Checks that a worker serves only pools of its credentials.
 fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(), ApiError> {
     let here = registration.tools.iter().map(|tool| (&tool.name, &tool.pool));
     let Some((name, pool)) = here.chain(&registration.other_tools).find(|(_, pool)| !caller.may_serve(pool)) else {
@@ -177,7 +177,7 @@ fn check_pools(caller: &WorkerCaller, registration: &Registration) -> Result<(),
 /// A worker has at most so many pools: each has a consumer, which every dispatcher looks at once a second.
 const MAX_POOLS: usize = 256;
 
-/// Compiling schemas of the largest allowed size takes long, so few do so at once, and not where others wait.
+/// Compiles schemas. The largest allowed ones take long, so few do so at once, and not where others wait.
 async fn check_aside(context: &Context, caller: &WorkerCaller, registration: &Registration) -> Result<(), ApiError> {
     let _share = context.checking.take(caller.identity.as_str(), 1).await;
     let names = registration.tools.iter().map(|tool| tool.name.as_str()).collect::<BTreeSet<_>>();
@@ -186,7 +186,7 @@ async fn check_aside(context: &Context, caller: &WorkerCaller, registration: &Re
     checked.map_err(|what| ApiError::new(Code::InvalidManifest, limits::shorten(&what, limits::MAX_ERROR_MESSAGE)))
 }
 
-/// What is wrong with a registration, as words. `memory`: what the schemas of the identity's other tools take, in bytes.
+/// Says what is wrong with a registration. `memory`: what the schemas of the identity's other tools take, in bytes.
 fn check(registration: &Registration, mut memory: u64) -> Result<(), String> {
     let mut names = BTreeSet::new();
     let mut pools = BTreeSet::new();
@@ -228,7 +228,7 @@ fn check(registration: &Registration, mut memory: u64) -> Result<(), String> {
     check_texts(&[("version", version), ("host", host)]).map_err(|error| error.message)
 }
 
-/// The pool of models holds models only, a prefix marks their names, and no worker registers a built-in tool.
+/// Checks that the pool of models holds only models, that a prefix marks them, and that no tool is a built-in one.
 fn check_kind(name: &str, of: &str) -> Result<(), String> {
     let (prefix, pool) = (turn::tool_name(""), turn::POOL);
     match (turn::model_name(name), of == pool) {

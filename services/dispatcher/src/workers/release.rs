@@ -56,7 +56,7 @@ async fn try_release(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) ->
     Ok(released)
 }
 
-/// What becomes of those of these attempts that the worker still holds.
+/// Plans the ends of those of these attempts that the worker still holds.
 async fn plan_all(context: &Context, worker: &WorkerId, jobs: &[GrantRef]) -> Result<Vec<Transition>, ApiError> {
     let ids: Vec<_> = jobs.iter().map(|job| job.call).collect();
     let calls = context.store.load(&ids).await.map_err(|error| store_failed(&error))?;

@@ -15,14 +15,14 @@ use crate::{context::Context, registry::Served};
 /// Jobs that one statement looks at.
 const JOBS: usize = 1_000;
 
-/// Whether a worker may have pulled these jobs at all.
+/// Says whether a worker may have pulled these jobs at all.
 pub(super) fn may_return(context: &Context, served: &Served, caller: &WorkerCaller, back: &ReturnedPack) -> bool {
     let ReturnedPack { consumer, pack } = back;
     let may_serve = served.pool_of(&pack.tool, &caller.identity).is_some_and(|pool| caller.may_serve(pool));
     may_serve && (1..=limits::MAX_PACK).contains(&pack.jobs.len()) && context.feeder.has(consumer, &pack.tool)
 }
 
-/// How many jobs of each claim were granted.
+/// Counts the granted jobs of each claim.
 pub(super) fn grants_of(granted: &[Granted]) -> HashMap<ClaimId, usize> {
     let mut grants = HashMap::new();
     for grant in granted {
@@ -59,7 +59,7 @@ pub(super) async fn publish(
     }
 }
 
-/// What is ready of a pack, each job once, in messages that the workers of its consumer take.
+/// Divides what is ready of a pack, each job once, into messages that the workers of its consumer take.
 fn divided(context: &Context, back: ReturnedPack, ready: &mut HashSet<JobRef>) -> Vec<ReturnedPack> {
     let ReturnedPack { consumer, pack: Pack { tool, mut jobs } } = back;
     jobs.retain(|job| ready.remove(&job_ref(job)));

@@ -19,7 +19,6 @@ use redial_telemetry::set_aside;
 /// read of it is wrong like anything else: nobody else has read it, and it must not stay on the stream without an end.
 const MAY_BE_LEFT: TimeDelta = TimeDelta::hours(1);
 
-/// What a batch of messages holds.
 pub(super) struct Decoded {
     pub(super) reports: Vec<Reported>,
     /// What is wrong, by the position of its message in the batch.
@@ -31,7 +30,6 @@ pub(super) struct Decoded {
     pub(super) locked: HashSet<GrantRef>,
 }
 
-/// What becomes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// All of it that this version can take is on record.
@@ -42,7 +40,6 @@ pub(super) enum Fate {
     Left,
 }
 
-/// A message of the result stream.
 #[derive(Clone, Copy)]
 pub(super) struct ResultMessage<'a> {
     pub(super) subject: &'a str,
@@ -127,7 +124,6 @@ impl Decoded {
         }
     }
 
-    /// What becomes of this message.
     pub(super) fn fate(&self, message: usize) -> Fate {
         let mut own = self.reports.iter().filter(|report| report.message == message);
         if !self.locked.is_empty() && own.any(|report| self.locked.contains(&report.grant)) {
@@ -139,19 +135,18 @@ impl Decoded {
         }
     }
 
-    /// The reports that are on record.
     pub(super) fn stored(&self) -> impl Iterator<Item = &Reported> {
         self.reports.iter().filter(|report| !self.locked.contains(&report.grant))
     }
 
-    /// Tells operators what is left to a newer version.
+    /// Logs what is left to a newer version.
     pub(super) fn tell_left(&self, batch: &[Delivery]) {
         if let Some((message, why)) = self.left.first_key_value() {
             set_aside("reports", self.left.len(), &batch[*message].subject(), why);
         }
     }
 
-    /// Tells operators what becomes dead letters: in one line for each worker identity, because one of them may send nothing else.
+    /// Logs what becomes dead letters: in one line for each worker identity, because one of them may send nothing else.
     fn tell_rejected(&self, batch: &[Delivery]) {
         let mut by_identity = BTreeMap::<String, Vec<&Rejections>>::new();
         for (message, rejections) in self.rejected.iter().filter(|(message, _)| self.fate(**message) == Fate::Stored) {
@@ -166,7 +161,7 @@ impl Decoded {
         }
     }
 
-    /// One dead letter for each message in which something was rejected, unless a newer version will do that.
+    /// Makes one dead letter for each message in which something was rejected, unless a newer version will do that.
     pub(super) fn dead_letters(&self, batch: &[Delivery]) -> Vec<DeadLetter> {
         self.tell_rejected(batch);
         let letter = |(message, rejections): (&usize, &Rejections)| {
@@ -183,8 +178,8 @@ fn read_report(raw: &str, most: usize) -> Result<(GrantRef, u64, Outcome), Strin
     Ok((grant, duration_ms, within_limits(report.outcome()?, most)))
 }
 
-/// A worker in another language may not keep the limits: its attempt then ends with an error instead of a result that
-/// the database always refuses.
+/// Keeps an outcome within the limits, which a worker in another language may exceed: its attempt then ends with an
+/// error instead of a result that the database always refuses.
 fn within_limits(outcome: Outcome, most: usize) -> Outcome {
     let failure = |class, message| Outcome::Failure(Failure::new(class, message));
     match outcome {
