@@ -24,11 +24,10 @@ pub(crate) struct AccessLine {
     pub(crate) is_wanted: bool,
     pub(crate) request_id: String,
     pub(crate) method: String,
-    /// The address as it is declared.
     pub(crate) route: Option<String>,
     pub(crate) asker: Asker,
     pub(crate) began: Instant,
-    /// Of the answer, once that has begun.
+    /// Set once the answer has begun.
     pub(crate) status: Option<u16>,
 }
 

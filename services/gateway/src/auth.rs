@@ -21,16 +21,13 @@ use crate::{
 /// Tokens that are not remembered are read so many at a time.
 const LOOKUPS: usize = 2;
 
-/// The tokens that requests had lately.
 pub(crate) struct Tokens {
     known: Mutex<HashMap<TokenId, Known>>,
     /// Ids that no token on record has, and when they were looked up. Apart from the others, which they must not displace.
     unknown: Mutex<HashMap<TokenId, Instant>>,
     /// Who asks without a token.
     open: Option<(Tenant, User)>,
-    /// Sessions of browsers.
     sessions: Sessions,
-    /// Of tokens and sessions that are not remembered.
     lookups: Semaphore,
     limits: Arc<Limits>,
 }
@@ -54,7 +51,8 @@ impl Tokens {
         }
     }
 
-    /// Who sent a request, in the roles that the access file gives now: by its header `Authorization`, else by its session.
+    /// Returns who sent a request, in the roles that the access file gives now: by its header `Authorization`, else by
+    /// its session.
     pub(crate) async fn identify(
         &self,
         store: &Store,
@@ -84,7 +82,7 @@ impl Tokens {
         self.known_user(rights, &known, Some((session, found.expires_at)))
     }
 
-    /// The user of a token that has not ended.
+    /// Returns the user of a token that has not ended.
     fn known_user(
         &self,
         rights: &Rights,
@@ -147,7 +145,7 @@ impl Tokens {
         }
     }
 
-    /// Whoever may ask without a token, or why a request without one is refused.
+    /// Returns whoever may ask without a token, or why a request without one is refused.
     fn without_token(&self, reason: Reason) -> Result<Identity, Problem> {
         let refused = || Problem::unauthenticated(reason, None);
         let (tenant, user) = self.open.clone().ok_or_else(refused)?;
@@ -156,7 +154,7 @@ impl Tokens {
         Ok(Identity::new((tenant, user), roles, limits, None))
     }
 
-    /// A token as it is on record, or was less than [`FRESH`] ago. `None`: nobody has it.
+    /// Reads a token as it is on record, or was less than [`FRESH`] ago; `None`: nobody has it.
     async fn read(&self, store: &Store, id: &TokenId) -> Result<Option<Known>, Problem> {
         if let Ok(fresh) = self.fresh(id) {
             return Ok(fresh);
@@ -190,7 +188,7 @@ impl Tokens {
         Ok(Some(self.remember(id, record, read_at)))
     }
 
-    /// What less than [`FRESH`] ago was read of a token; `None`: nobody had it.
+    /// Returns what was read of a token less than [`FRESH`] ago; `None`: nobody had it.
     fn fresh(&self, id: &TokenId) -> Result<Option<Known>, Stale> {
         if let Some(known) = self.known().get(id).filter(|known| known.read_at.elapsed() < FRESH) {
             return Ok(Some(known.clone()));
@@ -207,7 +205,7 @@ impl Tokens {
         self.unknown.lock()
     }
 
-    /// If there are too many tokens, the one that was read longest ago goes.
+    /// Remembers a token. If there are too many, the one that was read longest ago goes.
     fn remember(&self, id: &TokenId, record: Arc<TokenRecord>, read_at: Instant) -> Known {
         let mut all = self.known();
         if all.len() >= REMEMBERED && !all.contains_key(id) {
@@ -226,7 +224,7 @@ impl Tokens {
         }
     }
 
-    /// The tokens that were used since the last time.
+    /// Takes the tokens that were used since the last time.
     pub(crate) fn take_used(&self) -> Vec<TokenId> {
         let mut all = self.known();
         let used = all.iter_mut().filter_map(|(id, known)| std::mem::take(&mut known.used).then(|| id.clone()));

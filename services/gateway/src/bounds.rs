@@ -12,7 +12,7 @@ pub(crate) const LOOKS_FOR: Duration = Duration::from_secs(2);
 /// The longest time that one question covers.
 const LONGEST: TimeDelta = TimeDelta::days(366);
 
-/// How long a search looks that asks for so many ms.
+/// Returns how long a search looks that asks for `ms`.
 pub(crate) fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
     let longest = u64::try_from(LOOKS_FOR.as_millis()).unwrap_or(u64::MAX);
     match ms {
@@ -22,7 +22,7 @@ pub(crate) fn look_time(ms: Option<u64>) -> Result<Duration, Problem> {
     }
 }
 
-/// The begin of the time that a question is about.
+/// Returns the begin of the time that a question is about.
 pub(crate) fn since(since: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) -> Result<DateTime<Utc>, Problem> {
     Problem::check_times(&[("since", since), ("until", until)])?;
     let since = since.unwrap_or_else(|| Utc::now() - TimeDelta::hours(24));

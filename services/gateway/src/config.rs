@@ -12,16 +12,14 @@ use redial_queue::QueueConfig;
 
 use crate::GatewayError;
 
-/// How a gateway runs.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// NATS.
     pub queue: QueueConfig,
     /// Postgres: a role that reads, and writes nothing but when tokens were last used.
     pub database_url: String,
     /// Connections to Postgres at most.
     pub connections: u32,
-    /// Where it listens. Port 0 takes a free one.
+    /// Port 0 takes a free one.
     pub listen: SocketAddr,
     /// Names and addresses that the header `Host` may have, besides those of this machine's loopback. Empty: any, unless it
     /// listens on loopback.
@@ -43,16 +41,12 @@ pub struct GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Connections that a gateway may have to Postgres.
     pub const CONNECTIONS: RangeInclusive<u32> = 1..=1_000;
-    /// What [`GatewayConfig::rate`] may be.
     pub const RATE: RangeInclusive<u32> = 1..=1_000_000;
-    /// What [`GatewayConfig::streams`] may be.
     pub const STREAMS: RangeInclusive<u32> = 1..=1_000_000;
-    /// The address unless another one is set.
+    /// The default of [`GatewayConfig::listen`].
     pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8700);
 
-    /// Every setting at its default.
     pub fn new(queue: QueueConfig, database_url: impl Into<String>) -> Self {
         Self {
             queue,
@@ -70,7 +64,8 @@ impl GatewayConfig {
         }
     }
 
-    /// Without a token everybody who reaches the address may do everything: that is for this machine only.
+    /// Refuses wrong settings. Without a token everybody who reaches the address may do everything: that is for this
+    /// machine only.
     pub(crate) fn check(&self) -> Result<(), GatewayError> {
         if self.without_token.is_some() && !self.listen.ip().is_loopback() {
             let message = format!(

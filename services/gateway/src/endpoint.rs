@@ -10,10 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::gateway::Shared;
 
-/// Makes the schema of a type in the document.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// One method of one address.
 pub(crate) struct Endpoint {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -22,7 +20,6 @@ pub(crate) struct Endpoint {
     pub(crate) roles: &'static [UserRole],
     /// `operationId` of the document.
     pub(crate) name: &'static str,
-    /// The group in the document.
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) description: &'static str,
@@ -33,14 +30,12 @@ pub(crate) struct Endpoint {
     pub(crate) answers: Vec<Answer>,
 }
 
-/// A header that a request may have.
 #[derive(Clone, Copy)]
 pub(crate) struct Header {
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
 }
 
-/// A body that a request may have.
 pub(crate) struct Body {
     pub(crate) media: &'static str,
     pub(crate) schema: SchemaOf,
@@ -55,15 +50,13 @@ pub(crate) struct Answer {
     pub(crate) schema: Option<SchemaOf>,
 }
 
-/// The header of RFC 7240.
+/// RFC 7240.
 pub(crate) const PREFER: Header = Header {
     name: "Prefer",
     description: "`wait=20` waits so many seconds for the end, at most 60 (RFC 7240). Default: no wait.",
 };
-/// The header of streams that go on.
 pub(crate) const LAST_EVENT_ID: Header =
     Header { name: "Last-Event-ID", description: "The id of the last event that you have; it comes before `after`." };
-/// The header of idempotent submissions.
 pub(crate) const IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
     description: "The same as `key` in the body: the same key with the same content gets the first answer again.",
@@ -110,25 +103,23 @@ impl Endpoint {
         }
     }
 
-    /// Its group, its name for generated clients (lower snake case), and what it does in a few words.
+    /// Sets its group, its name for generated clients (lower snake case), and what it does in a few words.
     pub(crate) fn about(mut self, tag: &'static str, name: &'static str, summary: &'static str) -> Self {
         (self.tag, self.name, self.summary) = (tag, name, summary);
         self
     }
 
-    /// More words.
     pub(crate) fn description(mut self, text: &'static str) -> Self {
         self.description = text;
         self
     }
 
-    /// One of these roles is needed.
     pub(crate) fn roles(mut self, roles: &'static [UserRole]) -> Self {
         self.roles = roles;
         self
     }
 
-    /// The parameters of the query are the fields of `T`.
+    /// Makes the fields of `T` the parameters of the query.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.query = Some(root::<T>);
         self
@@ -148,7 +139,7 @@ impl Endpoint {
         self
     }
 
-    /// A JSON body that may be left out.
+    /// Adds a JSON body that may be left out.
     pub(crate) fn optional_body<T: JsonSchema>(mut self) -> Self {
         self.bodies.push(Body { media: JSON, schema: subschema::<T>, required: false });
         self
@@ -168,7 +159,6 @@ impl Endpoint {
         self
     }
 
-    /// An answer without a body.
     pub(crate) fn empty_answer(mut self, status: u16, description: &'static str) -> Self {
         self.answers.push(Answer { status, description, media: "", schema: None });
         self

@@ -10,24 +10,18 @@ use redial_store::StoreError;
 /// Why a gateway does not start, or stops by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// A setting is not allowed.
     #[error("{0}")]
     Setting(String),
-    /// The access file cannot be read, or is wrong.
     #[error("{}", .0.message)]
     File(ApiError),
     /// The address cannot be listened on.
     #[error("listen is {address}: {error}; is another gateway running there? Set --listen to another address")]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// Why not.
         error: io::Error,
     },
-    /// Postgres.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// NATS.
     #[error(transparent)]
     Queue(#[from] QueueError),
     /// A background loop panicked. The gateway has stopped, and must be started again.

@@ -29,23 +29,18 @@ const DEPTH: usize = limits::MAX_DEPTH + 8;
 /// How long a body that is read whole may take to arrive. A large one has to arrive at the least rate instead.
 const ARRIVES: Duration = Duration::from_mins(1);
 
-/// A JSON body.
 pub(crate) struct Json<T>(pub(crate) T);
 
 /// A JSON body, or none at all.
 pub(crate) struct JsonOrNothing<T>(pub(crate) T);
 
-/// A JSON body that has not been taken apart.
 pub(crate) struct RawJson(pub(crate) Bytes);
 
-/// The parameters of the query. A parameter that the endpoint does not know is an error: a misspelt filter must not let
-/// everything through.
+/// The parameters of the query. An unknown one is an error: a misspelt filter must not let everything through.
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// The name in the path.
 pub(crate) struct Name(pub(crate) String);
 
-/// The id in the path.
 pub(crate) struct Id<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
@@ -97,7 +92,6 @@ impl<T: DeserializeOwned> FromRequestParts<Shared> for Query<T> {
 }
 
 impl<T: DeserializeOwned> Query<T> {
-    /// The parameters of this query.
     pub(crate) fn read(query: &str) -> Result<Self, Problem> {
         if query.contains("%00") {
             return Err(Problem::invalid("the query: it holds U+0000, which no text of Redial may"));
@@ -119,7 +113,6 @@ impl<T: OfUuid> FromRequestParts<Shared> for Id<T> {
     }
 }
 
-/// An id and a number in the path.
 pub(crate) struct Ids<T, N>(pub(crate) T, pub(crate) N);
 
 impl<T: OfUuid> FromRequestParts<Shared> for Ids<T, u32> {
@@ -154,7 +147,6 @@ impl FromRequestParts<Shared> for Name {
     }
 }
 
-/// What is named by a UUID.
 pub(crate) trait OfUuid {
     fn of(id: Uuid) -> Self;
 }
@@ -183,7 +175,7 @@ impl OfUuid for Uuid {
     }
 }
 
-/// A JSON text of the wire contract, or what is wrong with it, in which field and where.
+/// Reads a JSON text of the wire contract; the error says what is wrong with it, in which field and where.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(body).map_err(|error| {
         let mut again = serde_json::Deserializer::from_slice(body);
@@ -196,7 +188,7 @@ pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// What is wrong in a query, in which parameter, and what is allowed there.
+/// Says what is wrong in a query, in which parameter, and what is allowed there.
 fn wrong_query(query: &str, name: &str, told: &str) -> Problem {
     // The path has the index of a parameter that may be repeated.
     let name = name.split(['[', '.']).next().unwrap_or_default();
@@ -216,7 +208,7 @@ fn wrong_query(query: &str, name: &str, told: &str) -> Problem {
     Problem::invalid(told)
 }
 
-/// What is allowed where a parser of a library says only what it met.
+/// Says what is allowed where a parser of a library says only what it met.
 fn in_words(told: &str) -> Option<&'static str> {
     const TIMES: [&str; 5] = [
         "input contains invalid characters",
@@ -235,7 +227,7 @@ fn in_words(told: &str) -> Option<&'static str> {
     }
 }
 
-/// The rule that a field of a body breaks, of what serde says about it.
+/// Returns the rule that a field of a body breaks, of what serde says about it.
 fn broken_rule(path: &serde_path_to_error::Path, told: &str) -> FieldError {
     let told = told.rsplit_once(" at line ").map_or(told, |(told, _)| told);
     let segments = path.iter().map(|segment| match segment {
@@ -278,8 +270,9 @@ pub(crate) fn check_depth(body: &[u8]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held indefinitely. `hold` waits
-/// until so many bytes may be held, once what has arrived is large, or before anything is read of a body that says that it is.
+/// Reads a whole body of at most `most` bytes. One that does not arrive in time is given up: it would be held
+/// indefinitely. `hold` waits until so many bytes may be held, once what has arrived is large, or before anything is
+/// read of a body that says that it is.
 async fn read(body: Body, most: usize, hold: impl AsyncFnOnce(usize) -> Result<(), Problem>) -> Result<Bytes, Problem> {
     let told = body.size_hint().exact().map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let (mut pieces, mut read) = (body.into_data_stream(), BytesMut::new());
@@ -314,7 +307,7 @@ fn not_whole(why: &str) -> Problem {
     Problem::new(Code::InvalidMessage, format!("the body did not arrive whole: {why}"))
 }
 
-/// The media type of the body, in lower case and without its parameters.
+/// Returns the media type of the body, in lower case and without its parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
@@ -340,18 +333,16 @@ pub(crate) fn check_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Code::UnsupportedMediaType, message))
 }
 
-/// The error for a body of another type.
 pub(crate) fn wrong_type(found: Option<&str>, allowed: &str) -> Problem {
     let found = found.map_or("absent".to_owned(), |found| format!("{:?}", limits::shorten(found, 100)));
     Problem::new(Code::UnsupportedMediaType, format!("Content-Type is {found}; allowed: {allowed}"))
 }
 
-/// A request that changes nothing, by its method.
+/// Returns whether a request changes nothing, by its method.
 pub(crate) fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// A header as text.
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
@@ -396,7 +387,7 @@ mod tests {
         }
         assert!(json::<Submission>(b"{").unwrap_err().error.details.is_empty(), "no JSON: there is no field");
     }
-    /// A body that does not say how long it is, of pieces of 16 KiB, so many a second.
+    /// Makes a body that does not say how long it is, of pieces of 16 KiB, so many a second.
     fn trickle(pieces: usize, a_second: u32) -> Body {
         let pause = Duration::from_secs(1) / a_second;
         Body::from_stream(stream::iter(0..pieces).then(move |_| async move {
@@ -405,7 +396,7 @@ mod tests {
         }))
     }
 
-    /// How many seconds a body was read, how many bytes were asked for, and what was read or is wrong.
+    /// Returns how many seconds a body was read, how many bytes were asked for, and what was read or is wrong.
     async fn read_in(body: Body) -> (u64, Option<usize>, Result<usize, String>) {
         let (began, asked) = (Instant::now(), Cell::new(None));
         let hold = async |bytes| {

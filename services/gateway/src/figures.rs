@@ -31,14 +31,13 @@ const SERIES: usize = 200;
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The figures of tenants as they were lately.
 #[derive(Default)]
 pub(crate) struct Figures {
     kept: Mutex<HashMap<Tenant, (Instant, String)>>,
 }
 
 impl Figures {
-    /// The lines about a tenant, or of all tenants if it is that of the operators.
+    /// Returns the lines about a tenant, or about all tenants if it is that of the operators.
     pub(crate) async fn lines(&self, store: &Store, tenant: &Tenant) -> Result<String, StoreError> {
         // One at a time: whoever waits finds what the one before has read.
         let mut kept = self.kept.lock().await;
@@ -73,7 +72,6 @@ async fn read(store: &Store, tenant: &Tenant) -> Result<String, StoreError> {
     Ok(encoded(&registry))
 }
 
-/// Adds a gauge of whole numbers.
 fn counts(registry: &mut Registry, name: &str, about: &str, series: impl IntoIterator<Item = (Labels, u64)>) {
     let family: Family<Labels, Gauge> = Family::default();
     for (labels, value) in series {
@@ -82,7 +80,6 @@ fn counts(registry: &mut Registry, name: &str, about: &str, series: impl IntoIte
     registry.register(name, about, family);
 }
 
-/// Adds a gauge of fractions.
 fn fractions(registry: &mut Registry, name: &str, about: &str, series: impl IntoIterator<Item = (Labels, f64)>) {
     let family: Family<Labels, Gauge<f64, AtomicU64>> = Family::default();
     for (labels, value) in series {

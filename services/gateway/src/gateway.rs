@@ -30,7 +30,6 @@ use crate::{
     streams::Streams,
 };
 
-/// The state of the router.
 pub(crate) type Shared = Arc<Gateway>;
 
 /// What an address of the API needs: the gateway, and who asks.
@@ -50,12 +49,10 @@ impl FromRequestParts<Shared> for Api {
     }
 }
 
-/// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
 /// When a request that got no answer is sent again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// See the module.
 pub(crate) struct Gateway {
     pub(crate) config: GatewayConfig,
     pub(crate) queue: Queue,
@@ -71,9 +68,7 @@ pub(crate) struct Gateway {
     pub(crate) page_key: OnceCell<Vec<u8>>,
     /// Of Postgres, NATS and the dispatchers.
     pub(crate) last_look: LastLook<Health>,
-    /// What tenants share.
     pub(crate) limits: Arc<Limits>,
-    /// What runs beside the requests.
     pub(crate) loops: Loops,
     /// Cancelled at the shutdown: streams and waits end.
     pub(crate) shutdown: CancellationToken,
@@ -90,7 +85,7 @@ impl Gateway {
         self.ask_as(&who.caller(verb)?, verb, request, None).await
     }
 
-    /// The same in this role, with a trace context.
+    /// Asks in this role, with a trace context.
     pub(crate) async fn ask_as<Q: Serialize, R: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -103,7 +98,7 @@ impl Gateway {
         Ok(self.queue.request_from(&subject, request, ANSWER, origin).await?)
     }
 
-    /// The same for what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
+    /// Asks what may be asked twice: once more if nobody answered, as while a dispatcher is restarted.
     pub(crate) async fn ask_twice<Q: Serialize, R: DeserializeOwned>(
         &self,
         who: &Identity,
@@ -113,7 +108,7 @@ impl Gateway {
         self.ask_twice_as(&who.caller(verb)?, verb, request, None).await
     }
 
-    /// The same in this role, with a trace context.
+    /// Asks in this role, with a trace context.
     pub(crate) async fn ask_twice_as<Q: Serialize, R: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -132,12 +127,14 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// The share of a read that may take seconds. It can go along with work that a request leaves behind when its client goes away.
+    /// Takes the share of a read that may take seconds. It can go along with work that a request leaves behind when its
+    /// client goes away.
     pub(crate) async fn long_read(&self, who: &Identity) -> Result<Share, Problem> {
         self.still_allowed(who, who.limits.long_read().await?)
     }
 
-    /// The share of a list, of their own if everything of it matches: whoever looks at the newest waits for no search.
+    /// Takes the share of a list, of their own if everything of it matches: whoever looks at the newest waits for no
+    /// search.
     pub(crate) async fn list_read(&self, who: &Identity, is_unfiltered: bool) -> Result<Share, Problem> {
         if !is_unfiltered {
             return self.long_read(who).await;
@@ -153,12 +150,12 @@ impl Gateway {
         Ok(())
     }
 
-    /// The share of a part of a request that has more than [`LARGE_BYTES`].
+    /// Takes the share of a part of a request that has more than [`LARGE_BYTES`].
     pub(crate) async fn large(&self, who: &Identity) -> Result<Share, Problem> {
         self.still_allowed(who, who.limits.large().await?)
     }
 
-    /// The right may have been lost while the request waited.
+    /// Checks the right again, which may have been lost while the request waited.
     fn still_allowed(&self, who: &Identity, share: Share) -> Result<Share, Problem> {
         self.rights.check(who).map(|()| share)
     }
@@ -174,12 +171,12 @@ impl Gateway {
 }
 
 impl Identity {
-    /// Who asks for a verb: in the first role that may.
+    /// Returns who asks for a verb: in the first role that may.
     pub(crate) fn caller(&self, verb: Verb) -> Result<Caller, Problem> {
         self.in_role(verb.roles())
     }
 
-    /// The same for one of these roles.
+    /// Returns who asks, in the first of these roles that the token has.
     pub(crate) fn in_role(&self, roles: &[UserRole]) -> Result<Caller, Problem> {
         let role = roles.iter().find(|role| self.roles.contains(role)).ok_or_else(|| self.lacks(roles))?;
         let (tenant, user, token) = (self.tenant.clone(), self.user.clone(), self.token.clone());

@@ -25,7 +25,6 @@ const KEPT_BYTES: usize = 8 * 1024 * 1024;
 /// waited, within these bounds: whoever waits briefly hears of an end soon, and whoever waits long costs one look a second.
 const LOOKS: RangeInclusive<Duration> = Duration::from_millis(20)..=Duration::from_secs(1);
 
-/// What is known to whoever waits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct News {
     /// How often something happened; only a change matters.
@@ -36,7 +35,6 @@ pub(crate) struct News {
     pub(crate) end: Option<Bytes>,
 }
 
-/// A call or a task of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subject {
     pub(crate) tenant: Tenant,
@@ -74,7 +72,6 @@ pub(crate) struct Waiter {
     hub: Hub,
     subject: Subject,
     news: watch::Receiver<News>,
-    /// The ends that it was told of.
     ends: u64,
 }
 
@@ -97,7 +94,7 @@ impl Hub {
         Waiter { hub: self.clone(), subject, news, ends }
     }
 
-    /// Something happened to a subject; `end` is the event of a call that ended.
+    /// Takes note of a subject's event; `end` is that of a call that ended.
     pub(crate) fn heard(&self, subject: Subject, end: Option<Bytes>) {
         let mut inner = self.lock();
         let Some(waiting) = inner.waiting.get(&subject) else {
@@ -108,7 +105,7 @@ impl Hub {
         waiting.heard(end, has_ended);
     }
 
-    /// What the database is to be asked about now.
+    /// Returns what the database is to be asked about now.
     pub(crate) fn due(&self, now: Instant) -> Vec<Subject> {
         let mut inner = self.lock();
         let due = inner.waiting.iter_mut().filter(|(_, waiting)| waiting.due <= now);
@@ -120,8 +117,8 @@ impl Hub {
         .collect()
     }
 
-    /// How far a subject is, as the database says. A change is news; so is the first look, because it is not known what changed
-    /// since the waiter's own.
+    /// Takes note of how far a subject is, as the database says. A change is news; so is the first look, because it is
+    /// not known what changed since the waiter's own.
     pub(crate) fn looked(&self, subject: &Subject, position: i64, has_ended: bool) {
         let mut inner = self.lock();
         if let Some(waiting) = inner.waiting.get_mut(subject)
@@ -131,7 +128,7 @@ impl Hub {
         }
     }
 
-    /// How many wait: a request or a stream counts once for each call or task that it waits for.
+    /// Counts waiters: a request or a stream counts once for each call or task that it waits for.
     pub(crate) fn waiters(&self) -> usize {
         self.lock().waiting.values().map(|waiting| waiting.waiters).sum()
     }
@@ -178,12 +175,11 @@ impl Waiting {
 }
 
 impl Waiter {
-    /// Of what it hears.
     pub(crate) const fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The next news. Can be cancelled without loss.
+    /// Waits for news. Can be cancelled without loss.
     pub(crate) async fn next(&mut self) -> News {
         // The sender lives as long as there is a waiter.
         let _ = self.news.changed().await;

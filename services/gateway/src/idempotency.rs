@@ -7,10 +7,9 @@ use uuid::{Builder, Uuid};
 use crate::{identity::Identity, problem::Problem};
 
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The header of an answer that was given before.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The key of the header and of the body, which must not differ.
+/// Returns the key of the header and of the body, which must not differ.
 pub(crate) fn key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(in_body) };
     let value = value.to_str().map_err(|_| Problem::invalid("Idempotency-Key: only ASCII text is allowed"))?;
@@ -24,7 +23,7 @@ pub(crate) fn key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option
     }
 }
 
-/// The id of a thing of this kind that stands for a key of the tenant.
+/// Derives the id of a thing of this kind from a key of the tenant.
 pub(crate) fn id_of(who: &Identity, kind: &str, key: &str) -> Uuid {
     let digest = Sha256::digest(format!("{}\n{kind}\n{key}", who.tenant));
     let mut bytes = [0; 16];

@@ -15,22 +15,20 @@ pub(crate) struct Identity {
     pub(crate) user: User,
     /// The roles of the token that its user had when the request came.
     pub(crate) roles: BTreeSet<UserRole>,
-    /// All roles of the token.
     pub(crate) of_token: BTreeSet<UserRole>,
     /// Those of the roles that the address of the request asks for: when one of them is lost, what was let in by it ends.
     pub(crate) let_in_by: BTreeSet<UserRole>,
     /// What the token may still do now.
     pub(crate) limits: RequestLimits,
-    /// The token itself; `None` where none is needed.
+    /// `None` where no token is needed.
     pub(crate) token: Option<TokenId>,
-    /// The session of a browser that signed in with the token.
     pub(crate) session: Option<SessionHash>,
     /// When the session, or else the token, ends.
     pub(crate) expires_at: Option<Time>,
 }
 
 impl Identity {
-    /// A user of a tenant with all roles of its token, at no address yet.
+    /// Makes a user of a tenant with all roles of its token, at no address yet.
     pub(crate) fn new(
         (tenant, user): (Tenant, User),
         roles: BTreeSet<UserRole>,
@@ -50,13 +48,13 @@ impl Identity {
         }
     }
 
-    /// The same at an address that asks for one of these roles.
+    /// Returns the same at an address that asks for one of these roles.
     pub(crate) fn let_in(self, roles: &[UserRole]) -> Self {
         let let_in_by = roles.iter().filter(|role| self.roles.contains(role)).copied().collect();
         Self { let_in_by, ..self }
     }
 
-    /// Why a request is refused that needs one of these roles.
+    /// Says why a request is refused that needs one of these roles.
     pub(crate) fn lacks(&self, roles: &[UserRole]) -> Problem {
         let list =
             |roles: &mut dyn Iterator<Item = &UserRole>| roles.map(|role| role.as_str()).collect::<Vec<_>>().join(", ");

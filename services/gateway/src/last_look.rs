@@ -36,7 +36,6 @@ pub(crate) enum PartHealth {
     Unavailable,
 }
 
-/// An answer, and when it came.
 pub(crate) struct LastLook<T>(Mutex<Option<(Instant, T)>>);
 
 impl<T> Default for LastLook<T> {
@@ -46,7 +45,7 @@ impl<T> Default for LastLook<T> {
 }
 
 impl<T: Clone> LastLook<T> {
-    /// The answer of a moment ago; else it is asked for, once for all who wait for it.
+    /// Returns the answer of a moment ago; else asks for it, once for all who wait for it.
     pub(crate) async fn answer(&self, ask: impl Future<Output = T>) -> T {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &*last

@@ -26,7 +26,6 @@ use crate::{
     server::HEAD_BYTES,
 };
 
-/// The header with the id of a request.
 const REQUEST_ID: &str = "x-request-id";
 /// Bytes of an answer that is not gone as soon as it is written.
 const UNSENT_BYTES: u64 = 64 * 1024;
@@ -73,7 +72,7 @@ pub(crate) async fn require(State(required): State<Required>, mut request: Reque
     }
 }
 
-/// The headers that say who sent a request.
+/// Returns the headers that say who sent a request.
 fn credentials(headers: &HeaderMap) -> HeaderMap {
     let own = |name: &HeaderName| {
         *name == header::AUTHORIZATION
@@ -119,7 +118,7 @@ pub(crate) async fn page(State(gateway): State<Shared>, request: Request, next: 
     }
 }
 
-/// A large answer counts as under way until it was sent: whoever asks for many and reads none would fill the memory.
+/// Counts a large answer as under way until it was sent: whoever asks for many and reads none would fill the memory.
 fn keep(response: Response, bytes: u64, shares: impl Send + 'static) -> Response {
     let mut response = response.map(|body| {
         Body::from_stream(body.into_data_stream().inspect(move |_| {
@@ -130,13 +129,13 @@ fn keep(response: Response, bytes: u64, shares: impl Send + 'static) -> Response
     response
 }
 
-/// Whoever takes a large answer has to take it at the least rate.
+/// Demands that a large answer is taken at the least rate.
 fn pace_of(pace: Option<Pace>, bytes: u64) -> Option<Paced> {
     pace.filter(|_| bytes > LARGE_BYTES as u64).map(|pace| pace.begin())
 }
 
-/// A stream that ends with the token that it was opened with, and with the right of its user: otherwise whoever has lost them
-/// would go on to read.
+/// Ends a stream with the token that it was opened with, and with the right of its user: otherwise whoever has lost
+/// them would go on to read.
 fn end_with(response: Response, gateway: Shared, who: Identity, token: TokenId) -> Response {
     let ended = async move {
         tokio::select! {
@@ -156,7 +155,7 @@ async fn signed_out(gateway: &Gateway, who: &Identity) {
     }
 }
 
-/// The outermost layer: gives the request an id, checks who it is addressed to, writes problem documents, counts.
+/// Gives the request an id, checks who it is addressed to, writes problem documents, counts: the outermost layer.
 pub(crate) async fn finish(State(gateway): State<Shared>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let id = request_id(request.headers());
@@ -203,7 +202,8 @@ pub(crate) async fn finish(State(gateway): State<Shared>, mut request: Request, 
     response
 }
 
-/// The method as the metrics and the access log name it. Any word may be one, and each would be counted apart, without end.
+/// Names the method for the metrics and the access log. Any word may be one, and each would be counted apart, without
+/// end.
 fn label(method: &Method) -> &str {
     let is_known =
         [Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::PUT, Method::HEAD, Method::OPTIONS]
@@ -211,7 +211,7 @@ fn label(method: &Method) -> &str {
     if is_known { method.as_str() } else { "other" }
 }
 
-/// A panic is a bug, and costs one request.
+/// Turns a panic, which is a bug, into one failed request.
 pub(crate) async fn catch_panic(request: Request, next: Next) -> Response {
     AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("A request panicked");
@@ -219,13 +219,12 @@ pub(crate) async fn catch_panic(request: Request, next: Next) -> Response {
     })
 }
 
-/// Nothing is at an address.
 pub(crate) async fn not_found(OriginalUri(uri): OriginalUri) -> Problem {
     let path = shorten(uri.path(), 200);
     Problem::new(Code::NotFound, format!("nothing is at {path}; /openapi.json lists all addresses"))
 }
 
-/// The id that the client chose, if it is short and plain; else a new one.
+/// Returns the id that the client chose, if it is short and plain; else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let fits = |id: &&str| {
         (1..=100).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -299,7 +298,7 @@ fn is_own_host(gateway: &Gateway, host: Option<&Authority>) -> bool {
     is_loopback || config.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
-/// The response, with the body of a problem document if it is one; and the token that it refuses.
+/// Returns the response, with the body of a problem document if it is one; and the token that it refuses.
 fn as_problem(response: Response, instance: &str, request_id: &str) -> (Response, Option<Box<Refusal>>) {
     let problem = response.extensions().get::<Told>().and_then(Told::take);
     let problem = match (problem, response.status()) {

@@ -84,7 +84,7 @@ pub async fn run(
     stopped
 }
 
-/// The OpenAPI document of this version, as JSON.
+/// Returns the OpenAPI document of this version, as JSON.
 pub fn openapi() -> String {
     let document = openapi::document(&routes::all());
     format!("{document:#}\n")
@@ -128,8 +128,8 @@ async fn start_loops(gateway: &gateway::Shared) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// Each stream is an open file. What the system allows as the most is meant for such programs; its default is for `select(2)`.
-/// Returns how many may be open then.
+/// Raises the limit of open files, of which each stream is one; returns how many may be open then. What the system
+/// allows as the most is meant for such programs; its default is for `select(2)`.
 fn raise_file_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

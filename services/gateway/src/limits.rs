@@ -30,10 +30,9 @@ pub(crate) const LARGE_BYTES: usize = 1024 * 1024;
 /// A wait for so many calls counts as one stream: each call that is waited for costs memory and a part of every look.
 const CALLS_OF_STREAM: usize = 50;
 
-/// See the module. The tenants share what is counted for all of them, and have what is counted for each.
+/// The tenants share what is counted for all of them, and have what is counted for each.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// Of each.
     rate: DefaultKeyedRateLimiter<Tenant>,
     per_second: u32,
     /// Streams and waiting requests, of each.
@@ -146,22 +145,21 @@ impl RequestLimits {
         })
     }
 
-    /// What has to be kept until the answer was sent. `None`: it became a stream.
+    /// Takes what has to be kept until the answer was sent; `None` if it became a stream.
     pub(crate) fn take_share(&self) -> Option<Share> {
         self.own.lock().take()
     }
 
-    /// Whether the request itself has a share of what is large.
     pub(crate) fn holds_large(&self) -> bool {
         self.large.lock().is_some()
     }
 
-    /// The share of the request itself: for its body, and for its answer until that was sent.
+    /// Keeps the share of the request itself: for its body, and for its answer until that was sent.
     pub(crate) fn keep_large(&self, share: Share) {
         *self.large.lock() = Some(share);
     }
 
-    /// What has to be kept until a large answer was sent.
+    /// Takes what has to be kept until a large answer was sent.
     pub(crate) fn take_large(&self) -> Option<Share> {
         self.large.lock().take()
     }
@@ -202,7 +200,7 @@ impl RequestLimits {
 
 #[cfg(test)]
 impl Limits {
-    /// Those of a gateway without servers.
+    /// Makes the limits of a gateway without servers.
     pub(crate) fn for_tests(streams: u32) -> Arc<Self> {
         let config = GatewayConfig::new(redial_queue::QueueConfig::default(), "");
         Arc::new(Self::new(&GatewayConfig { streams, ..config }))
@@ -219,7 +217,7 @@ mod tests {
         RequestLimits::new(limits.clone(), tenant.parse().unwrap())
     }
 
-    /// Requests of a tenant, as many as may be under way.
+    /// Begins as many requests of a tenant as may be under way.
     fn flood(limits: &Arc<Limits>, tenant: &str) -> Vec<RequestLimits> {
         let mut open = Vec::new();
         loop {

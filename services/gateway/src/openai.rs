@@ -21,7 +21,7 @@ use redial_proto::{ApiError, Code, FieldError};
 
 use crate::problem::Problem;
 
-/// The prefix of notes that Redial itself keeps with a task; clients do not see them.
+/// The prefix of Redial's own notes on a task; clients do not see them.
 pub(crate) const OWN_NOTE: &str = "redial.";
 
 /// A request that cannot be carried out, and the parameter that is at fault.
@@ -38,7 +38,7 @@ pub(crate) fn wrong(param: &str, message: impl Into<String>) -> Problem {
     Problem::from(error).with_status(StatusCode::BAD_REQUEST)
 }
 
-/// What was asked for is on record: the official client must not send it again.
+/// Keeps the official client from sending again what is on record.
 pub(crate) fn committed(headers: &mut HeaderMap) {
     headers.insert("x-should-retry", HeaderValue::from_static("false"));
 }

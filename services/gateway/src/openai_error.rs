@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// Whether an address answers in OpenAI's form.
+/// Says whether an address answers in OpenAI's form.
 pub(crate) fn is_for(path: &str) -> bool {
     ["/v1/responses", "/v1/chat/", "/v1/models"].iter().any(|prefix| path.starts_with(prefix))
 }
@@ -30,7 +30,6 @@ struct OpenaiErrorDetail {
     code: &'static str,
 }
 
-/// The body for a problem.
 pub(crate) fn body(problem: &Problem) -> Vec<u8> {
     let kind = match problem.status() {
         StatusCode::UNAUTHORIZED => "authentication_error",

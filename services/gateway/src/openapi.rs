@@ -18,7 +18,6 @@ use crate::{
     problem::PROBLEM_JSON,
 };
 
-/// The document, as JSON.
 pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -93,12 +92,12 @@ fn operation(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
     operation
 }
 
-/// The schema that allows everything is also written as an object.
+/// Writes a schema as an object, also the one that allows everything.
 fn object(schema: Schema) -> Value {
     if schema.as_bool() == Some(true) { json!({}) } else { schema.to_value() }
 }
 
-/// One schema, or any of several that an answer may have.
+/// Joins the schemas that an answer may have.
 fn either(first: Value, second: Value) -> Value {
     match first {
         Value::Null => second,
@@ -112,8 +111,8 @@ fn either(first: Value, second: Value) -> Value {
     }
 }
 
-/// One list of the texts of an enum, with what each means in the description. As a choice of constants, which schemars writes,
-/// generators of clients make a type for each text, and code that takes only the first.
+/// Makes one list of the texts of an enum, with what each means in the description. As a choice of constants, which
+/// schemars writes, generators of clients make a type for each text, and code that takes only the first.
 fn list_texts(schema: &mut Schema) {
     let choices = schema.get("oneOf").and_then(Value::as_array).cloned().unwrap_or_default();
     let texts: Option<Vec<Vec<Value>>> = choices.iter().map(texts).collect();
@@ -130,7 +129,7 @@ fn list_texts(schema: &mut Schema) {
     schema.insert("enum".to_owned(), texts.concat().into());
 }
 
-/// The texts that a choice allows, if it allows only such.
+/// Returns the texts that a choice allows, if it allows only such.
 fn texts(choice: &Value) -> Option<Vec<Value>> {
     match (choice.get("const"), choice.get("enum")) {
         (Some(text), None) if text.is_string() => Some(vec![text.clone()]),
@@ -147,7 +146,7 @@ fn roles(roles: &[UserRole]) -> String {
     format!("Role: {}.", names.join(" or "))
 }
 
-/// Those of the path, the query and the headers.
+/// Lists those of the path, the query and the headers.
 fn parameters(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Vec<Value> {
     let names = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let path = |name: &str| {
@@ -199,7 +198,7 @@ fn answers(endpoint: &Endpoint, schemas: &mut SchemaGenerator) -> Value {
     answers.into()
 }
 
-/// The statuses of requests that fail.
+/// Lists the statuses of requests that fail.
 fn problems(endpoint: &Endpoint) -> Vec<u16> {
     let changes = endpoint.method != Method::GET;
     let (has_roles, has_bodies) = (!endpoint.roles.is_empty(), !endpoint.bodies.is_empty());

@@ -9,10 +9,8 @@ use tokio::time::Instant;
 const OVER: Duration = Duration::from_secs(10);
 /// Bytes within that time: 64 KiB a second.
 const LEAST: usize = 10 * 64 * 1024;
-/// The rate in words.
 pub(crate) const IN_WORDS: &str = "64 KiB/s over 10 s";
 
-/// How much of something large was transferred.
 #[derive(Debug)]
 pub(crate) struct LeastRate {
     until: Instant,
@@ -25,17 +23,16 @@ impl LeastRate {
         Self { until: Instant::now() + OVER, left: 0 }
     }
 
-    /// When it has to be looked at.
+    /// Returns when it has to be looked at.
     pub(crate) const fn until(&self) -> Instant {
         self.until
     }
 
-    /// Counts bytes that were transferred.
     pub(crate) const fn add(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes);
     }
 
-    /// False if too few were, once that time is there.
+    /// Returns false if too few bytes were transferred, once that time is there.
     pub(crate) fn holds(&mut self) -> bool {
         let now = Instant::now();
         if now < self.until {
@@ -61,7 +58,7 @@ impl Pace {
         Paced(self.clone())
     }
 
-    /// See [`LeastRate`]; `None` if no large answer is sent.
+    /// Returns [`LeastRate::until`]; `None` if no large answer is sent.
     pub(crate) fn until(&self) -> Option<Instant> {
         self.0.lock().as_ref().map(LeastRate::until)
     }

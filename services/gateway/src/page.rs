@@ -13,13 +13,10 @@ use sha2::Sha256;
 
 use crate::{gateway::Gateway, identity::Identity, problem::Problem};
 
-/// Entries of a page, unless the request says otherwise.
 const SIZE: u32 = 50;
-/// The largest page.
 pub(crate) const LARGEST: u32 = 1_000;
 /// Bytes of a page: it ends where its entries take more, but has one at least.
 pub(crate) const BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a seal.
 const SEAL: usize = 16;
 
 /// Which page of a list that is not filtered.
@@ -44,9 +41,7 @@ pub(crate) struct LongPageQuery {
 
 /// What a request wants to see of a list, whose positions are `P`.
 pub(crate) struct Page<P> {
-    /// Entries at most.
     pub(crate) size: u32,
-    /// The page begins behind this.
     pub(crate) after: Option<P>,
     /// Everything of the list matches.
     pub(crate) is_unfiltered: bool,
@@ -60,7 +55,8 @@ struct Pages {
 }
 
 impl<P: Serialize + DeserializeOwned> Page<P> {
-    /// The page of this list that the query names in `page_size` and `page_token`; its other fields are the filter.
+    /// Reads the page of this list that the query names in `page_size` and `page_token`; its other fields are the
+    /// filter.
     pub(crate) async fn of(
         gateway: &Gateway,
         who: &Identity,
@@ -86,7 +82,7 @@ impl<P: Serialize + DeserializeOwned> Page<P> {
         Ok(Self { size, after: after.transpose()?, is_unfiltered, pages })
     }
 
-    /// The token of the next page; empty if there is none.
+    /// Returns the token of the next page; empty if there is none.
     pub(crate) fn next(&self, position: Option<&P>) -> String {
         position.map(|position| self.pages.seal(position)).unwrap_or_default()
     }
@@ -105,7 +101,7 @@ impl Gateway {
     }
 }
 
-/// The fields of a query that narrow the list.
+/// Returns the fields of a query that narrow the list.
 fn filter(query: Value) -> Map<String, Value> {
     let Value::Object(mut fields) = query else { return Map::new() };
     let narrows = |value: &Value| !value.is_null() && value.as_array().is_none_or(|values| !values.is_empty());
@@ -113,13 +109,13 @@ fn filter(query: Value) -> Map<String, Value> {
     fields
 }
 
-/// Which list it is: the token of a page is not good for another one.
+/// Names the list: the token of a page is not good for another one.
 fn scope(tenant: &Tenant, list: &str, filter: Map<String, Value>) -> String {
     format!("{tenant}\n{list}\n{}", Value::Object(filter))
 }
 
 impl Pages {
-    /// The seal is a MAC of the text, and the text is hidden by a stream that depends on the seal.
+    /// Seals a position with a MAC of its text, which is hidden by a stream that depends on the seal.
     fn seal(&self, position: &impl Serialize) -> String {
         let mut text = serde_json::to_vec(position).unwrap_or_default();
         let mut token = self.mac(&text).to_vec();
@@ -153,15 +149,15 @@ impl Pages {
     }
 }
 
-/// HMAC-SHA256 of the parts, one behind the other.
+/// Computes HMAC-SHA256 of the parts, one behind the other.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // Shorter and longer keys are padded and hashed (RFC 2104), so every length is allowed.
     let Ok(mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
     parts.iter().fold(mac, Mac::chain_update).finalize().into_bytes().into()
 }
 
-/// Entries that are long: read a few at a time, so that a page is bounded by its bytes and not only by their number.
-/// `read` gets the position and a number of entries. Returns the entries, and where the next page begins.
+/// Reads long entries a few at a time, so that a page is bounded by its bytes and not only by their number. `read` gets
+/// the position and a number of entries. Returns the entries, and where the next page begins.
 pub(crate) async fn by_bytes<T: Serialize, P: Clone, F>(
     page: &Page<P>,
     position: impl Fn(&T) -> P,

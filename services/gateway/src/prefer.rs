@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// The longest wait.
 pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
-/// How long the request wants to wait, [`LONGEST`] at most. Other preferences, and what cannot be read, are ignored, as the RFC
-/// asks for.
+/// Returns how long the request wants to wait, [`LONGEST`] at most. Other preferences, and what cannot be read, are
+/// ignored, as the RFC asks for.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let wait = preferences.flat_map(|value| value.split([',', ';'])).find_map(|preference| {
@@ -25,7 +24,7 @@ pub(crate) fn applied(headers: &mut HeaderMap, wait: Option<Duration>) {
     }
 }
 
-/// The wait was over before the end: says where to wait again, and that it may be at once.
+/// Says where to wait again, and that it may be at once: the wait was over before the end.
 pub(crate) fn wait_again(headers: &mut HeaderMap, location: &str) {
     headers.insert(header::RETRY_AFTER, HeaderValue::from_static("0"));
     if let Ok(location) = HeaderValue::from_str(location) {

@@ -18,23 +18,19 @@ use crate::refusals::{Reason, Refusal};
 
 /// Where the page of a code is; the gateway serves it.
 const PAGES: &str = "/errors/";
-/// The type of a problem document.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// The answer to a request that failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) error: ApiError,
-    /// Instead of the status of the code.
+    /// Replaces the status of the code.
     status: Option<StatusCode>,
     retry_after: Option<Duration>,
     call: Option<CallId>,
     feedback: Option<Box<RawValue>>,
-    /// The token that was refused.
     pub(crate) refusal: Option<Box<Refusal>>,
 }
 
-/// A JSON answer, or why there is none.
 pub(crate) type JsonResult<T> = Result<axum::Json<T>, Problem>;
 
 impl Problem {
@@ -42,12 +38,12 @@ impl Problem {
         ApiError::new(code, message).into()
     }
 
-    /// A value of the request is not allowed.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidValue, message)
     }
 
-    /// The same words for everything that is wrong with a token, so that nobody learns which ids exist; the reason is counted.
+    /// Uses the same words for everything that is wrong with a token, so that nobody learns which ids exist; the reason
+    /// is counted.
     pub(crate) fn unauthenticated(reason: Reason, token: Option<&TokenId>) -> Self {
         let message = "the token is missing, unknown, expired or revoked, or its user is gone; allowed: Authorization: Bearer \
                        rdl_<id>_<secret>, from `redial token create`";
@@ -60,7 +56,6 @@ impl Problem {
         times.iter().try_for_each(|(name, time)| limits::check_time(name, *time)).map_err(Self::invalid)
     }
 
-    /// The same with another status than that of the code.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = Some(status);
         self
@@ -71,7 +66,7 @@ impl Problem {
         self
     }
 
-    /// A call that is on record as refused.
+    /// Makes the problem of a call that is on record as refused.
     pub(crate) fn refused(error: ApiError, call: Option<CallId>, feedback: Option<Box<RawValue>>) -> Self {
         Self { call, feedback, ..error.into() }
     }
@@ -80,12 +75,11 @@ impl Problem {
         self.status.unwrap_or_else(|| status(self.error.code))
     }
 
-    /// When the same request may be sent again; `None` if it would fail again.
+    /// Returns when the same request may be sent again; `None` if it would fail again.
     pub(crate) fn again(&self) -> Option<Duration> {
         self.retry_after.or_else(|| self.error.code.retry_after())
     }
 
-    /// The document, for a request.
     pub(crate) fn document(self, instance: &str, request_id: &str) -> ProblemDocument {
         let (status, code) = (self.status(), self.error.code.as_str());
         let field =
@@ -169,7 +163,6 @@ impl Told {
     }
 }
 
-/// The HTTP status of an error code.
 pub const fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidMessage => StatusCode::BAD_REQUEST,
@@ -201,7 +194,7 @@ pub const fn status(code: Code) -> StatusCode {
     }
 }
 
-/// `Unknown tool` for `unknown_tool`.
+/// Makes `Unknown tool` of `unknown_tool`.
 fn title(code: &str) -> String {
     let words = code.replace('_', " ");
     let mut letters = words.chars();

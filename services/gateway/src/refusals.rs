@@ -17,17 +17,13 @@ const PEERS: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Reason {
-    /// It has none at all.
     Missing,
     /// What it has does not look like one.
     Malformed,
-    /// No token on record has its id.
     Unknown,
     /// Its secret is not that of its id.
     WrongSecret,
-    /// Its time is over.
     Expired,
-    /// It was revoked.
     Revoked,
     /// The session of a browser has ended, or never was.
     NoSession,
@@ -39,7 +35,6 @@ pub(crate) enum Reason {
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     pub(crate) reason: Reason,
-    /// The token that the request named, if it is one.
     pub(crate) token: Option<TokenId>,
 }
 
@@ -56,11 +51,9 @@ pub(crate) struct Refusals {
     peers: Mutex<HashMap<Option<IpAddr>, OfPeer>>,
 }
 
-/// What a peer was refused in this minute.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct OfPeer {
     counts: [u64; Reason::VARIANTS.len()],
-    /// The last token that was named.
     token: Option<TokenId>,
 }
 
@@ -79,7 +72,7 @@ impl Refusals {
         found.token = token.or(found.token.take());
     }
 
-    /// The counts by reason, since the start.
+    /// Returns the counts by reason, since the start.
     pub(crate) fn counts(&self) -> Family<Labels, Counter> {
         self.counts.clone()
     }

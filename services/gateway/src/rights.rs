@@ -47,7 +47,7 @@ impl Rights {
         });
     }
 
-    /// Somebody with a token, in the roles that count now. Fails if the file does not name the user.
+    /// Returns somebody with a token in the roles that count now. Fails if the file does not name the user.
     pub(crate) fn narrow(&self, who: Identity) -> Result<Identity, Problem> {
         let roles = given(self.now.borrow().as_deref(), &who).ok_or_else(|| no_user(&who))?;
         Ok(Identity { roles, ..who })
@@ -74,7 +74,8 @@ fn no_user(who: &Identity) -> Problem {
     Problem::unauthenticated(Reason::NoUser, who.token.as_ref())
 }
 
-/// The roles in which somebody may ask; `None` if the file does not name the user. Who needs no token has them all.
+/// Returns the roles in which somebody may ask; `None` if the file does not name the user. Who needs no token has them
+/// all.
 fn given(access: Option<&Access>, who: &Identity) -> Option<BTreeSet<UserRole>> {
     let Some(access) = access.filter(|_| who.token.is_some()) else { return Some(who.of_token.clone()) };
     let has = access.roles_of(&who.tenant, &who.user)?;
@@ -102,7 +103,7 @@ mod tests {
         rights
     }
 
-    /// A user whose token has the roles `submit` and `read`.
+    /// Makes a user whose token has the roles `submit` and `read`.
     fn user(name: &str) -> Identity {
         let of_token = BTreeSet::from([UserRole::Submit, UserRole::Read]);
         Identity {

@@ -24,7 +24,6 @@ mod workers;
 
 use crate::endpoint::Endpoint;
 
-/// Every endpoint.
 pub(crate) fn all() -> Vec<Endpoint> {
     [
         calls::endpoints(),

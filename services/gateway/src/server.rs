@@ -38,7 +38,7 @@ const OTHER_FILES: usize = 256;
 /// After an error that another connection would meet, too: no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The connections of a gateway that may have so many files open.
+/// Returns the connections of a gateway that may have so many files open.
 pub(crate) fn connections(files: usize) -> Shares {
     Shares::new(CONNECTIONS.min(files.saturating_sub(OTHER_FILES)).max(OTHER_FILES))
 }
@@ -75,7 +75,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Whose connections are counted together: an IPv4 address, or an IPv6 network of 64 bits, of which a host may have all addresses.
+/// Returns whose connections are counted together: an IPv4 address, or an IPv6 network of 64 bits, of which a host may
+/// have all addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -104,7 +105,8 @@ fn start((stream, peer): (TcpStream, IpAddr), router: &Router, graceful: &Gracef
     });
 }
 
-/// A request as the router gets it: it says who sent it and on which connection, and its address has no slash at its end.
+/// Prepares a request for the router: it says who sent it and on which connection, and its address has no slash at its
+/// end.
 fn arrived(mut request: Request<Incoming>, peer: IpAddr, pace: Pace) -> Request<Incoming> {
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(pace);
@@ -114,7 +116,7 @@ fn arrived(mut request: Request<Incoming>, peer: IpAddr, pace: Pace) -> Request<
     request
 }
 
-/// The address without slashes at its end; `None` if it has none there.
+/// Returns the address without slashes at its end; `None` if it has none there.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let trimmed = path.trim_end_matches('/');

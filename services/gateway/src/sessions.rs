@@ -18,20 +18,17 @@ use crate::{problem::Problem, refusals::Reason};
 pub(crate) const FRESH: Duration = Duration::from_secs(10);
 /// Tokens that are remembered, and as many ids that nobody has, so that guessing costs no query each.
 pub(crate) const REMEMBERED: usize = 10_000;
-/// The cookie with the id of a session.
 pub(crate) const COOKIE: &str = "redial_session";
 /// How long a session lasts at most. It ends with its token if that is earlier.
 pub(crate) const LONGEST: Duration = Duration::from_hours(12);
-/// Random bytes of an id.
+/// Of an id.
 const RANDOM: usize = 32;
 
-/// SHA-256 of the id of a session.
 pub(crate) type SessionHash = [u8; 32];
 
 /// Nothing was read, or too long ago: the database has to be asked.
 pub(crate) struct Stale;
 
-/// The sessions that requests had lately.
 #[derive(Default)]
 pub(crate) struct Sessions {
     known: Mutex<HashMap<SessionHash, (SessionRecord, Instant)>>,
@@ -40,8 +37,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A session as it is on record, or was less than [`FRESH`] ago; `None` if it has ended, or nobody has it. `lookups` are turns of
-    /// those that are not remembered.
+    /// Reads a session as it is on record, or was less than [`FRESH`] ago; `None` if it has ended, or nobody has it.
+    /// `lookups` are turns of those that are not remembered.
     pub(crate) async fn read(
         &self,
         store: &Store,
@@ -79,7 +76,8 @@ impl Sessions {
         }
     }
 
-    /// What less than [`FRESH`] ago was read of a session, or became of it here; `None`: it has ended, or nobody had it.
+    /// Returns what was read of a session less than [`FRESH`] ago, or became of it here; `None`: it has ended, or
+    /// nobody had it.
     fn fresh(&self, hash: SessionHash) -> Result<Option<SessionRecord>, Stale> {
         // First, because a read that began before the session was ended here may remember it.
         if lock(&self.unknown).get(&hash).is_some_and(|read_at| read_at.elapsed() < FRESH) {
@@ -89,14 +87,14 @@ impl Sessions {
         known.map(alive).ok_or(Stale)
     }
 
-    /// It was ended here.
+    /// Takes note that it was ended here.
     pub(crate) fn forget(&self, hash: SessionHash) {
         lock(&self.known).remove(&hash);
         remember(&self.unknown, hash, Instant::now());
     }
 }
 
-/// The record, unless the session has ended since it was read.
+/// Returns the record, unless the session has ended since it was read.
 fn alive((record, read_at): (SessionRecord, Instant)) -> Option<SessionRecord> {
     (!record.has_ended_by(read_at.elapsed())).then_some(record)
 }
@@ -113,7 +111,8 @@ fn remember<T>(map: &Mutex<HashMap<SessionHash, T>>, hash: SessionHash, value: T
     map.insert(hash, value);
 }
 
-/// The session of a request. Two of them are no session: one may have been put beside the other by somebody else.
+/// Returns the session of a request. Two of them are no session: one may have been put beside the other by somebody
+/// else.
 pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -125,7 +124,6 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
     }
 }
 
-/// A new id, and its hash.
 pub(crate) fn generate() -> (String, SessionHash) {
     let random: [u8; RANDOM] = rand::random();
     let mut id = String::with_capacity(2 * RANDOM);
@@ -136,7 +134,7 @@ pub(crate) fn generate() -> (String, SessionHash) {
     (id, hash)
 }
 
-/// The cookie that a browser keeps for so long; 0 takes it away.
+/// Writes the cookie that a browser keeps for so long; 0 takes it away.
 pub(crate) fn cookie(id: &str, seconds: u64, is_https: bool) -> String {
     let secure = if is_https { "; Secure" } else { "" };
     format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")

@@ -13,7 +13,6 @@ use crate::refusals::Refusals;
 /// Upper bounds of the buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0];
 
-/// See the module.
 pub(crate) struct Stats {
     answered: Family<Answered, Histogram, fn() -> Histogram>,
     /// Streams of events that are open.

@@ -6,7 +6,6 @@ pub(crate) mod tails;
 
 use self::{live::LiveTexts, tails::Tails};
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Streams {
     pub(crate) live: LiveTexts,

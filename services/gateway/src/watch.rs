@@ -20,7 +20,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// Events of calls and of tasks of all tenants, without the pieces of models' answers.
 pub(crate) const EVENTS: [&str; 2] = ["redial.events.*.calls.*", "redial.events.*.tasks.*"];
 
-/// Hears events.
 pub(crate) async fn hear(gateway: Shared, mut events: redial_queue::Subscription, shutdown: CancellationToken) {
     loop {
         let (subject, body) = tokio::select! {
@@ -61,7 +60,6 @@ pub(crate) async fn look(gateway: Shared, shutdown: CancellationToken) {
     }
 }
 
-/// Writes down which tokens were used.
 pub(crate) async fn write_used_tokens(gateway: Shared, shutdown: CancellationToken) {
     loop {
         tokio::select! {
@@ -91,12 +89,10 @@ pub(crate) async fn warn_of_refused_tokens(gateway: Shared, shutdown: Cancellati
     }
 }
 
-/// The subject of a call.
 pub(crate) fn call_subject(who: &crate::identity::Identity, call: CallId) -> Subject {
     Subject { tenant: who.tenant.clone(), id: call.0 }
 }
 
-/// The subject of a task.
 pub(crate) fn task_subject(who: &crate::identity::Identity, task: TaskId) -> Subject {
     Subject { tenant: who.tenant.clone(), id: task.0 }
 }

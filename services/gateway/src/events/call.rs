@@ -21,10 +21,9 @@ use crate::{
     watch::call_subject,
 };
 
-/// What an id may be.
 const IDS: &str = "the id of an event of this call, as 1.ended, or end";
 
-/// The events of a call after the one that the request names.
+/// Streams the events of a call after the one that the request names.
 pub(crate) async fn follow_call(
     gateway: Shared,
     who: Identity,
@@ -51,7 +50,7 @@ pub(crate) async fn follow_call(
     Ok(stream::answer(events.gateway.clone(), permit, events, page, progress))
 }
 
-/// The attempt whose end the id is. That one started has no id: if it is released, its number is granted again.
+/// Returns the attempt whose end the id is. That one started has no id: if it is released, its number is granted again.
 fn ended(id: &str) -> Option<u32> {
     number(id.strip_suffix(".ended")?).filter(|attempt| *attempt > 0)
 }
@@ -69,7 +68,6 @@ struct CallEvents {
 /// What is told again when it changes: state, attempts, start of the attempt that runs.
 type Standing = (CallState, u32, Option<Time>);
 
-/// A call with all its attempts.
 struct Look {
     view: CallView,
     ended: Vec<redial_proto::AttemptView>,

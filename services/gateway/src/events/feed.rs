@@ -35,7 +35,6 @@ use crate::{
 
 /// How often the record is read.
 const LOOK: Duration = Duration::from_secs(1);
-/// Ends that are read at once.
 const PAGE: u32 = 500;
 /// Each look reads again what ended so short a time before the last end that was seen: most ends become visible within it.
 const OVERLAP: TimeDelta = TimeDelta::seconds(1);
@@ -47,17 +46,16 @@ const LATE: TimeDelta = TimeDelta::seconds(30);
 /// Ends that are remembered as told: more than one Postgres writes in that time (measured: 16,000 a second).
 const REMEMBERED: usize = 500_000;
 
-/// How the event about an end is called.
+/// Names the event about an end.
 const fn event(item: &EndedItem) -> &'static str {
     if item.call.is_some() { "call" } else { "task" }
 }
 
-/// An id as it is written.
 pub(crate) fn time_id(at: Time) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
 }
 
-/// The feed of the tenant, after the id that the request names.
+/// Streams the feed of the tenant, after the id that the request names.
 pub(crate) async fn follow_feed(
     gateway: Shared,
     who: Identity,
@@ -224,7 +222,6 @@ impl Feed {
     }
 }
 
-/// Reads what ends in one tenant.
 struct Reader {
     gateway: Shared,
     tenant: Tenant,
@@ -232,14 +229,12 @@ struct Reader {
     seen: Option<Seen>,
 }
 
-/// What was read.
 struct Seen {
     /// The database's clock at the last look, and when that was.
     now: Time,
     looked: Instant,
     /// What ended before was told, and is not read any more.
     certain: Time,
-    /// The last end.
     last: Time,
     /// What ended since `certain` and was told.
     told: BTreeSet<EndedPosition>,
@@ -353,7 +348,7 @@ impl Seen {
         is_new
     }
 
-    /// Does not read what ended before a time any more.
+    /// Stops reading what ended before a time.
     fn forget(&mut self, before: Time) {
         self.certain = self.certain.max(before);
         self.told = self.told.split_off(&EndedPosition::before(self.certain));

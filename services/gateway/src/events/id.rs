@@ -18,12 +18,11 @@ pub(crate) struct After {
 }
 
 impl After {
-    /// The id that the request names, if any.
     pub(super) fn id<'a>(&'a self, headers: &'a HeaderMap) -> Option<&'a str> {
         extract::text(headers, "last-event-id").or(self.after.as_deref()).map(str::trim).filter(|id| !id.is_empty())
     }
 
-    /// The event after which the stream goes on, if any, as `read` reads its id.
+    /// Returns the event after which the stream goes on, if any, as `read` reads its id.
     pub(super) fn position<E>(
         &self,
         headers: &HeaderMap,
@@ -38,13 +37,11 @@ impl After {
     }
 }
 
-/// The id of an event.
 pub(super) enum Position<E> {
     Event(E),
     End,
 }
 
-/// Fails for an id that is none of the stream.
 pub(super) fn wrong(id: &str, allowed: &str) -> Problem {
     let id = shorten(id, 100);
     Problem::invalid(format!(
@@ -52,7 +49,7 @@ pub(super) fn wrong(id: &str, allowed: &str) -> Problem {
     ))
 }
 
-/// A number as ids have it: digits, without leading zeros.
+/// Reads a number as ids have it: digits, without leading zeros.
 pub(super) fn number(text: &str) -> Option<u32> {
     let number: u32 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

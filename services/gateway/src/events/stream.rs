@@ -15,7 +15,6 @@ use tokio::time::sleep;
 
 use crate::{gateway::Shared, problem::Problem, streams::sse::Page};
 
-/// The media type of streams of events.
 pub(crate) const MEDIA: &str = "text/event-stream";
 
 /// An event of a stream.
@@ -37,7 +36,6 @@ const COMMENT: Duration = Duration::from_secs(15);
 /// How long nothing is read after a read failed.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What a stream shows.
 pub(crate) trait Source: Send + 'static {
     /// Waits until there may be something to read. Can be cancelled without loss.
     fn news(&mut self) -> impl Future<Output = ()> + Send;
@@ -46,14 +44,10 @@ pub(crate) trait Source: Send + 'static {
     fn read(&mut self, page: &mut Page) -> impl Future<Output = Result<Progress, Problem>> + Send;
 }
 
-/// How far a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// There is more to read now.
     More,
-    /// Everything was read.
     Waits,
-    /// Nothing follows.
     Ended,
     /// A read failed, and is tried again.
     Failed,
@@ -68,7 +62,7 @@ struct Open<S> {
     _permit: Share,
 }
 
-/// The answer: what was read already, then what the source has.
+/// Answers with what was read already, then what the source has.
 pub(crate) fn answer<S: Source>(
     gateway: Shared,
     permit: Share,
@@ -146,7 +140,6 @@ impl<S: Source> Open<S> {
     }
 }
 
-/// Counts an open stream.
 struct Counted(Shared);
 
 impl Counted {

@@ -26,10 +26,9 @@ use crate::{
 
 /// Bytes of a page, about.
 const PAGE: usize = 64 * 1024;
-/// What an id may be.
 const IDS: &str = "the id of an event of this task, as 3.0, or end";
 
-/// The events of a task after the one that the request names.
+/// Streams the events of a task after the one that the request names.
 pub(crate) async fn follow_task(
     gateway: Shared,
     who: Identity,
@@ -67,14 +66,14 @@ pub(crate) async fn follow_task(
     Ok(stream::answer(events.gateway.clone(), permit, events, page, progress))
 }
 
-/// The step whose event the id is, and the position within it: 0 is what happened, 1 and more are its decisions.
+/// Returns the step whose event the id is, and the position within it: 0 is what happened, 1 and more are its
+/// decisions.
 fn of_id(id: &str) -> Option<(u32, usize)> {
     let (step, index) = id.split_once('.')?;
     let step = number(step).filter(|step| *step > 0)?;
     Some((step, usize::try_from(number(index)?).ok()?))
 }
 
-/// What is known of the model's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// This stream has not shown a turn yet.
@@ -234,7 +233,7 @@ fn show_step(step: &TaskStep, skip: usize, messages: &[StoredMessage], page: &mu
     Ok(())
 }
 
-/// What happened, or a decision: its name, and its fields with the step and the time.
+/// Writes what happened, or a decision: its name, and its fields with the step and the time.
 fn of_step(step: &TaskStep, what: &impl Serialize, tag: &str) -> Result<(String, Map<String, Value>), Problem> {
     let bug = || Problem::new(Code::Internal, format!("step {} cannot be written", step.step));
     let Ok(Value::Object(mut fields)) = serde_json::to_value(what) else { return Err(bug()) };

@@ -47,7 +47,7 @@ pub(crate) async fn answer(
     Ok(next)
 }
 
-/// The newest turn that the answers are for.
+/// Returns the newest turn that the answers are for.
 fn turn_of(functions: &[FunctionCall], outputs: &[(CallId, Box<RawValue>)], param: &str) -> Result<u32, Problem> {
     let mut newest = 0;
     for (call, _) in outputs {
@@ -72,7 +72,6 @@ fn check_complete(
     if missing.is_empty() { Ok(()) } else { Err(pending(param, &missing)) }
 }
 
-/// The error for functions that wait for an answer.
 pub(crate) fn pending(param: &str, calls: &[String]) -> Problem {
     let message = format!(
         "the function calls {} have no answer yet; allowed: a function_call_output for each of them, all in one request",
@@ -81,7 +80,6 @@ pub(crate) fn pending(param: &str, calls: &[String]) -> Problem {
     wrong(param, message)
 }
 
-/// The error for a response that others follow.
 pub(crate) fn not_newest(before: ResponseId, newest: ResponseId) -> Problem {
     let message =
         format!("previous_response_id is {before}, which is not the newest of its conversation; allowed: {newest}");
@@ -106,7 +104,7 @@ pub(crate) async fn check_answered(
     if lost.is_empty() { Ok(()) } else { Err(beside_question(param, &lost)) }
 }
 
-/// The calls of a task that wait for the client, by their ids.
+/// Returns the calls of a task that wait for the client, by their ids.
 pub(crate) async fn waiting(gateway: &Shared, who: &Identity, task: TaskId) -> Result<Vec<String>, Problem> {
     let functions = gateway.store.of(&who.tenant).functions_of(task).await?;
     let waiting = Segments::of(&functions).waiting().map(|one| ids::of_call(one.call)).collect();

@@ -17,7 +17,6 @@ use super::{
 use crate::{extract::text, gateway::Shared, identity::Identity, problem::Problem};
 use axum::http::{HeaderMap, StatusCode};
 
-/// A question.
 pub(crate) struct Question {
     pub(crate) agent: String,
     pub(crate) input: Input,
@@ -26,21 +25,18 @@ pub(crate) struct Question {
     pub(crate) notes: BTreeMap<String, String>,
     pub(crate) key: Option<String>,
     pub(crate) place: Place,
-    /// Where the question is in the request.
     pub(crate) param: &'static str,
 }
 
-/// The conversation of a question.
 pub(crate) enum Place {
-    /// One that the client names.
     Conversation(String),
-    /// That of a response, which must be its newest.
+    /// Which must be its newest.
     After(ResponseId),
-    /// That of an earlier item, or a new one.
+    /// The conversation of an earlier item, or a new one.
     Any,
 }
 
-/// Submits it; returns its first response.
+/// Submits a question; returns its first response.
 pub(crate) async fn begin(
     gateway: &Shared,
     who: &Identity,
@@ -114,7 +110,7 @@ async fn conversation(gateway: &Shared, who: &Identity, question: &Question) -> 
     Ok(Some(conversation))
 }
 
-/// Why a question may not follow the newest task of its conversation; `None` if it may.
+/// Says why a question may not follow the newest task of its conversation; `None` if it may.
 async fn cannot_follow(
     gateway: &Shared,
     who: &Identity,
@@ -133,7 +129,7 @@ async fn cannot_follow(
     Ok((!waiting.is_empty()).then(|| pending(param, &waiting)))
 }
 
-/// Before the database is asked: no text there holds U+0000.
+/// Refuses control characters before the database is asked: no text there holds U+0000.
 fn check_name(name: &str) -> Result<(), Problem> {
     if (1..=limits::MAX_KEY).contains(&name.len()) && !name.chars().any(char::is_control) {
         return Ok(());

@@ -13,7 +13,6 @@ use crate::{
     streams::sse::Page,
 };
 
-/// The completion of a response that is over.
 pub(crate) fn completion(record: &Record, id: ResponseId) -> Result<Value, Problem> {
     let Choice { text, calls, finish } = choice(record)?;
     let mut message = json!({"role": "assistant", "content": text, "refusal": null});
@@ -32,7 +31,7 @@ struct Choice {
     finish: &'static str,
 }
 
-/// What the client gets of a response that is over.
+/// Returns what the client gets of a response that is over.
 fn choice(record: &Record) -> Result<Choice, Problem> {
     let of = |kind: &'static str| record.output().iter().filter(move |item| item["type"] == kind);
     let calls: Vec<Value> = of("function_call")
@@ -62,7 +61,7 @@ fn envelope(record: &Record, id: ResponseId, object: &str, choices: &Value) -> V
     })
 }
 
-/// Of the whole task, in the completion that ends it; the earlier ones count nothing.
+/// Returns the cost of the whole task, in the completion that ends it; the earlier ones count nothing.
 fn cost(record: &Record) -> Value {
     let cost = record.usage().unwrap_or_default();
     let tokens = |name: &str| cost[name].as_u64().unwrap_or(0);
@@ -78,7 +77,7 @@ struct Chunks {
     with_usage: bool,
 }
 
-/// Comments while the agent works, then the text or the function calls at once.
+/// Sends comments while the agent works, then the text or the function calls at once.
 pub(crate) fn chunks(gateway: Shared, follow: Follow, id: ResponseId, with_usage: bool, permit: Share) -> Response {
     let mut chunks = Chunks { follow, id, with_usage };
     let mut page = Page::default();
@@ -108,7 +107,6 @@ impl Chunks {
         self.follow.progress()
     }
 
-    /// Everything that follows the end.
     fn rest(&self) -> String {
         let record = self.follow.record();
         let Choice { text, calls, finish } = match choice(record) {

@@ -12,15 +12,12 @@ use crate::{
 /// Bytes of steps and messages that are read at once for a stream, about.
 const PAGE: usize = 64 * 1024;
 
-/// A response that is followed.
 pub(crate) struct Follow {
     gateway: Shared,
     who: Identity,
     id: ResponseId,
     record: Record,
-    /// The last step that was read.
     step: u32,
-    /// The record has more steps than were read.
     has_more: bool,
     waiter: Waiter,
 }
@@ -84,7 +81,7 @@ impl Follow {
         Ok(())
     }
 
-    /// How far a stream of it is that has shown all that was read.
+    /// Returns how far a stream of it is that has shown all that was read.
     pub(crate) const fn progress(&self) -> Progress {
         match (self.record.is_over(), self.has_more) {
             (true, _) => Progress::Ended,
@@ -114,7 +111,7 @@ impl Follow {
         Ok(())
     }
 
-    /// The same until its task has ended, which may be after it.
+    /// Waits until its task has ended, which may be after it.
     pub(crate) async fn end_of_task(&mut self) -> Result<(), Problem> {
         while !self.record.task().state.is_terminal() {
             self.more().await?;
@@ -154,7 +151,6 @@ impl Follow {
 /// The segments of a task, from the calls of its functions.
 pub(crate) struct Segments<'a> {
     functions: &'a [FunctionCall],
-    /// The turns that end a segment.
     turns: Vec<u32>,
 }
 
@@ -166,28 +162,23 @@ impl<'a> Segments<'a> {
         Self { functions, turns }
     }
 
-    /// The segment that a turn ends.
     pub(crate) fn ended_by(&self, turn: u32) -> Option<u32> {
         self.turns.iter().position(|one| *one == turn).and_then(|n| u32::try_from(n).ok())
     }
 
-    /// The turn that ends a segment.
     pub(crate) fn turn(&self, segment: u32) -> Option<u32> {
         self.turns.get(usize::try_from(segment).ok()?).copied()
     }
 
-    /// The newest segment.
     pub(crate) fn last(&self) -> u32 {
         let ended = u32::try_from(self.turns.len()).unwrap_or(u32::MAX);
         if self.waiting().next().is_some() { ended.saturating_sub(1) } else { ended }
     }
 
-    /// The calls that wait for the client.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &'a FunctionCall> {
         self.functions.iter().filter(|one| one.state == CallState::ClientWait)
     }
 
-    /// The calls of a turn.
     pub(crate) fn of_turn(&self, turn: u32) -> impl Iterator<Item = &'a FunctionCall> {
         self.functions.iter().filter(move |one| one.turn == turn && one.state != CallState::Refused)
     }
@@ -197,14 +188,13 @@ pub(crate) fn not_found(id: ResponseId) -> Problem {
     Problem::new(Code::TaskNotFound, format!("no response {id} is on record"))
 }
 
-/// It goes on without this gateway.
+/// Returns the error of a gateway that stops; the response goes on without it.
 fn stopping(id: ResponseId) -> Problem {
     let message =
         format!("this gateway stops; the response {id} goes on: GET /v1/responses/{id} on another gateway shows it");
     Problem::new(Code::Unavailable, message)
 }
 
-/// The task of a response.
 pub(crate) async fn task_of(gateway: &Shared, who: &Identity, id: ResponseId) -> Result<TaskView, Problem> {
     gateway.store.of(&who.tenant).task(id.task).await?.ok_or_else(|| not_found(id))
 }

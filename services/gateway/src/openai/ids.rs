@@ -35,22 +35,21 @@ impl FromStr for ResponseId {
     }
 }
 
-/// The `call_id` of a function call.
 pub(crate) fn of_call(call: CallId) -> String {
     format!("call_{}", call.0.simple())
 }
 
-/// The call of a `call_id`; `None` if it is none of Redial's.
+/// Returns the call of a `call_id`; `None` if it is none of Redial's.
 pub(crate) fn call(text: &str) -> Option<CallId> {
     text.strip_prefix("call_").and_then(simple).map(CallId)
 }
 
-/// The id of an output item: its kind, the response, its position.
+/// Makes the id of an output item: its kind, the response, its position.
 pub(crate) fn of_item(kind: &str, response: ResponseId, index: usize) -> String {
     format!("{kind}_{}_{}_{index}", response.task.0.simple(), response.segment)
 }
 
-/// The task of an output item; `None` if it is none of Redial's.
+/// Returns the task of an output item; `None` if it is none of Redial's.
 pub(crate) fn task_of_item(text: &str) -> Option<TaskId> {
     let rest = ["msg_", "mcp_"].iter().find_map(|kind| text.strip_prefix(kind))?;
     simple(rest.split('_').next()?).map(TaskId)

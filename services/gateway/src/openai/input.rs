@@ -9,12 +9,11 @@ use serde_json::{Value, value::RawValue};
 use super::{ids, request, wrong};
 use crate::problem::Problem;
 
-/// What a client sends.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     /// Instructions within the messages: of the system or the developer.
     pub(crate) instructions: Option<String>,
-    /// What was said, oldest first.
+    /// Oldest first.
     pub(crate) said: Vec<Said>,
     /// Answers to functions after the last question.
     pub(crate) outputs: Vec<(CallId, Box<RawValue>)>,
@@ -24,7 +23,6 @@ pub(crate) struct Input {
     pub(crate) task: Option<TaskId>,
 }
 
-/// A text of the conversation.
 #[derive(Debug)]
 pub(crate) struct Said {
     by_user: bool,
@@ -32,7 +30,6 @@ pub(crate) struct Said {
 }
 
 impl Input {
-    /// The `input` of a response.
     pub(crate) fn of_response(input: &Value) -> Result<Self, Problem> {
         let mut reader = Reader::default();
         match input {
@@ -47,7 +44,6 @@ impl Input {
         reader.finish()
     }
 
-    /// The `messages` of a chat completion.
     pub(crate) fn of_chat(messages: &[Value]) -> Result<Self, Problem> {
         let mut reader = Reader::default();
         for (n, message) in messages.iter().enumerate() {
@@ -60,14 +56,14 @@ impl Input {
         reader.finish()
     }
 
-    /// The question for a conversation that Redial has on record: what the user said since Redial last spoke.
+    /// Returns the question for a conversation that Redial has on record: what the user said since Redial last spoke.
     pub(crate) fn question(&self) -> String {
         let since = self.said.iter().rposition(|said| !said.by_user).map_or(0, |at| at + 1);
         let texts: Vec<&str> = self.said[since..].iter().map(|said| said.text.as_str()).collect();
         texts.join("\n\n")
     }
 
-    /// The question for a new conversation, with what was said before as far as Redial does not know it.
+    /// Returns the question for a new conversation, with what was said before as far as Redial does not know it.
     pub(crate) fn whole(&self) -> String {
         if self.said.iter().all(|said| said.by_user) {
             return self.question();
@@ -79,7 +75,6 @@ impl Input {
     }
 }
 
-/// Reads what a client sends, item by item.
 #[derive(Default)]
 struct Reader<'a> {
     input: Input,
@@ -170,7 +165,7 @@ impl Output<'_> {
     }
 }
 
-/// The error for answers and a question in one request: a question is for a task of its own.
+/// Refuses answers and a question in one request: a question is for a task of its own.
 pub(crate) fn beside_question(param: &str, calls: &[String]) -> Problem {
     let message = format!(
         "the function calls {} are answered beside a question; allowed: the outputs first, and then the question, in a request of \

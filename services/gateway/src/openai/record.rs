@@ -26,7 +26,6 @@ const SHOWN_OF_ALL: usize = 1024 * 1024;
 pub(crate) struct Record {
     id: ResponseId,
     task: TaskView,
-    /// The segment that the steps are in.
     segment: u32,
     /// Its turn called functions of the client.
     functions: bool,
@@ -49,7 +48,7 @@ pub(crate) struct Record {
     ended: bool,
 }
 
-/// The messages that some steps wrote: results by their calls, and all others by their positions.
+/// Results by their calls, and all other messages by their positions.
 #[derive(Default)]
 struct Written {
     results: HashMap<String, Message>,
@@ -85,17 +84,16 @@ impl Record {
         record
     }
 
-    /// The task as it is now.
     pub(crate) fn update(&mut self, task: TaskView) {
         self.task = task;
     }
 
-    /// What the calls of functions are called by, turn and number.
+    /// Adds the call ids of functions, by turn and number.
     pub(crate) fn know_functions(&mut self, calls: impl IntoIterator<Item = ((u32, u32), CallId)>) {
         self.functions_by_place.extend(calls);
     }
 
-    /// Whether a step names a call of a function that is not known yet.
+    /// Says whether a step names a call of a function that is not known yet.
     pub(crate) fn lacks_functions(&self, steps: &[TaskStep]) -> bool {
         steps.iter().flat_map(|step| &step.decisions).any(|decision| match decision {
             TaskDecision::Run { turn, call_index, client: true, .. } => {
@@ -128,22 +126,21 @@ impl Record {
         }
     }
 
-    /// It is complete, failed or cancelled: nothing more happens to it.
+    /// Says whether it is complete, failed or cancelled: nothing more happens to it.
     pub(crate) const fn is_over(&self) -> bool {
         self.ended
     }
 
-    /// The task got as far as this response.
+    /// Says whether the task got as far as this response.
     pub(crate) const fn has_begun(&self) -> bool {
         self.sequence > 0
     }
 
-    /// Takes the events since the last time.
     pub(crate) fn take_events(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.events)
     }
 
-    /// Whether this is the segment that is shown, and it goes on.
+    /// Says whether this is the segment that is shown, and it goes on.
     const fn is_shown(&self) -> bool {
         self.segment == self.id.segment && !self.ended
     }
@@ -190,7 +187,7 @@ impl Record {
         }
     }
 
-    /// The text beside calls. A text that was not taken is none, and the last one comes with the end.
+    /// Shows the text beside calls. A text that was not taken is none, and the last one comes with the end.
     fn assistant(&mut self, message: Message, nudged: bool) {
         if message.role != Role::Assistant {
             return;
@@ -253,7 +250,7 @@ impl Record {
         self.output[index]["arguments"] = arguments.into();
     }
 
-    /// A call that was answered without running is shown, too.
+    /// Shows a call that was answered without running.
     fn answered(&mut self, id: &str, result: Option<Message>, whole: &str) {
         if !self.open.remove(id) {
             return;
@@ -277,12 +274,12 @@ impl Record {
         self.item_done(index, item);
     }
 
-    /// The name and the arguments of a call that begins, as they are in the conversation.
+    /// Takes the name and the arguments of a call that begins, as they are in the conversation.
     fn named(&mut self, id: &str) -> (String, String) {
         self.calls.remove(id).map_or_else(Default::default, |call| (call.tool, call.arguments))
     }
 
-    /// Where the whole output of a call is.
+    /// Returns where the whole output of a call is.
     fn address_of(&self, input: &TaskInput, turn: u32, call_index: u32) -> String {
         match input {
             TaskInput::CallEnded { turn: of, call_index: nth, call } if (*of, *nth) == (turn, call_index) => {
@@ -292,7 +289,7 @@ impl Record {
         }
     }
 
-    /// As much of a text of a call as is shown; the mark of a cut says where the whole is.
+    /// Cuts a text of a call to what is shown; the mark of a cut says where the whole is.
     fn cut(&mut self, mut text: String, whole: &str) -> String {
         let (bytes, most) = (text.len(), SHOWN.min(self.room));
         if bytes > most {
@@ -306,7 +303,8 @@ impl Record {
         text
     }
 
-    /// Functions were called, and everything else of the turn is answered: the client has to answer now.
+    /// Closes the response once functions were called and everything else of the turn is answered: the client has to
+    /// answer now.
     fn close_if_answered(&mut self, at: DateTime<Utc>) {
         if !self.functions || self.closed || !self.open.is_empty() {
             return;

@@ -14,7 +14,8 @@ use crate::problem::Problem;
 /// Notes of a client; Redial keeps two of its own.
 const NOTES: usize = redial_proto::limits::MAX_METADATA - 2;
 
-/// The functions that the client serves. The function is in the entry itself, or, for chat completions, within it.
+/// Reads the functions that the client serves. The function is in the entry itself, or, for chat completions, within
+/// it.
 pub(crate) fn functions(tools: &[Value]) -> Result<Vec<FunctionSpec>, Problem> {
     let function = |(n, tool): (usize, &Value)| {
         let kind = tool["type"].as_str().unwrap_or_default();
@@ -38,7 +39,7 @@ pub(crate) fn functions(tools: &[Value]) -> Result<Vec<FunctionSpec>, Problem> {
     tools.iter().enumerate().map(function).collect()
 }
 
-/// A model decides by itself what it calls.
+/// Refuses all but `auto`: a model decides by itself what it calls.
 pub(crate) fn check_tool_choice(choice: Option<&Value>) -> Result<(), Problem> {
     match choice {
         None | Some(Value::Null) => Ok(()),
@@ -50,7 +51,7 @@ pub(crate) fn check_tool_choice(choice: Option<&Value>) -> Result<(), Problem> {
     }
 }
 
-/// Answers are texts: a client that was promised JSON of a schema would read what nobody checked.
+/// Refuses all but text: a client that was promised JSON of a schema would read what nobody checked.
 pub(crate) fn check_format(param: &str, format: Option<&Value>) -> Result<(), Problem> {
     let kind = format.filter(|format| !format.is_null()).map(|format| format["type"].as_str().unwrap_or("absent"));
     match kind {
@@ -59,7 +60,6 @@ pub(crate) fn check_format(param: &str, format: Option<&Value>) -> Result<(), Pr
     }
 }
 
-/// The client's notes.
 pub(crate) fn metadata(notes: Option<Map<String, Value>>) -> Result<BTreeMap<String, String>, Problem> {
     let notes = notes.unwrap_or_default();
     if notes.len() > NOTES {
@@ -76,7 +76,7 @@ pub(crate) fn metadata(notes: Option<Map<String, Value>>) -> Result<BTreeMap<Str
     notes.into_iter().map(note).collect()
 }
 
-/// The text of a content: a text, or a list of parts that are texts.
+/// Returns the text of a content: a text, or a list of parts that are texts.
 pub(crate) fn text(param: &str, content: &Value) -> Result<String, Problem> {
     match content {
         Value::String(text) => Ok(text.clone()),
@@ -95,7 +95,7 @@ pub(crate) fn text(param: &str, content: &Value) -> Result<String, Problem> {
     }
 }
 
-/// An answer of a function as JSON, byte for byte: an object or a list as it is, everything else as a text.
+/// Returns an answer of a function as JSON, byte for byte: an object or a list as it is, everything else as a text.
 pub(crate) fn output(text: &str) -> Box<RawValue> {
     match RawValue::from_string(text.trim().to_owned()) {
         Ok(json) if json.get().starts_with(['{', '[']) => json,

@@ -13,12 +13,10 @@ use uuid::Uuid;
 use super::committed;
 use crate::{gateway::Shared, problem::Problem};
 
-/// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
 /// When a request that got no answer is sent again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Why a request was not carried out, as far as is known.
 pub(crate) struct Refusal {
     problem: Problem,
     /// A task may be on record, and the same request would make another one.
@@ -71,7 +69,7 @@ pub(crate) async fn submit(
     Err(Refusal { problem: error.into(), must_not_repeat: may_be_committed && !has_key })
 }
 
-/// Whether a dispatcher may have carried out a request that failed so.
+/// Says whether a dispatcher may have carried out a request that failed so.
 const fn may_have_arrived(error: &QueueError) -> bool {
     match error {
         QueueError::Api(error) => matches!(error.code, Code::Unavailable | Code::Internal),

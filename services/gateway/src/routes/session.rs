@@ -83,7 +83,7 @@ async fn end(Api { gateway, who }: Api, headers: HeaderMap) -> Result<Response, 
     Ok(with_cookie(StatusCode::NO_CONTENT.into_response(), &cookie("", 0, is_https(&headers))))
 }
 
-/// Whether the browser speaks HTTPS, as the proxy before the gateway says.
+/// Says whether the browser speaks HTTPS, as the proxy before the gateway says.
 fn is_https(headers: &HeaderMap) -> bool {
     // Several proxies make a list, which begins with what the browser spoke.
     let first = text(headers, "x-forwarded-proto").and_then(|protos| protos.split(',').next());

@@ -18,7 +18,6 @@ use crate::{
     problem::{JsonResult, Problem},
 };
 
-/// Groups of an answer at most.
 const GROUPS: usize = 1_000;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {

@@ -18,7 +18,6 @@ const LONGEST: usize = 512 * 1024;
 /// How long after a failure to subscribe it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The texts of the tasks that streams are open for.
 #[derive(Clone, Default)]
 pub(crate) struct LiveTexts {
     tasks: Arc<Mutex<HashMap<Subject, watch::Sender<LiveText>>>>,
@@ -103,7 +102,6 @@ impl Follower {
         }
     }
 
-    /// The turn of what is known.
     pub(crate) fn turn(&self) -> Option<u32> {
         let text = self.text.borrow();
         text.is_known.then_some(text.turn)
@@ -198,7 +196,7 @@ impl LiveText {
     }
 }
 
-/// True if one of two texts begins with the other.
+/// Returns true if one of two texts begins with the other.
 fn goes_with(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
@@ -225,7 +223,7 @@ mod tests {
         Delta { turn, attempt, whole, ..Delta::default() }
     }
 
-    /// What a stream shows after each piece.
+    /// Returns what a stream shows after each piece.
     fn shown(pieces: impl IntoIterator<Item = Delta>) -> Vec<String> {
         let (sender, receiver) = watch::channel(LiveText::default());
         let (follower, mut sent) = (Follower { text: receiver }, None);

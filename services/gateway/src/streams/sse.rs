@@ -7,17 +7,14 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// The name of the last event of a stream.
 pub(crate) const END: &str = "end";
 /// How long a client waits before it connects again, in ms.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
-/// Text of a stream that is about to be sent.
 #[derive(Default)]
 pub(crate) struct Page(Vec<u8>);
 
 impl Page {
-    /// The beginning of a stream.
     pub(crate) fn first() -> Self {
         Self(RETRY.to_vec())
     }
@@ -40,7 +37,7 @@ impl Page {
         Ok(())
     }
 
-    /// A line that clients ignore: the connection lives, and why nothing comes.
+    /// Makes a line that clients ignore: it says that the connection lives, and why nothing comes.
     pub(crate) fn comment(text: &str) -> Self {
         Self(format!(": {text}\n\n").into_bytes())
     }

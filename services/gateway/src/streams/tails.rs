@@ -16,9 +16,7 @@ const WAITING: usize = 2_000;
 /// What a stream is told.
 #[derive(Clone)]
 pub(crate) struct Hint {
-    /// The event as it is sent.
     pub(crate) text: Bytes,
-    /// The id that it has.
     pub(crate) id: Option<Time>,
     /// Where what it tells of is in the order of ends.
     pub(crate) position: Option<EndedPosition>,
@@ -39,7 +37,7 @@ pub(crate) struct Tails {
 }
 
 impl Tails {
-    /// What the streams of this tenant listen to. True if it is new: whoever made it must read for it.
+    /// Returns what the streams of this tenant listen to. True if it is new: whoever made it must read for it.
     pub(crate) fn listen(&self, tenant: &Tenant) -> (Tail, broadcast::Receiver<Hint>, bool) {
         let mut tails = self.lock();
         if let Some(tail) = tails.get(tenant) {

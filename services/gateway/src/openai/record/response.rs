@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::{OWN_NOTE, Record, ResponseId};
 
 impl Record {
-    /// Its items.
     pub(crate) fn output(&self) -> &[Value] {
         &self.output
     }
@@ -26,7 +25,6 @@ impl Record {
         self.created_at
     }
 
-    /// The response as it is now.
     pub(crate) fn response(&self) -> Value {
         let task = &self.task;
         let status = self.status;
@@ -54,7 +52,7 @@ impl Record {
         })
     }
 
-    /// What the whole task cost; `None` unless this response ends it, so that it is counted once.
+    /// Returns what the whole task cost; `None` unless this response ends it, so that it is counted once.
     pub(crate) fn usage(&self) -> Option<Value> {
         // Only what is on record at that step: each gateway writes the same.
         let is_end = !self.closed && !matches!(self.status, "queued" | "in_progress");

@@ -27,7 +27,6 @@ fn started() -> TaskStep {
     step(1, &started, &[json!({"decision": "turn", "turn": 1, "model": "small", "last": false})])
 }
 
-/// The model asks for one call.
 fn asked(client: bool) -> (TaskStep, StoredMessage) {
     let call = MessageCall { id: "call_1".to_owned(), tool: "book".to_owned(), arguments: "{}".to_owned() };
     asked_for(vec![call], "", client)
@@ -44,7 +43,7 @@ fn asked_for(calls: Vec<MessageCall>, text: &str, client: bool) -> (TaskStep, St
     (step(2, &ended, &decisions), stored(3, Message { calls, ..Message::text(Role::Assistant, text) }))
 }
 
-/// The result of a call, under the id that the model knows it by.
+/// Makes the result of a call, under the id that the model knows it by.
 fn answered(call_index: u32, call: CallId, class: Option<ErrorClass>, text: &str) -> (TaskStep, StoredMessage) {
     let (id, seq) = (format!("call_{call_index}"), call_index + 3);
     let answered = json!({

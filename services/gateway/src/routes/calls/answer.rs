@@ -33,7 +33,7 @@ impl<'de> Deserialize<'de> for Output {
     }
 }
 
-/// The first answer counts, so asking twice is safe.
+/// Answers a call. The first answer counts, so asking twice is safe.
 pub(super) async fn answer(
     Api { gateway, who }: Api,
     Id(call): Id<CallId>,

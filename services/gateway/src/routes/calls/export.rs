@@ -45,7 +45,6 @@ pub(super) struct ExportQuery {
     calls: CallsQuery,
 }
 
-/// The own part of the query.
 #[derive(Deserialize)]
 struct Form {
     #[serde(default)]
@@ -67,13 +66,11 @@ enum Format {
 /// The last line: whether it is all.
 #[derive(Serialize)]
 struct End {
-    /// Calls in the file.
     exported: u64,
     /// No call that matches is left out.
     complete: bool,
 }
 
-/// A file while it is written.
 struct Export {
     gateway: Shared,
     who: Identity,
@@ -118,7 +115,7 @@ pub(super) async fn export(Api { gateway, who }: Api, uri: Uri) -> Result<Respon
     Ok(response)
 }
 
-/// The own part of a query, and the filter.
+/// Separates the own part of a query from the filter.
 fn parts(query: &str) -> (String, String) {
     let is_own = |pair: &&str| matches!(pair.split('=').next(), Some("format" | "limit"));
     let (own, filter): (Vec<&str>, Vec<&str>) = query.split('&').filter(|pair| !pair.is_empty()).partition(is_own);
@@ -126,7 +123,7 @@ fn parts(query: &str) -> (String, String) {
 }
 
 impl Export {
-    /// The next lines. An error breaks the file off: whoever reads it sees that it is not whole.
+    /// Returns the next lines. An error breaks the file off: whoever reads it sees that it is not whole.
     async fn next(&mut self) -> Result<Option<Bytes>, std::io::Error> {
         match self.state {
             Stage::Head => {

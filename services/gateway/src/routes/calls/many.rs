@@ -83,7 +83,6 @@ pub(super) async fn wait(
     Ok(response)
 }
 
-/// The calls that have not ended.
 struct Open {
     /// Where these stand is not known: at the beginning all, then those whose end was heard.
     unknown: Vec<(CallId, Waiter)>,
@@ -98,7 +97,7 @@ impl Open {
         Self { unknown, ends: FuturesUnordered::new() }
     }
 
-    /// Where those stand of which it is not known. Those that have not ended are waited for.
+    /// Reads where those stand of which it is not known. Those that have not ended are waited for.
     async fn look(&mut self, gateway: &Gateway, who: &Identity) -> Result<HashMap<CallId, CallState>, Problem> {
         let unknown = std::mem::take(&mut self.unknown);
         let states = look(gateway, who, unknown.iter().map(|(call, _)| *call)).await?;
@@ -124,7 +123,7 @@ async fn end_of(call: CallId, mut waiter: Waiter) -> (CallId, Waiter) {
     (call, waiter)
 }
 
-/// Where these calls stand, read in the tenant's share of what streams read.
+/// Reads where these calls stand, in the tenant's share of what streams read.
 async fn look(
     gateway: &Gateway,
     who: &Identity,
@@ -134,7 +133,7 @@ async fn look(
     Ok(gateway.store.of(&who.tenant).call_states(&calls.collect::<Vec<_>>()).await?)
 }
 
-/// The reply once the time is over: with where those stand now that had not ended, if that can be read.
+/// Replies once the time is over: with where those stand now that had not ended, if that can be read.
 async fn last_reply(
     gateway: &Gateway,
     who: &Identity,

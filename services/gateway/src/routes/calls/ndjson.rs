@@ -30,7 +30,6 @@ use crate::{
     problem::Problem,
 };
 
-/// The media type.
 pub(super) const MEDIA: &str = "application/x-ndjson";
 /// Lines of one request to the dispatchers.
 const LINES: usize = 500;
@@ -42,7 +41,6 @@ const LINE: usize = limits::MAX_PAYLOAD + 512 * 1024;
 const AT_ONCE: usize = 8;
 /// Whoever sends nothing for so long is cut off.
 const IDLE: Duration = Duration::from_mins(1);
-/// How long a dispatcher may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
 /// How often a request is sent to the dispatchers whose lines all have keys.
 const TRIES: u32 = 5;
@@ -68,7 +66,6 @@ pub(super) async fn submit(gateway: Shared, who: &Identity, request: Request) ->
     Ok(([(header::CONTENT_TYPE, MEDIA)], Body::from_stream(submitted)).into_response())
 }
 
-/// Lines of a body.
 struct Lines {
     body: BodyDataStream,
     buffer: BytesMut,
@@ -83,11 +80,10 @@ struct Lines {
 /// A large line: nothing more of it is read before it has its share, so that few are in memory at a time.
 struct Large {
     _share: Share,
-    /// The rate at which the line has to come. Others wait for the share.
+    /// At which the line has to come. Others wait for the share.
     rate: LeastRate,
 }
 
-/// What a body ends with, if not with a line.
 struct Broken(ApiError);
 
 impl Lines {
@@ -95,7 +91,7 @@ impl Lines {
         Self { body, buffer: BytesMut::new(), skipped: 0, sender, large: None }
     }
 
-    /// The next line, or its error; `None` at the end of the body. Of a line that is too long nothing is kept.
+    /// Returns the next line, or its error; `None` at the end of the body. Of a line that is too long nothing is kept.
     async fn next(&mut self) -> Result<Option<Result<Bytes, ApiError>>, Broken> {
         let mut looked = 0;
         loop {
@@ -145,7 +141,7 @@ impl Lines {
         }
     }
 
-    /// Waits for the share of a line of which so many bytes have arrived; when to look at how many more have.
+    /// Waits for the share of a line of which so many bytes have arrived; returns when to look at how many more have.
     async fn share_until(&mut self, bytes: usize) -> Result<Instant, Broken> {
         if let (true, None, Some((gateway, who))) = (bytes > LARGE_BYTES, &self.large, &self.sender) {
             let share = gateway.large(who).await.map_err(|problem| Broken(problem.error))?;
@@ -154,7 +150,7 @@ impl Lines {
         Ok(self.large.as_ref().map_or_else(|| Instant::now() + IDLE, |large| large.rate.until()))
     }
 
-    /// A line, of which this is the rest.
+    /// Ends a line, of which this is the rest.
     fn ended(&mut self, rest: Bytes) -> Result<Bytes, ApiError> {
         let bytes = std::mem::take(&mut self.skipped) + rest.trim_ascii_end().len();
         if bytes <= LINE {
@@ -164,13 +160,12 @@ impl Lines {
         Err(ApiError::new(Code::TooLarge, format!("the line has {bytes} bytes; allowed: {LINE}")))
     }
 
-    /// True if the next line has arrived whole.
+    /// Returns true if the next line has arrived whole.
     fn has_line(&self) -> bool {
         self.buffer.contains(&b'\n')
     }
 }
 
-/// Lines that are submitted together.
 struct Batch {
     /// A submission, or why the line is none.
     lines: Vec<Result<Box<RawValue>, ApiError>>,
@@ -182,7 +177,7 @@ struct Batch {
     large: Option<Large>,
 }
 
-/// A batch is what has arrived, so that a slow sender waits for nothing.
+/// Makes a batch of what has arrived, so that a slow sender waits for nothing.
 fn batches(lines: Lines) -> impl Stream<Item = Batch> + Send {
     stream::unfold(Some(lines), |lines| async move {
         let mut lines = lines?;
@@ -213,7 +208,7 @@ impl Batch {
         Self { lines: Vec::new(), bytes: 0, keyed: true, large: None }
     }
 
-    /// Empty lines are no calls.
+    /// Adds a line; empty ones are no calls.
     fn add(&mut self, line: &[u8]) {
         #[derive(Deserialize)]
         struct Keyed {
@@ -232,7 +227,7 @@ impl Batch {
         self.lines.push(read);
     }
 
-    /// The lines of the answer; an error if it has to break off.
+    /// Returns the lines of the answer; an error if it has to break off.
     async fn submit(self, gateway: &Gateway, caller: &Caller, traceparent: Option<&str>) -> io::Result<Bytes> {
         gateway.stats.lines.inc_by(self.lines.len() as u64);
         let calls: Vec<_> = self.lines.iter().filter_map(|line| line.as_ref().ok().cloned()).collect();
@@ -244,8 +239,8 @@ impl Batch {
         self.answer(sent)
     }
 
-    /// Lines without keys of which nobody knows whether they are on record get no answer: whoever is told that they are not
-    /// sends them again.
+    /// Returns no answer for lines without keys of which nobody knows whether they are on record: whoever is told that
+    /// they are not sends them again.
     fn answer(self, sent: Result<Vec<SubmitResult>, QueueError>) -> io::Result<Bytes> {
         let mut results = match sent {
             Ok(results) => Ok(results.into_iter()),
@@ -271,7 +266,7 @@ impl Batch {
     }
 }
 
-/// Whether calls may be on record although no result of them arrived.
+/// Says whether calls may be on record although no result of them arrived.
 const fn may_be_written(error: &QueueError) -> bool {
     use QueueError::{Decode, Nats, NoAnswersAllowed, Timeout};
     matches!(error, Timeout { .. } | Nats { .. } | Decode { .. } | NoAnswersAllowed { .. })

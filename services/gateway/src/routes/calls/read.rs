@@ -7,7 +7,7 @@ use redial_views::call_view;
 
 use crate::{gateway::Gateway, identity::Identity, problem::Problem};
 
-/// A call of the tenant, as whoever submitted it sees it.
+/// Reads a call of the tenant, as whoever submitted it sees it.
 pub(super) async fn read(
     gateway: &Gateway,
     who: &Identity,
@@ -17,7 +17,7 @@ pub(super) async fn read(
     Ok(call_view(audit(gateway, who, call).await?, language))
 }
 
-/// The same with everything on record.
+/// Reads everything on record of it.
 pub(super) async fn read_record(
     gateway: &Gateway,
     who: &Identity,

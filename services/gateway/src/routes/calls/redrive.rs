@@ -35,7 +35,7 @@ pub(super) async fn cancel(Api { gateway, who }: Api, Id(call): Id<CallId>) -> J
     Ok(axum::Json(gateway.ask_twice(&who, Verb::CallCancel, &request).await?))
 }
 
-/// A call is redriven once, so asking twice is safe.
+/// Redrives a call, once, so asking twice is safe.
 pub(super) async fn redrive(
     Api { gateway, who }: Api,
     Id(call): Id<CallId>,

@@ -46,7 +46,6 @@ pub(super) async fn submit(Api { gateway, who }: Api, request: Request) -> Resul
     }
 }
 
-/// What a JSON body holds.
 enum Shape {
     One(Box<Submission>),
     Many(Vec<Box<RawValue>>),
@@ -54,7 +53,7 @@ enum Shape {
 
 impl Shape {
     fn of(body: &[u8]) -> Result<Self, Problem> {
-        /// Only to see which of both it is.
+        /// Shows only which of both it is.
         #[derive(serde::Deserialize)]
         #[serde(expecting = "an object: a call, or calls with a list")]
         struct HasCalls {
@@ -144,7 +143,7 @@ impl Accepted {
         self.after_wait(ended_within(gateway, who, self.call, ended, wait).await)
     }
 
-    /// The same for a call without `notify`, whose end no event tells.
+    /// Waits for the end of a call without `notify`, whose end no event tells.
     pub(super) async fn wait_for_any(
         &self,
         gateway: &Gateway,
@@ -154,7 +153,8 @@ impl Accepted {
         self.after_wait(end_within(gateway, who, self.call, Language::default(), wait).await)
     }
 
-    /// It is accepted, whatever keeps its end from being read: an error that invites to send it again would double it.
+    /// Accepts the call, whatever keeps its end from being read: an error that invites to send it again would double
+    /// it.
     fn after_wait(&self, ended: Result<Option<Ended>, Problem>) -> Result<Response, Problem> {
         match ended {
             Ok(Some(Ended(body))) => return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),

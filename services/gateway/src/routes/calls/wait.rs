@@ -26,7 +26,7 @@ pub(crate) async fn ended_within(
     wait_from(gateway, who, Waited { call, language: Language::default(), time: wait }, false).await
 }
 
-/// Waits for any call of the tenant. `None`: it has not ended within the time.
+/// Waits for any call of the tenant; `None` if it has not ended within the time.
 pub(crate) async fn end_within(
     gateway: &Gateway,
     who: &Identity,
@@ -37,14 +37,13 @@ pub(crate) async fn end_within(
     wait_from(gateway, who, Waited { call, language, time: wait }, true).await
 }
 
-/// What is waited for, in which language, and how long.
 struct Waited {
     call: CallId,
     language: Language,
     time: Duration,
 }
 
-/// `look`: whether it may have ended before now.
+/// Waits; `look`: whether it may have ended before now.
 async fn wait_from(
     gateway: &Gateway,
     who: &Identity,

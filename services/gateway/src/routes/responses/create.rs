@@ -111,7 +111,7 @@ async fn commit(
     begin(gateway, who, question, headers).await
 }
 
-/// A name, or an object with an `id`.
+/// Reads a name, or an object with an `id`.
 fn conversation(value: &Value) -> Result<Option<String>, Problem> {
     match value {
         Value::Null => Ok(None),
@@ -123,7 +123,6 @@ fn conversation(value: &Value) -> Result<Option<String>, Problem> {
     }
 }
 
-/// How a client wants to see its response.
 #[derive(Clone, Copy)]
 struct Shape {
     streams: bool,

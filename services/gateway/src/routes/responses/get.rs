@@ -63,7 +63,7 @@ pub(super) async fn get(
     Ok(axum::Json(follow.record().response()).into_response())
 }
 
-/// Half of a conversation would be left, and a model would be shown it.
+/// Refuses to delete: half of a conversation would be left, and a model would be shown it.
 pub(super) async fn delete(Api { gateway, who }: Api, Path(response): Path<String>) -> Result<Response, Problem> {
     let response = id(&response)?;
     let task = task_of(&gateway, &who, response).await?;
@@ -95,7 +95,7 @@ pub(super) async fn cancel(Api { gateway, who }: Api, Path(response): Path<Strin
     Ok(axum::Json(shown(&who, follow.record().response())))
 }
 
-/// Whoever may only submit sees what became of the response, and not what is in it.
+/// Shows whoever may only submit what became of the response, and not what is in it.
 fn shown(who: &Identity, mut response: Value) -> Value {
     if who.in_role(&[UserRole::Read]).is_err()
         && let Some(fields) = response.as_object_mut()
@@ -124,7 +124,7 @@ pub(super) async fn input_items(
     Ok(axum::Json(json!({"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": false})))
 }
 
-/// The answers that began a segment.
+/// Returns the answers that began a segment.
 async fn answers(gateway: &Shared, who: &Identity, response: ResponseId, before: u32) -> Result<Vec<Value>, Problem> {
     let store = gateway.store.of(&who.tenant);
     let functions = store.functions_of(response.task).await?;

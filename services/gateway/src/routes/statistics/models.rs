@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::{bounds::since, extract::Query, gateway::Api, problem::JsonResult};
 
-/// Groups of an answer at most.
 const GROUPS: usize = 1_000;
 
 /// Which figures.

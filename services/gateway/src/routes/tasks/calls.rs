@@ -78,7 +78,7 @@ pub(super) async fn calls(
     Ok(axum::Json(TaskCallList { calls: found, next_page_token: page.next(next.as_ref()) }))
 }
 
-/// What models wrote for the calls whose arguments were changed before they ran.
+/// Reads what models wrote for the calls whose arguments were changed before they ran.
 async fn sent(
     gateway: &Gateway,
     who: &Identity,
@@ -101,7 +101,7 @@ async fn sent(
     Ok(sent)
 }
 
-/// How many of the calls fit into a page; one at least.
+/// Counts the calls that fit into a page; one at least.
 fn fitting(calls: &[TaskCallItem]) -> usize {
     let size = |call: &TaskCallItem| serde_json::to_vec(call).map_or(0, |json| json.len());
     limits::fitting(calls.iter().map(size), calls.len(), BYTES).min(calls.len())

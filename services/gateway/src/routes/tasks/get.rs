@@ -65,13 +65,13 @@ pub(super) async fn steps(
     report.map(axum::Json).ok_or_else(|| not_found(task))
 }
 
-/// 200 with a task that has ended, else 202.
+/// Answers 200 with a task that has ended, else 202.
 pub(super) fn shown(view: &TaskView) -> Response {
     let status = if view.state.is_terminal() { StatusCode::OK } else { StatusCode::ACCEPTED };
     (status, axum::Json(view)).into_response()
 }
 
-/// The task once it has ended, or as it is after the time.
+/// Returns the task once it has ended, or as it is after the time.
 pub(super) async fn end_within(
     gateway: &Gateway,
     who: &Identity,

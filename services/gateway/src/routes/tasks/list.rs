@@ -85,8 +85,8 @@ fn search(query: TasksQuery, before: Option<TaskId>) -> TaskSearch {
     }
 }
 
-/// As many of the tasks as a page holds in bytes; and the last of them, if that is not all. Those that were erased meanwhile are left
-/// out.
+/// Returns as many of the tasks as a page holds in bytes; and the last of them, if that is not all. Those that were
+/// erased meanwhile are left out.
 async fn views(
     gateway: &Gateway,
     who: &Identity,

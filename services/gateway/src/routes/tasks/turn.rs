@@ -57,7 +57,7 @@ pub(super) async fn turn(Api { gateway, who }: Api, Ids(task, number): Ids<TaskI
     }))
 }
 
-/// The first and the last messages, and how many lie between.
+/// Returns the first and the last messages, and how many lie between.
 fn ends(mut messages: Vec<Message>) -> (Vec<Message>, u32) {
     let between = messages.len().saturating_sub(2 * ENDS);
     if between > 0 {
