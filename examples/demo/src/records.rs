@@ -9,7 +9,6 @@ use redial_proto::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A call.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Call {
     pub(crate) state: String,
@@ -18,7 +17,6 @@ pub(crate) struct Call {
     pub(crate) attempts_made: Vec<Attempt>,
 }
 
-/// One attempt of a call.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Attempt {
     worker: String,
@@ -35,7 +33,7 @@ impl Call {
         !matches!(self.state.as_str(), "ready" | "running" | "retry_wait")
     }
 
-    /// The result of the last attempt; null if there is none.
+    /// Returns the result of the last attempt; null if there is none.
     pub(crate) fn output(&self) -> Value {
         self.attempts_made.last().and_then(|attempt| attempt.output.clone()).unwrap_or_default()
     }
@@ -50,20 +48,18 @@ impl Call {
 }
 
 impl Attempt {
-    /// The name of its worker; an id is a name and a random suffix.
+    /// Returns the name of its worker; an id is a name and a random suffix.
     pub(crate) fn worker(&self) -> &str {
         self.worker.rsplit_once('-').map_or(&self.worker, |(name, _random)| name)
     }
 }
 
-/// A task.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Task {
-    /// Its state and totals.
     #[serde(flatten)]
     pub(crate) view: TaskView,
     steps: Vec<TaskStep>,
-    /// Its part of the conversation.
+    /// Of the conversation.
     messages: Vec<StoredMessage>,
 }
 
@@ -80,7 +76,7 @@ pub(crate) struct Feedback {
 }
 
 impl Feedback {
-    /// The arguments that broke rules, as JSON pointers.
+    /// Returns the arguments that broke rules, as JSON pointers.
     pub(crate) fn paths(&self) -> Vec<&str> {
         self.details.iter().map(|detail| detail.path.as_str()).collect()
     }
@@ -91,12 +87,11 @@ impl Task {
         self.view.state.is_terminal()
     }
 
-    /// All decisions, in order.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = &TaskDecision> {
         self.steps.iter().flat_map(|step| &step.decisions)
     }
 
-    /// An ended call by its turn and its index: 0 is the model's turn itself, its tool calls count from 1.
+    /// Returns an ended call by its turn and its index: 0 is the model's turn itself, its tool calls count from 1.
     pub(crate) fn call(&self, wanted: (u32, u32)) -> anyhow::Result<CallId> {
         let ended = self.steps.iter().find_map(|step| match &step.input {
             TaskInput::TurnEnded { turn, call } if (*turn, 0) == wanted => Some(*call),
@@ -110,19 +105,17 @@ impl Task {
         self.messages.iter().map(|stored| &stored.message)
     }
 
-    /// The messages with results of tools, and errors.
+    /// Returns the messages with results of tools, and errors.
     pub(crate) fn answers(&self) -> Vec<&Message> {
         self.messages().filter(|message| message.role == Role::Tool).collect()
     }
 
-    /// The feedback about failed calls.
     pub(crate) fn feedback(&self) -> anyhow::Result<Vec<Feedback>> {
         let failed = self.answers().into_iter().filter(|message| message.class.is_some());
         let feedback = failed.map(|message| serde_json::from_str(&message.content)).collect::<Result<_, _>>();
         feedback.context("the feedback has another form")
     }
 
-    /// The results of a tool.
     pub(crate) fn results(&self, tool: &str) -> anyhow::Result<Vec<Value>> {
         let of = |message: &&Message| message.class.is_none() && message.tool.as_deref() == Some(tool);
         let results = self.answers().into_iter().filter(of);

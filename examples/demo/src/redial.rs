@@ -41,7 +41,6 @@ const TOOLS: [(&str, u64); 2] = [("reserve_hotel", 1), ("book_flight", 2)];
 /// The user's settings of Redial must not change the demo, except for these two, which locate the servers' programs.
 const KEPT: [&str; 2] = ["REDIAL_POSTGRES_BIN", "REDIAL_NATS_SERVER"];
 
-/// Everything that a scene needs.
 #[derive(Debug)]
 pub(crate) struct Redial {
     /// The service behind the HTTP tools.
@@ -84,12 +83,10 @@ impl Redial {
         Ok(Self { service, shown_task, dev, addresses, workers, folder, _lock: lock })
     }
 
-    /// Where data and logs are.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Where the gateway answers.
     pub(crate) fn http_url(&self) -> &str {
         self.addresses.http_url.as_deref().unwrap_or_default()
     }
@@ -158,7 +155,6 @@ impl Redial {
         Ok(())
     }
 
-    /// Starts a worker with the native tools.
     pub(crate) fn start_worker(&mut self, name: &str) -> anyhow::Result<()> {
         let mut command = command("redial-demo-worker")?;
         command.args(["--name", name, "--ledgers"]).arg(&self.folder);
@@ -231,30 +227,25 @@ impl Redial {
         serde_json::from_str(&text).with_context(|| format!("`redial {}` printed {text}", arguments.join(" ")))
     }
 
-    /// Submits a call; returns its id.
     pub(crate) async fn call(&self, tool: &str, arguments: &str) -> anyhow::Result<String> {
         let submitted: Value = self.json(&["call", tool, arguments]).await?;
         submitted["call"].as_str().map(str::to_owned).with_context(|| format!("the call was not accepted: {submitted}"))
     }
 
-    /// The record of a call.
     pub(crate) async fn show_call(&self, call: &str) -> anyhow::Result<Call> {
         self.json(&["show", call]).await
     }
 
-    /// Waits for the end of a call.
     pub(crate) async fn ended_call(&self, call: &str) -> anyhow::Result<Call> {
         let ended = async || Ok(Some(self.show_call(call).await?).filter(Call::has_ended));
         until("the call ends", ended).await
     }
 
-    /// Submits a task.
     pub(crate) async fn task(&self, agent: &str, input: &str) -> anyhow::Result<TaskId> {
         let submitted: TaskResult = self.json(&["task", input, "--agent", agent]).await?;
         submitted.task.with_context(|| format!("the task was not accepted: {submitted:?}"))
     }
 
-    /// The record of a task.
     pub(crate) async fn show_task(&self, id: TaskId) -> anyhow::Result<Task> {
         self.json(&["show", &id.to_string()]).await
     }
@@ -269,8 +260,8 @@ impl Redial {
 
     // ---- The world outside ----
 
-    /// What the airline or the bank (`airline`, `bank`) has on record, independent of Redial: the effects that really
-    /// happened. An incomplete last line is still being written.
+    /// Returns what the airline or the bank (`airline`, `bank`) has on record, independent of Redial: the effects that
+    /// really happened. An incomplete last line is still being written.
     pub(crate) fn ledger(&self, name: &str) -> anyhow::Result<Vec<Value>> {
         let text = match fs::read_to_string(self.folder.join(format!("{name}.jsonl"))) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -291,7 +282,7 @@ pub(crate) async fn until<T>(what: &str, check: impl AsyncFn() -> anyhow::Result
     }
 }
 
-/// A program that was built together with this one, without the user's settings of Redial.
+/// Makes the command of a program that was built together with this one, without the user's settings of Redial.
 fn command(program: &str) -> anyhow::Result<Command> {
     let path = std::env::current_exe()?.with_file_name(program);
     ensure!(path.is_file(), "{} is missing; ./dev demo builds it", path.display());

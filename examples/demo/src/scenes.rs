@@ -12,7 +12,6 @@ use crate::{
     redial::{LEASE, Redial, until},
 };
 
-/// A scene of the demo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Scene {
     CorrectedArguments,
@@ -25,7 +24,6 @@ pub(crate) enum Scene {
 }
 
 impl Scene {
-    /// Every scene, in order.
     pub(crate) const ALL: [Self; 7] = [
         Self::CorrectedArguments,
         Self::ParallelCalls,
@@ -61,12 +59,12 @@ impl Scene {
     }
 }
 
-/// In 30 days: a date that can be booked.
+/// Returns the date in 30 days, which can be booked.
 fn later(now: DateTime<Utc>) -> NaiveDate {
     now.date_naive().checked_add_days(Days::new(30)).unwrap_or(NaiveDate::MAX)
 }
 
-/// `1.25 s`.
+/// Writes `1.25 s`.
 fn seconds(time: TimeDelta) -> String {
     format!("{:.2} s", time.as_seconds_f64())
 }

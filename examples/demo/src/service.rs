@@ -19,7 +19,6 @@ use tokio::net::TcpListener;
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     path: String,
-    /// Its `Idempotency-Key`.
     pub(crate) key: Option<String>,
     pub(crate) at: Instant,
     pub(crate) status: u16,
@@ -44,12 +43,11 @@ impl HttpService {
         Ok(Self { address, requests })
     }
 
-    /// Where it listens.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The requests to a path, in order.
+    /// Returns the requests to a path, in order.
     pub(crate) fn requests(&self, path: &str) -> Vec<Request> {
         self.requests.lock().iter().filter(|request| request.path == path).cloned().collect()
     }
@@ -69,7 +67,7 @@ async fn answer(State(requests): State<Requests>, uri: Uri, headers: HeaderMap) 
     response
 }
 
-/// Status, `Retry-After` and body for a path, by the number of earlier requests to it.
+/// Returns status, `Retry-After` and body for a path, by the number of earlier requests to it.
 fn reply(path: &str, earlier: usize) -> (u16, Option<u16>, &'static str) {
     let busy = |seconds| (503, Some(seconds), r#"{"error": "busy, come back later"}"#);
     let done = |body| (200, None, body);

@@ -14,7 +14,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::console::Console;
 
-/// One file.
 struct Asset {
     name: String,
     media: &'static str,
@@ -36,17 +35,14 @@ static ASSETS: LazyLock<[Asset; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// The name of the style.
 pub(crate) fn style() -> &'static str {
     &ASSETS[0].name
 }
 
-/// The name of the script.
 pub(crate) fn script() -> &'static str {
     &ASSETS[1].name
 }
 
-/// The name of the icon.
 pub(crate) fn icon() -> &'static str {
     &ASSETS[2].name
 }

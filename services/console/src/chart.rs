@@ -10,16 +10,15 @@ const LABELS: usize = 6;
 /// Fewer columns are no wider than so many would be.
 const FEW: usize = 12;
 
-/// One column: parts that stand on one another.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// What is written below.
+    /// Written below.
     pub(crate) label: String,
     /// One number for each series.
     pub(crate) parts: Vec<u64>,
 }
 
-/// Columns of parts that stand on one another. `series` names the parts; the first has colour 0.
+/// Draws columns of parts that stand on one another. `series` names the parts; the first has colour 0.
 pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) -> Html {
     let most = columns.iter().map(|column| column.parts.iter().sum::<u64>()).max().unwrap_or(0);
     let top = nice(most);
@@ -52,7 +51,7 @@ pub(crate) fn columns(about: &str, series: &[(&str, &str)], columns: &[Column]) 
     Html(format!("<figure class=\"chart\">{svg}{}</figure>", legend(series)))
 }
 
-/// A line for each series over the same labels; `None` is a gap.
+/// Draws a line for each series over the same labels; `None` is a gap.
 pub(crate) fn lines(
     about: &str,
     series: &[(&str, &str, Vec<Option<u64>>)],
@@ -111,7 +110,7 @@ pub(crate) fn lines(
     Html(format!("<figure class=\"chart\">{svg}{}</figure>", legend(&names)))
 }
 
-/// Shares of a whole as one bar.
+/// Draws shares of a whole as one bar.
 pub(crate) fn meter(parts: &[(&str, u64, &str)]) -> Html {
     let whole: u64 = parts.iter().map(|(_, part, _)| part).sum();
     let there = || parts.iter().filter(|(_, part, _)| *part > 0);
@@ -130,13 +129,13 @@ pub(crate) fn meter(parts: &[(&str, u64, &str)]) -> Html {
     Html(svg)
 }
 
-/// What a part of a chart says to who cannot see it.
+/// Says a part of a chart to who cannot see it.
 fn told(parts: impl Iterator<Item = String>) -> String {
     let told = parts.collect::<Vec<_>>().join(", ");
     if told.is_empty() { "nothing".to_owned() } else { told }
 }
 
-/// The beginning of a chart, and the numbers of its scale, which come last: no column covers them.
+/// Returns the beginning of a chart, and the numbers of its scale, which come last: no column covers them.
 fn frame(about: &str, top: u64, unit: fn(u64) -> String) -> (String, String) {
     let mut scale = String::new();
     let mut svg = format!("<svg role=\"img\" aria-label=\"{}\" height=\"{}\">", escape(about), HEIGHT + 20.0);
@@ -173,7 +172,7 @@ fn legend(series: &[(&str, &str)]) -> String {
     format!("<figcaption class=\"legend\">{}</figcaption>", series.iter().map(one).collect::<String>())
 }
 
-/// The next larger number of one digit, or of one and a half.
+/// Returns the next larger number of one digit, or of one and a half.
 fn nice(most: u64) -> u64 {
     let mut unit = 1_u64;
     loop {

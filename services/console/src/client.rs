@@ -29,7 +29,6 @@ const CREDENTIALS: [HeaderName; 5] = [
 pub(crate) struct Api {
     console: Console,
     headers: HeaderMap,
-    /// Who sent the page's request.
     peer: Option<IpAddr>,
     asked: Mutex<Vec<String>>,
 }
@@ -58,18 +57,17 @@ fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
 }
 
 impl Api {
-    /// The answer to `GET path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.asked.lock().push(path.to_owned());
         read(path, &self.bytes(Method::GET, path, None).await?)
     }
 
-    /// The same for what the page is not made of: it is asked again and again.
+    /// Gets what the page is not made of: it is asked again and again.
     pub(crate) async fn peek<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         read(path, &self.bytes(Method::GET, path, None).await?)
     }
 
-    /// The same, `None` if there is no such thing.
+    /// Gets the same; `None` if there is no such thing.
     pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
@@ -78,18 +76,17 @@ impl Api {
         }
     }
 
-    /// The answer to `POST path` with a JSON body.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         let body = serde_json::to_vec(body).map_err(|error| Failure::unreadable(path, &error))?;
         read(path, &self.bytes(Method::POST, path, Some(body)).await?)
     }
 
-    /// The answer to `DELETE path`.
     pub(crate) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         read(path, &self.bytes(Method::DELETE, path, None).await?)
     }
 
-    /// The API with a token that the visitor typed in, for what a session does not suffice for; without one as it is.
+    /// Returns the API with a token that the visitor typed in, for what a session does not suffice for; without one as
+    /// it is.
     pub(crate) fn with_token(&self, token: Option<&str>) -> Self {
         let mut headers = self.headers.clone();
         if let Some(value) = token.and_then(|token| format!("Bearer {}", token.trim()).parse().ok()) {
@@ -98,7 +95,7 @@ impl Api {
         Self { console: self.console.clone(), headers, peer: self.peer, asked: Mutex::default() }
     }
 
-    /// The answer as it comes, for what is no JSON.
+    /// Returns the answer as it comes, for what is no JSON.
     pub(crate) async fn send(&self, method: Method, path: &str, more: &[(HeaderName, String)]) -> Response {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(headers) = request.headers_mut() {
@@ -115,7 +112,7 @@ impl Api {
         }
     }
 
-    /// What this page is made of: the addresses of its requests.
+    /// Returns what this page is made of: the addresses of its requests.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().clone()
     }

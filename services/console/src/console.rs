@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Router;
 
-/// The API that pages ask.
 #[derive(Clone)]
 pub(crate) struct Console {
     pub(crate) api: Arc<Router>,

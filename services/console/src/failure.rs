@@ -6,20 +6,18 @@ use redial_api::ProblemDocument;
 /// Why there is no page.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The API said no.
     Problem(Box<ProblemDocument>),
-    /// The answer could not be read.
     Unreadable(String),
 }
 
 impl Failure {
-    /// What an answer says that is no success. One that is no problem document stands for itself.
+    /// Reads an answer that is no success. One that is no problem document stands for itself.
     pub(crate) fn read(status: StatusCode, body: &[u8]) -> Self {
         let read = serde_json::from_slice(body).map(|problem| Self::Problem(Box::new(problem)));
         read.unwrap_or_else(|_| Self::new(status, String::from_utf8_lossy(body).chars().take(500).collect::<String>()))
     }
 
-    /// A problem that the console found itself.
+    /// Makes a problem that the console found itself.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let problem = ProblemDocument { status: status.as_u16(), detail: detail.into(), ..ProblemDocument::default() };
         Self::Problem(Box::new(problem))
@@ -30,7 +28,6 @@ impl Failure {
         Self::Unreadable(format!("The answer of {path} could not be read: {error}"))
     }
 
-    /// What a person sent cannot be done.
     pub(crate) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
@@ -45,7 +42,6 @@ impl Failure {
         Self::Problem(Box::new(problem))
     }
 
-    /// The HTTP status of the page about it.
     pub(crate) fn status(&self) -> StatusCode {
         let status = match self {
             Self::Problem(problem) => StatusCode::from_u16(problem.status).ok(),
@@ -54,7 +50,6 @@ impl Failure {
         status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// True if the visitor has to sign in.
     pub(crate) fn is_unauthenticated(&self) -> bool {
         self.status() == StatusCode::UNAUTHORIZED
     }

@@ -22,8 +22,8 @@ pub(crate) struct Chip {
 const OWN: [&str; 5] = ["page_token", "page_size", "done", "look_ms", "from"];
 
 impl Filter {
-    /// Of an address. What is empty is no condition: forms send all their fields. A short time is one from here on: the next page of a
-    /// list and an order mean the same calls.
+    /// Reads the filter of an address. What is empty is no condition: forms send all their fields. A short time is one
+    /// from here on: the next page of a list and an order mean the same calls.
     pub(crate) fn of(here: &str) -> Self {
         let query = here.split_once('?').map(|(_, query)| query).unwrap_or_default();
         let pairs: Vec<(String, String)> = serde_html_form::from_str(query).unwrap_or_default();
@@ -31,7 +31,7 @@ impl Filter {
         Self { pairs: given.map(|(name, value)| (name.clone(), fixed(&name, value))).collect() }
     }
 
-    /// The value of a parameter, or nothing.
+    /// Returns the value of a parameter, or nothing.
     pub(crate) fn get(&self, name: &str) -> &str {
         self.pairs.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
@@ -40,17 +40,15 @@ impl Filter {
         self.pairs.iter().any(|(found, has)| found == name && has == value)
     }
 
-    /// Whether a parameter is about the page, and no condition.
+    /// Says whether a parameter is about the page, and no condition.
     pub(crate) fn is_own(name: &str) -> bool {
         OWN.contains(&name)
     }
 
-    /// All parameters.
     pub(crate) fn pairs(&self) -> &[(String, String)] {
         &self.pairs
     }
 
-    /// True if nothing is filtered.
     pub(crate) fn is_empty(&self) -> bool {
         self.conditions().next().is_none()
     }
@@ -59,7 +57,7 @@ impl Filter {
         self.pairs.iter().filter(|(name, _)| !OWN.contains(&name.as_str()))
     }
 
-    /// The same with other values of a parameter; an empty value removes it. The place in the list is given up.
+    /// Returns the same with other values of a parameter; an empty value removes it. The place in the list is given up.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mut pairs = self.pairs.clone();
         pairs.retain(|(found, _)| found != name && found != "page_token" && found != "done");
@@ -69,24 +67,24 @@ impl Filter {
         Self { pairs }
     }
 
-    /// The same at another place of the list.
+    /// Returns the same at another place of the list.
     pub(crate) fn at(&self, page_token: &str) -> Self {
         let mut moved = self.with("page_token", "");
         moved.pairs.push(("page_token".to_owned(), page_token.to_owned()));
         moved
     }
 
-    /// The address of the next page of a list; `None` if there is none.
+    /// Returns the address of the next page of a list; `None` if there is none.
     pub(crate) fn next(&self, path: &str, page_token: &str) -> Option<String> {
         (!page_token.is_empty()).then(|| format!("{path}{}", self.at(page_token).query()))
     }
 
-    /// As a query: `?a=1&b=2`, or nothing.
+    /// Writes a query: `?a=1&b=2`, or nothing.
     pub(crate) fn query(&self) -> String {
         page::query(self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// As the query of a request: the conditions and the place, with more parameters.
+    /// Writes the query of a request: the conditions and the place, with more parameters.
     pub(crate) fn request(&self, more: &[(&str, &str)]) -> String {
         let given = self.pairs.iter().filter(|(name, _)| name != "done" && name != "from");
         let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
@@ -94,7 +92,7 @@ impl Filter {
         page::query(given.chain(more))
     }
 
-    /// The conditions, each with the address without it.
+    /// Returns the conditions, each with the address without it.
     pub(crate) fn chips(&self, path: &str) -> Vec<Chip> {
         let chip = |(name, value): &(String, String)| {
             let mut pairs = self.pairs.clone();
@@ -106,8 +104,8 @@ impl Filter {
     }
 }
 
-/// A time as the API takes it: `2h` and `3d` are so long ago, a day begins at midnight, and what has no zone is in UTC. Everything else
-/// stays, and the API says what is wrong with it.
+/// Fixes a time as the API takes it: `2h` and `3d` are so long ago, a day begins at midnight, and what has no zone is
+/// in UTC. Everything else stays, and the API says what is wrong with it.
 fn fixed(name: &str, value: String) -> String {
     if name != "since" && name != "until" {
         return value;

@@ -15,21 +15,18 @@ const APART: f64 = 9.0;
 /// Where the time ends: a mark at the end needs room, too.
 const WHOLE: f64 = 98.5;
 
-/// Between two times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: DateTime<Utc>,
     pub(crate) to: DateTime<Utc>,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Scale {
     parts: Vec<Part>,
     begin: DateTime<Utc>,
 }
 
-/// A part of the time, and where it is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
     from: DateTime<Utc>,
@@ -39,14 +36,12 @@ struct Part {
     folded: bool,
 }
 
-/// What is written on the ruler.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) x: f64,
     pub(crate) label: String,
 }
 
-/// A gap that is folded.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fold {
     pub(crate) x: f64,
@@ -55,7 +50,7 @@ pub(crate) struct Fold {
 }
 
 impl Scale {
-    /// Of a time from `begin` to `end` in which something happened during `busy`.
+    /// Scales the time from `begin` to `end` in which something happened during `busy`.
     pub(crate) fn new(begin: DateTime<Utc>, end: DateTime<Utc>, busy: &[Span]) -> Self {
         let end = end.max(begin + TimeDelta::milliseconds(1));
         let busy = merged(begin, end, busy);
@@ -77,20 +72,19 @@ impl Scale {
         Self { parts: placed(&parts), begin }
     }
 
-    /// Where a time is, in percent.
+    /// Returns where a time is, in percent.
     pub(crate) fn x(&self, at: DateTime<Utc>) -> f64 {
         let Some(part) = self.parts.iter().find(|part| at <= part.to).or(self.parts.last()) else { return 0.0 };
         let share = real(ms(part.from, at)) / real(ms(part.from, part.to)).max(1.0);
         (part.x + part.width * share.clamp(0.0, 1.0)).clamp(0.0, WHOLE)
     }
 
-    /// The gaps that are folded.
     pub(crate) fn folds(&self) -> Vec<Fold> {
         let folded = self.parts.iter().filter(|part| part.folded);
         folded.map(|part| Fold { x: part.x, width: part.width, label: show::span(ms(part.from, part.to)) }).collect()
     }
 
-    /// What is written on the ruler: times since the begin.
+    /// Returns what is written on the ruler: times since the begin.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         let open: i64 = self.parts.iter().filter(|part| !part.folded).map(|part| ms(part.from, part.to)).sum();
         let step = nice(open / 7);
@@ -110,7 +104,7 @@ impl Scale {
     }
 }
 
-/// The spans within the time, in order, without overlaps.
+/// Returns the spans within the time, in order, without overlaps.
 fn merged(begin: DateTime<Utc>, end: DateTime<Utc>, busy: &[Span]) -> Vec<Span> {
     let within = |span: &Span| Span { from: span.from.clamp(begin, end), to: span.to.clamp(begin, end) };
     let mut spans: Vec<Span> = busy.iter().map(within).collect();
@@ -140,7 +134,7 @@ fn placed(parts: &[(DateTime<Utc>, DateTime<Utc>, bool)]) -> Vec<Part> {
     parts.iter().map(place).collect()
 }
 
-/// The next larger step that people count in.
+/// Returns the next larger step that people count in.
 fn nice(ms: i64) -> i64 {
     const STEPS: [i64; 24] = [
         1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000,

@@ -18,17 +18,16 @@ const READ: usize = 1024 * 1024;
 /// Bytes of a text that are shown as they are.
 const RAW: usize = 16 * 1024;
 
-/// A document as a tree.
 pub(crate) fn tree(name: &str, value: &Value) -> Html {
     of_text(name, &value.to_string())
 }
 
-/// A document as it came; a text that is no JSON is shown as what it is.
+/// Shows a document as it came; a text that is no JSON is shown as what it is.
 pub(crate) fn of_text(name: &str, text: &str) -> Html {
     marked(name, text, &BTreeSet::new())
 }
 
-/// The same; `changed` holds pointers whose values are marked.
+/// Does the same; `changed` holds pointers whose values are marked.
 pub(crate) fn marked(name: &str, text: &str, changed: &BTreeSet<String>) -> Html {
     if text.len() > READ {
         let note = format!("<p class=\"fine\">{}; the first {} of it:</p>", bytes(text.len()), bytes(RAW));
@@ -41,17 +40,16 @@ pub(crate) fn marked(name: &str, text: &str, changed: &BTreeSet<String>) -> Html
     Html(tree.html)
 }
 
-/// The same of a document whose text was kept.
+/// Shows a document whose text was kept.
 pub(crate) fn of_raw(name: &str, json: &RawValue) -> Html {
     of_text(name, json.get())
 }
 
-/// A part of a message of a conversation, by its position; 0 is its content.
+/// Shows a part of a message of a conversation, by its position; 0 is its content.
 pub(crate) fn message(seq: &u32, part: &usize, text: &str) -> Html {
     of_text(&format!("m{seq}-{part}"), text)
 }
 
-/// A text as it is.
 pub(crate) fn raw(text: &str) -> Html {
     let mut end = text.len().min(RAW);
     while !text.is_char_boundary(end) {
@@ -67,7 +65,7 @@ pub(crate) fn raw(text: &str) -> Html {
     ))
 }
 
-/// The pointers at which two documents differ, the innermost that exist in `new`.
+/// Returns the pointers at which two documents differ, the innermost that exist in `new`.
 pub(crate) fn differences(old: &Value, new: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     compare(old, new, "", 0, &mut found);
@@ -184,7 +182,6 @@ impl Tree<'_> {
 enum Level<'a> {
     Members(Vec<(String, &'a RawValue)>),
     Elements(Vec<&'a RawValue>),
-    /// Its kind, and its text.
     Leaf(&'static str, String),
 }
 

@@ -35,7 +35,7 @@ use axum::{
 
 use crate::console::Console;
 
-/// The pages, below `/console`, over this API. Whoever serves them adds what every request goes through.
+/// Serves the pages, below `/console`, over this API. Whoever serves them adds what every request goes through.
 pub fn router(api: Router) -> Router {
     let console = Console { api: Arc::new(api) };
     let pages = pages::router().layer(from_fn(bounded));
@@ -57,7 +57,7 @@ async fn bounded(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// A page is answered whole. A form that does not arrive must not be waited for: those of the sign-in come from anybody.
+/// Answers a page whole. A form that does not arrive must not be waited for: those of the sign-in come from anybody.
 async fn within_a_minute(request: Request, next: Next) -> Response {
     let answered = tokio::time::timeout(Duration::from_mins(1), next.run(request)).await;
     answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())

@@ -48,7 +48,7 @@ impl FromRequestParts<Console> for Visit {
     }
 }
 
-/// The page with the form that is sent to an address.
+/// Returns the page with the form that is sent to an address.
 fn form_of(path: &str) -> &str {
     let parent = |path: &'_ str| path.rsplit_once('/').map_or("/console".len(), |(parent, _)| parent.len());
     match path {
@@ -60,19 +60,17 @@ fn form_of(path: &str) -> &str {
     }
 }
 
-/// The value of a cookie.
 fn cookie(headers: &HeaderMap, name: &str) -> Option<String> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned())
 }
 
-/// The theme that a visitor chose.
 pub(crate) fn theme(headers: &HeaderMap) -> Option<String> {
     cookie(headers, THEME).filter(|theme| matches!(theme.as_str(), "dark" | "light"))
 }
 
-/// The part of the console that an address belongs to.
+/// Returns the part of the console that an address belongs to.
 fn section(uri: &Uri) -> &'static str {
     let part = uri.path().trim_start_matches("/console").trim_start_matches('/').split('/').next().unwrap_or_default();
     SECTIONS.iter().map(|(section, ..)| *section).find(|section| *section == part).unwrap_or_default()
@@ -94,10 +92,8 @@ pub(crate) const SECTIONS: [(&str, &str, char); 12] = [
     ("settings", "Settings", 's'),
 ];
 
-/// What the frame of a page shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shell {
-    /// What the tab is called.
     pub(crate) title: String,
     pub(crate) section: &'static str,
     pub(crate) theme: Option<String>,
@@ -107,9 +103,7 @@ pub(crate) struct Shell {
     pub(crate) live: Option<String>,
     /// The page is asked for again after so many seconds even without an event; 0: never.
     pub(crate) again: u32,
-    /// The requests that the page is made of.
     pub(crate) asked: Vec<String>,
-    /// What was done just now.
     pub(crate) notice: Option<String>,
 }
 
@@ -118,12 +112,10 @@ impl Shell {
         Self { title: title.into(), ..self }
     }
 
-    /// The page changes with this stream.
     pub(crate) fn live(self, stream: impl Into<String>) -> Self {
         Self { live: Some(stream.into()), ..self }
     }
 
-    /// The page is asked for again after so many seconds.
     pub(crate) fn again(self, seconds: u32) -> Self {
         Self { again: seconds, ..self }
     }
@@ -137,7 +129,7 @@ impl Shell {
         SECTIONS.iter()
     }
 
-    /// The requests of the page: each as its address and as a command. Who visits is no part of what is shown.
+    /// Returns the requests of the page: each as its address and as a command. Who visits is no part of what is shown.
     pub(crate) fn requests(&self) -> Vec<(String, String)> {
         let asked = self.asked.iter().filter(|path| *path != "/v1/session");
         let command = |path: &String| {
@@ -149,7 +141,6 @@ impl Shell {
 }
 
 impl Visit {
-    /// The frame, with what the page is made of.
     pub(crate) fn frame(&self, title: impl Into<String>) -> Shell {
         Shell { asked: self.api.asked(), notice: notice(&self.here), ..self.shell.clone().titled(title) }
     }
@@ -159,7 +150,7 @@ impl Visit {
         if self.shell.may(role) { Ok(()) } else { Err(Failure::forbidden(format!("This needs the role {role}."))) }
     }
 
-    /// The page, or the one about why there is none.
+    /// Returns the page, or the one about why there is none.
     pub(crate) fn answer<T: Template>(&self, page: Result<T, Failure>) -> Response {
         match page {
             Ok(page) => respond(&page),
@@ -167,7 +158,7 @@ impl Visit {
         }
     }
 
-    /// After something was done: back to a page that shows it, or what went wrong.
+    /// Goes back, after something was done, to a page that shows it, or what went wrong.
     pub(crate) fn done(&self, done: Result<String, Failure>) -> Response {
         match done {
             Ok(to) => axum::response::Redirect::to(&to).into_response(),
@@ -179,7 +170,7 @@ impl Visit {
 /// A visit that a page is made of.
 pub(crate) type Visiting = Arc<Visit>;
 
-/// The address of a page that is made of nothing but the visit.
+/// Routes the address of a page that is made of nothing but the visit.
 pub(crate) fn of<T: Template, F>(page: fn(Visiting) -> F) -> MethodRouter<Console>
 where
     F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -190,7 +181,7 @@ where
     })
 }
 
-/// What was done, as the address after it says.
+/// Returns what was done, as the address after it says.
 fn notice(here: &str) -> Option<String> {
     let (_, query) = here.split_once('?')?;
     let pairs: Vec<(String, String)> = serde_html_form::from_str(query).ok()?;
@@ -208,7 +199,6 @@ const NOTICES: [(&str, &str); 6] = [
     ("theme", "The theme is kept in this browser."),
 ];
 
-/// The answer with a page.
 pub(crate) fn respond(page: &impl Template) -> Response {
     match page.render() {
         Ok(html) => html_response(html),
@@ -234,14 +224,14 @@ fn html_response(html: String) -> Response {
     response
 }
 
-/// A query of these pairs, without those that are empty: `?a=1&b=2`, or nothing.
+/// Writes a query of these pairs, without those that are empty: `?a=1&b=2`, or nothing.
 pub(crate) fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let set = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     let written: Vec<String> = set.map(|(name, value)| format!("{}={}", show::url(name), show::url(value))).collect();
     if written.is_empty() { String::new() } else { format!("?{}", written.join("&")) }
 }
 
-/// The page about it. `here` is the address that was asked for.
+/// Makes the page about a failure. `here` is the address that was asked for.
 pub(crate) fn failure_page(failure: &Failure, shell: Shell, here: &str) -> Response {
     if failure.is_unauthenticated() {
         return Redirect::to(&format!("/console/sign-in?next={}", show::url(here))).into_response();

@@ -45,7 +45,6 @@ pub(crate) fn router() -> Router<Console> {
     pages.into_iter().fold(others, Router::merge)
 }
 
-/// An address without a page.
 async fn nothing(visit: Visit) -> Response {
     let path = visit.here.split('?').next().unwrap_or_default();
     visit.done(Err(Failure::not_found(format!("Nothing is at {}.", show::line(path, 100)))))

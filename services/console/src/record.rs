@@ -13,7 +13,7 @@ use crate::{
 /// Pages of calls that a timeline reads at most.
 const PAGES: usize = 6;
 
-/// The calls of a task from this turn on. The second value is true if there are more than a timeline shows.
+/// Reads the calls of a task from this turn on. The second value is true if there are more than a timeline shows.
 pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<TaskCallItem>, bool), Failure> {
     let first = if turn > 1 { turn.to_string() } else { String::new() };
     let mut calls = Vec::new();
@@ -31,12 +31,11 @@ pub(crate) async fn calls(visit: &Visit, task: &str, turn: u32) -> Result<(Vec<T
     Ok((calls, true))
 }
 
-/// The anchor of the lane of a call.
 pub(crate) fn lane(item: &TaskCallItem) -> String {
     if item.call_index == 0 { format!("t{}", item.turn) } else { format!("c{}.{}", item.turn, item.call_index) }
 }
 
-/// Where a call stands while it has not ended, and what decided that.
+/// Says where a call stands while it has not ended, and what decided that.
 pub(crate) fn standing(item: &TaskCallItem) -> Option<String> {
     if let Some(waits) = &item.waits {
         return Some(waiting(waits));
@@ -58,18 +57,18 @@ pub(crate) fn standing(item: &TaskCallItem) -> Option<String> {
     }
 }
 
-/// One attempt that ended with success needs no table.
+/// Returns whether attempts need no table: it is one that ended with success.
 pub(crate) fn is_plain(attempts: &[AttemptView]) -> bool {
     matches!(attempts, [one] if one.class.is_none() && one.ended_at.is_some())
 }
 
-/// The arguments as the tool gets them.
+/// Shows the arguments as the tool gets them.
 pub(crate) fn arguments_tree(item: &TaskCallItem) -> Html {
     let name = format!("{}-args", lane(item));
     item.arguments.as_deref().map(|json| crate::json::of_raw(&name, json)).unwrap_or_default()
 }
 
-/// The glyph and the words of the effect ledger.
+/// Returns the glyph and the words of the effect ledger.
 pub(crate) const fn ledger(ran: &Ran) -> (&'static str, &'static str) {
     match ran {
         Ran::NotEnded => ("waiting", "not ended"),
@@ -83,7 +82,7 @@ pub(crate) const fn ledger(ran: &Ran) -> (&'static str, &'static str) {
     }
 }
 
-/// What a call waits for, since when, and until about when.
+/// Says what a call waits for, since when, and until about when.
 pub(crate) fn waiting(waits: &Waiting) -> String {
     let since = show::span((Utc::now() - waits.since).num_milliseconds().max(0));
     match waits.reason {
@@ -103,7 +102,6 @@ pub(crate) fn waiting(waits: &Waiting) -> String {
     }
 }
 
-/// An attempt in words.
 pub(crate) fn told(attempt: &AttemptView) -> String {
     let took = took(attempt).unwrap_or_else(|| "runs".to_owned());
     let took = tool_ran(attempt).map_or(took.clone(), |ran| format!("{took}, of which the tool ran {ran}"));
@@ -111,12 +109,12 @@ pub(crate) fn told(attempt: &AttemptView) -> String {
     format!("attempt {} on {}: {took}{class}", attempt.attempt, attempt.worker)
 }
 
-/// From the grant to the end that is on record.
+/// Measures from the grant to the end that is on record.
 pub(crate) fn took(attempt: &AttemptView) -> Option<String> {
     attempt.ended_at.map(|end| show::span((end - attempt.started_at).num_milliseconds()))
 }
 
-/// How long the tool ran, by the worker's clock.
+/// Says how long the tool ran, by the worker's clock.
 pub(crate) fn tool_ran(attempt: &AttemptView) -> Option<String> {
     attempt.duration_ms.map(|ms| show::span(i64::try_from(ms).unwrap_or(i64::MAX)))
 }

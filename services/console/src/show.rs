@@ -17,7 +17,6 @@ impl fmt::Display for Html {
 
 impl HtmlSafe for Html {}
 
-/// A text within HTML.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -33,8 +32,8 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// A text from a model, a tool or a user: characters that cannot be seen, or that turn the order of others around, are
-/// replaced by their names, so that nobody is shown another text than what is on record.
+/// Shows a text from a model, a tool or a user: characters that cannot be seen, or that turn the order of others
+/// around, are replaced by their names, so that nobody is shown another text than what is on record.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -69,7 +68,7 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
-/// The same in one line of at most `most` characters.
+/// Shows the same in one line of at most `most` characters.
 pub(crate) fn line(text: &str, most: usize) -> String {
     let mut words = String::new();
     for (n, word) in text.split_whitespace().enumerate() {
@@ -84,7 +83,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
     clip(&plain(&words), most)
 }
 
-/// At most `most` characters of a text.
+/// Cuts a text to `most` characters.
 pub(crate) fn clip(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -92,7 +91,7 @@ pub(crate) fn clip(text: &str, most: usize) -> String {
     }
 }
 
-/// A time: how long ago, with the exact time beside it.
+/// Says how long ago a time was, with the exact time beside it.
 pub(crate) fn ago(at: &DateTime<Utc>) -> Html {
     let now = Utc::now();
     let words = match now - *at {
@@ -104,7 +103,7 @@ pub(crate) fn ago(at: &DateTime<Utc>) -> Html {
     Html(format!("<time datetime=\"{machine}\" title=\"{exact}\" data-ago>{words}</time>"))
 }
 
-/// A duration in its largest unit.
+/// Writes a duration in its largest unit.
 fn about(span: TimeDelta) -> String {
     match span.num_seconds() {
         s @ ..60 => format!("{s} s"),
@@ -114,23 +113,22 @@ fn about(span: TimeDelta) -> String {
     }
 }
 
-/// The same for a time that may be unknown.
+/// Does the same for a time that may be unknown.
 pub(crate) fn maybe_ago(at: Option<&DateTime<Utc>>) -> Html {
     at.map_or_else(|| Html("<span class=\"none\">\u{2013}</span>".to_owned()), ago)
 }
 
-/// An exact time.
 pub(crate) fn exact(at: &DateTime<Utc>) -> String {
     at.format("%Y-%m-%d %H:%M:%S%.3f UTC").to_string()
 }
 
-/// The time of day, exact, as an element.
+/// Writes the time of day, exact, as an element.
 pub(crate) fn clock(at: &DateTime<Utc>) -> Html {
     let (machine, exact) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), exact(at));
     Html(format!("<time datetime=\"{machine}\" title=\"{exact}\">{}</time>", at.format("%H:%M:%S%.3f")))
 }
 
-/// A duration in two units at most.
+/// Writes a duration in two units at most.
 pub(crate) fn span(ms: i64) -> String {
     span_words(TimeDelta::milliseconds(ms))
 }
@@ -152,12 +150,11 @@ fn two(large: i64, unit: &str, small: i64, smaller: &str) -> String {
     if small == 0 || large >= 10 { format!("{large} {unit}") } else { format!("{large} {unit} {small} {smaller}") }
 }
 
-/// A whole number of whatever type.
 fn whole(number: &impl fmt::Display) -> i128 {
     number.to_string().parse().unwrap_or(i128::MAX)
 }
 
-/// A number with thin spaces between its thousands.
+/// Writes a number with thin spaces between its thousands.
 pub(crate) fn count(number: impl fmt::Display) -> String {
     let number = whole(&number);
     let digits = number.unsigned_abs().to_string();
@@ -171,7 +168,7 @@ pub(crate) fn count(number: impl fmt::Display) -> String {
     if number < 0 { format!("\u{2212}{out}") } else { out }
 }
 
-/// A number of things: `1 call`, `2 calls`.
+/// Counts things: `1 call`, `2 calls`.
 pub(crate) fn things(number: impl fmt::Display, one: &str) -> String {
     match (whole(&number), one.strip_suffix("ry")) {
         (1, _) => format!("1 {one}"),
@@ -180,7 +177,6 @@ pub(crate) fn things(number: impl fmt::Display, one: &str) -> String {
     }
 }
 
-/// A share as a percentage.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "\u{2013}".to_owned();
@@ -193,7 +189,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A price in millionths of a US dollar.
+/// Writes a price in millionths of a US dollar.
 pub(crate) fn dollars(micros: u64) -> String {
     match micros {
         0 => "$0".to_owned(),
@@ -202,19 +198,18 @@ pub(crate) fn dollars(micros: u64) -> String {
     }
 }
 
-/// The end of an id, which tells it apart from its neighbours, with a button that copies the whole.
+/// Writes the end of an id, which tells it apart from its neighbours, with a button that copies the whole.
 pub(crate) fn id(id: &impl fmt::Display) -> Html {
     let whole = escape(&id.to_string());
     Html(format!("<span class=\"id\" title=\"{whole}\" data-copy=\"{whole}\">{}</span>", short_id(&whole)))
 }
 
-/// The end of an id.
 pub(crate) fn short_id(id: &impl fmt::Display) -> String {
     let id = id.to_string();
     id.get(id.len().saturating_sub(8)..).unwrap_or(&id).to_owned()
 }
 
-/// A part of a path or a query.
+/// Encodes a part of a path or a query.
 pub(crate) fn url(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -226,12 +221,11 @@ pub(crate) fn url(text: &str) -> String {
     out
 }
 
-/// A state or an error class as people read it.
+/// Writes a state or an error class as people read it.
 pub(crate) fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
-/// The shape of a state.
 pub(crate) fn glyph(state: &str) -> &'static str {
     match state {
         "succeeded" | "done" | "valid" | "alive" | "once" => "succeeded",
@@ -246,7 +240,6 @@ pub(crate) fn glyph(state: &str) -> &'static str {
     }
 }
 
-/// What a number of bytes is.
 pub(crate) fn bytes(bytes: impl fmt::Display) -> String {
     let bytes = whole(&bytes);
     match bytes {

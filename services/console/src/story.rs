@@ -16,7 +16,6 @@ use redial_proto::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// See the module.
 pub(crate) struct Story {
     pub(crate) task: TaskView,
     /// By number.
@@ -30,7 +29,6 @@ pub(crate) struct Story {
     pub(crate) steps: u32,
 }
 
-/// A request to a model.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) model: String,
@@ -41,7 +39,6 @@ pub(crate) struct Turn {
     /// For the rest of an answer that was cut off.
     pub(crate) continues: bool,
     pub(crate) text: Option<String>,
-    /// Calls that it asked for.
     pub(crate) asked: usize,
     /// Why its answer was not taken.
     pub(crate) nudged: Option<String>,
@@ -49,7 +46,6 @@ pub(crate) struct Turn {
     pub(crate) call: Option<CallId>,
 }
 
-/// A call that a model asked for.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) tool: String,
@@ -57,7 +53,6 @@ pub(crate) struct Asked {
     pub(crate) sent: Option<String>,
     pub(crate) at: DateTime<Utc>,
     pub(crate) repairs: Vec<Repair>,
-    /// A function of the client.
     pub(crate) client: bool,
     pub(crate) answer: Option<Answer>,
     pub(crate) retries: Vec<Retry>,
@@ -87,7 +82,6 @@ pub(crate) struct Retry {
     pub(crate) next_at: DateTime<Utc>,
 }
 
-/// A change of course.
 #[derive(Debug)]
 pub(crate) struct Note {
     pub(crate) step: u32,
@@ -105,7 +99,7 @@ struct Feedback {
 }
 
 impl Story {
-    /// Of the pages of a report, in order.
+    /// Tells the pages of a report, in order.
     pub(crate) fn new(reports: Vec<TaskReport>) -> Option<Self> {
         let mut reports = reports.into_iter();
         let first = reports.next()?;
@@ -129,7 +123,7 @@ impl Story {
         Some(story)
     }
 
-    /// The first turn that these steps are about.
+    /// Returns the first turn that these steps are about.
     pub(crate) fn first_turn(&self) -> u32 {
         let turn = self.turns.keys().next().copied();
         let call = self.calls.keys().next().map(|(turn, _)| *turn);
@@ -252,7 +246,7 @@ impl Story {
         self.messages.iter().map(|stored| &stored.message).find(|message| message.call_id.as_deref() == Some(id))
     }
 
-    /// When the last thing happened that is on record.
+    /// Returns when the last thing happened that is on record.
     pub(crate) fn end(&self) -> Option<DateTime<Utc>> {
         self.task.finished_at
     }

@@ -43,7 +43,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// An attempt of an `unsafe` tool is never granted to another worker, so the end of its lease does not stop the tool.
+    /// Says whether an attempt runs on without its lease: one of an `unsafe` tool is never granted to another worker.
     fn outlives_lease(&self) -> bool {
         self.lease.effect == ToolEffect::Unsafe && self.started.is_some()
     }
@@ -81,12 +81,11 @@ impl ActiveAttempts {
         true
     }
 
-    /// Whether the worker holds this grant.
     pub(crate) fn holds(&self, grant: GrantRef) -> bool {
         self.lock().contains_key(&grant)
     }
 
-    /// Whether the worker holds the attempt of this grant, under any claim.
+    /// Says whether the worker holds the attempt of this grant, under any claim.
     pub(crate) fn holds_attempt(&self, grant: GrantRef) -> bool {
         let attempts = self.lock();
         let mut of_call =
@@ -94,8 +93,8 @@ impl ActiveAttempts {
         of_call.any(|(other, _)| other.attempt == grant.attempt)
     }
 
-    /// The arguments of an attempt are there: its tool starts, and its timeout begins. Returns false if the attempt has ended; the tool
-    /// must not start then.
+    /// Starts the tool of an attempt whose arguments are there, and its timeout. Returns false if the attempt has
+    /// ended; the tool must not start then.
     pub(crate) fn begin(&self, grant: GrantRef) -> bool {
         let mut attempts = self.lock();
         let Some(attempt) = attempts.get_mut(&grant).filter(|attempt| attempt.tool.is_some()) else { return false };
@@ -170,7 +169,7 @@ impl ActiveAttempts {
         stopped
     }
 
-    /// The grants whose leases are to be renewed, those of finished attempts included.
+    /// Returns the grants whose leases are to be renewed, those of finished attempts included.
     pub(crate) fn renewed(&self) -> Vec<GrantRef> {
         self.lock().iter().filter(|(_, attempt)| attempt.renewed).map(|(grant, _)| *grant).collect()
     }
@@ -216,7 +215,7 @@ mod tests {
         start_with(attempts, None)
     }
 
-    /// The same with arguments that are fetched until then.
+    /// Does the same with arguments that are fetched until then.
     fn start_with(attempts: &ActiveAttempts, fetch_until: Option<Instant>) -> (GrantRef, tokio::task::JoinHandle<()>) {
         let (lease, tool) = (Lease { fetch_until, ..lease() }, tokio::spawn(std::future::pending()));
         assert!(attempts.start(lease, || tool.abort_handle()));

@@ -54,7 +54,6 @@ fn fits(count: usize, bytes: usize, more: usize) -> bool {
 struct Claim {
     id: ClaimId,
     time: ClaimTime,
-    /// When its first request was sent.
     sent: Instant,
 }
 
@@ -178,7 +177,7 @@ fn may_start(state: &WorkerState, expires_at: Instant) -> bool {
     !state.draining.is_cancelled() && Instant::now() < expires_at
 }
 
-/// Nothing of it was started, and no dispatcher answers. Returns the permits first.
+/// Gives back jobs of which nothing was started, because no dispatcher answers. Returns the permits first.
 async fn give_back(Pulled { jobs, returned }: Pulled) {
     let of_returned = returned.into_iter().map(|(_, message)| message);
     let messages: Vec<_> = jobs.into_iter().map(|job| job.message).chain(of_returned).collect();

@@ -45,7 +45,7 @@ pub(crate) struct DeltaPublisher {
 }
 
 impl DeltaPublisher {
-    /// The publisher, and the handle through which a model sends deltas to it.
+    /// Returns the publisher, and the handle through which a model sends deltas to it.
     pub(crate) fn new(queue: &Queue, tenant: &str, of: (TaskId, u32), secrets: Secrets) -> (Watchers, Self) {
         let (task, attempt) = of;
         let (sender, receiver) = mpsc::channel(CAPACITY);

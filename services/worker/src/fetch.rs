@@ -23,7 +23,7 @@ pub(crate) enum Unfetched {
     Failed(Failure),
 }
 
-/// The arguments of a grant, if they are there by `until`; they are asked for a few times.
+/// Fetches the arguments of a grant, if they are there by `until`; they are asked for a few times.
 pub(crate) async fn arguments(
     state: &WorkerState,
     granted: GrantRef,

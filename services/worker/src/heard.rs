@@ -31,21 +31,21 @@ pub(crate) struct ClaimTime {
 }
 
 impl Heard {
-    /// An answer that has just come.
+    /// Notes an answer that has just come.
     pub(crate) fn now(at: DateTime<Utc>, asked: Instant, lease: Duration) -> Self {
         Self { at, asked, answered: Instant::now(), lease }
     }
 
-    /// What the database's clock shows now, if not more.
+    /// Returns what the database's clock shows now, if not more.
     pub(crate) fn at_least(&self, now: Instant) -> DateTime<Utc> {
         self.at + now.saturating_duration_since(self.answered)
     }
 
-    /// The time of a claim that is sent now; `None` if nothing was heard for half a lease, though there is an answer every third:
-    /// a dispatcher or the database hangs, and would grant the claim when this worker may be gone.
+    /// Returns the time of a claim that is sent now; `None` if nothing was heard for half a lease, though there is an
+    /// answer every third: a dispatcher or the database hangs, and would grant the claim when this worker may be gone.
     ///
-    /// It is a third of a lease: who waits that long for an answer meets an outage. And it ends two thirds of a lease after the last
-    /// answer, so that nothing is granted to a worker that was silent for longer.
+    /// It is a third of a lease: who waits that long for an answer meets an outage. And it ends two thirds of a lease
+    /// after the last answer, so that nothing is granted to a worker that was silent for longer.
     pub(crate) fn claim_time(&self, now: Instant) -> Option<ClaimTime> {
         let age = now.saturating_duration_since(self.answered);
         let lasts = (age + self.lease / 3).min(self.lease * 2 / 3);

@@ -27,12 +27,12 @@ impl PulledMessage {
         Self(Arc::new(Shared { delivery, goes_back: AtomicBool::new(false) }))
     }
 
-    /// A dispatcher has answered for this job, and its lease guards it from here on.
+    /// Takes note that a dispatcher has answered for this job: its lease guards it from here on.
     pub(crate) async fn claimed(self) {
         self.end().await;
     }
 
-    /// No dispatcher has answered for this job: the message goes back to the stream.
+    /// Gives the message back to the stream: no dispatcher has answered for this job.
     pub(crate) async fn hand_back(self) {
         self.0.goes_back.store(true, Ordering::Relaxed);
         self.end().await;

@@ -51,12 +51,9 @@ pub(crate) struct PulledJob {
     pub(crate) rest: Option<ReturnedPack>,
 }
 
-/// What is claimed in one request.
 #[derive(Default)]
 pub(crate) struct Pulled {
-    /// Jobs with permits.
     pub(crate) jobs: Vec<PulledJob>,
-    /// The others of their messages.
     pub(crate) returned: Vec<(ReturnedPack, PulledMessage)>,
 }
 
@@ -68,7 +65,7 @@ impl Pool {
         }
     }
 
-    /// A permit for a call of this tool with arguments of so many bytes, without waiting for one.
+    /// Takes a permit for a call of this tool with arguments of `bytes`, without waiting for one.
     pub(crate) fn try_acquire(&self, tool: &str, bytes: u32) -> Result<Permit, LimitReached> {
         let acquire = |permits: &Arc<Semaphore>| Arc::clone(permits).try_acquire_owned().ok();
         let tool_permit =
@@ -96,7 +93,6 @@ impl PulledJob {
     }
 }
 
-/// What a worker may run at once, by its settings.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// Calls of a pool, unless its tools set a concurrency, and of a model that sets none.
@@ -111,7 +107,7 @@ pub(crate) struct Slots {
     pub(crate) by_pool: BTreeMap<String, u32>,
 }
 
-/// The pools of these tools, and how many calls they run at once. A tool's limit applies to its pool, but each
+/// Returns the pools of these tools, and how many calls they run at once. A tool's limit applies to its pool, but each
 /// model has its own limit: providers count requests per model, and no model waits for another. Command tools, whatever
 /// their pools, also share one limit, because they share the machine's cores.
 pub(crate) fn pools(tools: &[Tool], limits: Limits) -> (Vec<Pool>, Slots) {
@@ -168,7 +164,7 @@ mod tests {
         named(name).starts_programs()
     }
 
-    /// Name and size of each pool, in the order of names, and the number of calls of all.
+    /// Returns name and size of each pool, in the order of names, and the number of calls of all.
     fn sizes(tools: &[Tool]) -> (Vec<(String, usize)>, u32) {
         let (pools, slots) = pools(tools, LIMITS);
         let mut sizes: Vec<_> =

@@ -91,13 +91,11 @@ async fn pull_from(
     }
 }
 
-/// Where a pool's jobs come from.
 struct Source {
     consumer: String,
     stream: Jobs,
 }
 
-/// What happened in the last pulls.
 #[derive(Default)]
 struct PullHistory {
     /// Jobs in a message of the last pull, rounded up. At first so many that a pull takes too few messages, not too many.
@@ -108,7 +106,6 @@ struct PullHistory {
     missing_tools: HashSet<String>,
 }
 
-/// Messages of a pull.
 enum Brought {
     /// There are permits for at least some of their jobs.
     Jobs(Vec<Delivery>),
@@ -116,7 +113,7 @@ enum Brought {
     Late(Vec<Delivery>),
 }
 
-/// The next messages. Cancel-safe: the future owns no delivery while it waits.
+/// Waits for the next messages. Cancel-safe: the future owns no delivery while it waits.
 async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut PullHistory) -> Brought {
     // Only this loop acquires permits of the pool, so the free ones are still free when the jobs arrive. A permit that
     // command tools of several pools share may be gone by then; such a job goes back to the stream.
@@ -144,8 +141,8 @@ async fn next(state: &WorkerState, pool: &Pool, stream: &mut Jobs, history: &mut
     }
 }
 
-/// What the open request brings before a slot is free. It may have been for more messages than there are slots now: its packs were
-/// larger than the last ones.
+/// Returns what the open request brings before a slot is free. It may have been for more messages than there are slots
+/// now: its packs were larger than the last ones.
 async fn late_before(until: impl Future<Output = ()>, stream: &mut Jobs) -> Option<Vec<Delivery>> {
     let mut until = pin!(until);
     // With fast tools a slot is free again before another worker could have the message.
@@ -159,7 +156,6 @@ async fn late_before(until: impl Future<Output = ()>, stream: &mut Jobs) -> Opti
     }
 }
 
-/// What [`take`] makes of each message.
 async fn take_all(
     state: &WorkerState,
     pool: &Pool,

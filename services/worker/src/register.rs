@@ -31,7 +31,7 @@ pub(crate) async fn register(state: &WorkerState) -> Result<(), WorkerError> {
 /// Tools that are named in the log one by one; the others are counted.
 const MAX_NAMED: usize = 20;
 
-/// Says which tools get no calls until an operator accepts them, if others wait than after the last registration.
+/// Logs which tools get no calls until an operator accepts them, if others wait than after the last registration.
 fn note_waiting(state: &WorkerState, waiting: BTreeMap<String, Vec<String>>) {
     let mut known = state.waiting.lock();
     if *known == waiting {
@@ -91,7 +91,8 @@ pub(crate) async fn keep_registered(state: Arc<WorkerState>) {
     }
 }
 
-/// One message, or several: each holds some specifications and the names of all other tools, so that it is complete.
+/// Makes one message, or several: each holds some specifications and the names of all other tools, so that it is
+/// complete.
 fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> {
     let mut tools: Vec<&ToolSpec> = state.tools.values().map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));

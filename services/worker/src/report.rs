@@ -42,7 +42,6 @@ pub(crate) struct ReportSender {
     pending: Arc<PendingCounts>,
 }
 
-/// How many reports are not on record yet, and their size.
 #[derive(Default)]
 struct PendingCounts {
     reports: AtomicUsize,
@@ -55,7 +54,7 @@ enum Command {
     Forget(Vec<GrantRef>),
 }
 
-/// A [`redial_proto::ReportBatch`] that borrows its reports.
+/// Borrows the reports of a [`redial_proto::ReportBatch`].
 #[derive(Serialize)]
 struct BorrowedBatch<'a> {
     worker: &'a WorkerId,
@@ -114,13 +113,12 @@ impl ReportSender {
         self.pending.wait_until_recorded().await;
     }
 
-    /// How many reports are not on record.
+    /// Counts reports that are not on record.
     pub(crate) fn pending(&self) -> usize {
         self.pending.reports.load(Ordering::Relaxed)
     }
 }
 
-/// See [`ReportSender::pending_guard`].
 pub(crate) struct PendingGuard(Arc<PendingCounts>);
 
 impl Drop for PendingGuard {

@@ -65,7 +65,6 @@ async fn attempt(state: Arc<WorkerState>, lease: Lease, mut grant: Grant, permit
     end(&state, granted, permit, Ended { took: started.elapsed(), answer, memory });
 }
 
-/// How an attempt ended.
 struct Ended {
     took: Duration,
     answer: ToolResult,

@@ -50,7 +50,6 @@ pub(crate) struct WorkerState {
     pub(crate) id: WorkerId,
     /// The pools of its credentials, part of the subjects of its requests.
     pools: String,
-    /// Where it runs, for people.
     pub(crate) host: Option<String>,
     pub(crate) started_at: DateTime<Utc>,
     pub(crate) tools: HashMap<String, Tool>,
@@ -112,13 +111,13 @@ impl WorkerState {
         });
     }
 
-    /// How long a lease is, according to the last answer of a dispatcher.
+    /// Returns how long a lease is, according to the last answer of a dispatcher.
     pub(crate) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms.load(Ordering::Relaxed))
     }
 
-    /// How long to wait for a dispatcher's reply. If the reply to a claim was lost, the worker must ask again well
-    /// before the lease ends.
+    /// Returns how long to wait for a dispatcher's reply. If the reply to a claim was lost, the worker must ask again
+    /// well before the lease ends.
     pub(crate) fn request_timeout(&self) -> Duration {
         (self.lease() / 5).clamp(Duration::from_millis(100), Duration::from_secs(3))
     }
@@ -144,12 +143,11 @@ impl WorkerState {
         select_ok(std::iter::repeat_with(send).take(copies)).await.map(|(reply, _)| reply)
     }
 
-    /// The subject of a request of this worker.
     pub(crate) fn subject(&self, verb: ControlVerb) -> String {
         subjects::control(&self.id.identity(), &self.pools, verb)
     }
 
-    /// The pause after this many failures of a request: short enough to try several times within a lease.
+    /// Returns the pause after this many failures of a request: short enough to try several times within a lease.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
         pause_up_to((self.lease() / 10).min(Duration::from_secs(2)), failures)
     }
@@ -174,12 +172,13 @@ impl WorkerState {
         lease
     }
 
-    /// Until when a claim that is sent now is granted; `None` if it must not be sent, because no dispatcher answers.
+    /// Returns until when a claim that is sent now is granted; `None` if it must not be sent, because no dispatcher
+    /// answers.
     pub(crate) fn claim_time(&self) -> Option<ClaimTime> {
         self.heard.borrow().as_ref()?.claim_time(Instant::now())
     }
 
-    /// What the database's clock shows now, if not more; `None` if no dispatcher has told it yet.
+    /// Returns what the database's clock shows now, if not more; `None` if no dispatcher has told it yet.
     pub(crate) fn database_time(&self) -> Option<DateTime<Utc>> {
         self.heard.borrow().as_ref().map(|heard| heard.at_least(Instant::now()))
     }
@@ -200,18 +199,18 @@ impl WorkerState {
     }
 }
 
-/// Whether a request that was refused would be refused again.
+/// Says whether a request that was refused would be refused again.
 pub(crate) fn is_permanent(error: &QueueError) -> bool {
     matches!(error, QueueError::Api(error) if !error.code.is_retryable())
 }
 
-/// The worker treats a lease as expired this long before its end, so that the tool has stopped when another worker
-/// starts it.
+/// Returns how long before its end the worker treats a lease as expired, so that the tool has stopped when another
+/// worker starts it.
 pub(crate) fn margin(lease: Duration) -> Duration {
     (lease / 10).min(Duration::from_secs(1))
 }
 
-/// About 100, 200, 400 … ms up to `cap`. `failures` counts from 1.
+/// Returns about 100, 200, 400 … ms up to `cap`. `failures` counts from 1.
 pub(crate) fn pause_up_to(cap: Duration, failures: u32) -> Duration {
     Backoff::new(Duration::from_millis(100), cap).after(failures)
 }

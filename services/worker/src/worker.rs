@@ -144,7 +144,7 @@ impl Worker {
         self.run_with(shutdown, |_| ()).await
     }
 
-    /// The same with more loops.
+    /// Does the same with more loops.
     async fn run_with(
         mut self,
         shutdown: CancellationToken,
@@ -238,7 +238,7 @@ impl Worker {
         self.check_pools(&all)
     }
 
-    /// A tool in a pool that the credentials do not cover would be refused by every dispatcher.
+    /// Refuses a tool in a pool that the credentials do not cover: every dispatcher would.
     fn check_pools(&self, tools: &[Tool]) -> Result<(), WorkerError> {
         let pools = &self.config.pools;
         self.config.pools_token()?;

@@ -30,7 +30,7 @@ fn words(action: &ActionItem) -> String {
     action.result.as_deref().map_or_else(|| "not known".to_owned(), show::words)
 }
 
-/// What it was about, with the page that shows it.
+/// Returns what it was about, with the page that shows it.
 fn shown(action: &ActionItem) -> Vec<(String, Option<String>)> {
     let shown = |target: &String| {
         let is_id = target.parse::<uuid::Uuid>().is_ok();

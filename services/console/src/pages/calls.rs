@@ -20,7 +20,7 @@ pub(super) fn router() -> Router<Console> {
     Router::new().route(PATH, page::of(calls))
 }
 
-/// What is said under the name of a call.
+/// Returns what is said under the name of a call.
 pub(crate) fn said(call: &CallItem) -> String {
     let retry = call.next_attempt_at.filter(|_| call.state == CallState::RetryWait);
     let retry = retry.map(|at| format!("retry due {}", at.format("%H:%M:%S UTC")));
@@ -32,7 +32,7 @@ pub(crate) fn took(call: &CallItem) -> String {
     call.total_ms.map_or_else(|| "open".to_owned(), |ms| show::span(ms.max(0)))
 }
 
-/// Attempts of a call, and who ran the last.
+/// Says how many attempts a call had, and who ran the last.
 pub(crate) fn ran(call: &CallItem) -> String {
     match (call.attempts, &call.last_worker) {
         (0, _) => "no attempt".to_owned(),
@@ -93,7 +93,7 @@ impl Page {
         ErrorClass::ALL.iter().map(|class| class.as_str())
     }
 
-    /// What the form has no field for goes with it: other conditions, and further values of one that stands several times.
+    /// Returns what the form has no field for and goes with it: other conditions, and further values of repeated ones.
     fn kept(&self) -> Vec<(String, String)> {
         let mut fields: Vec<&str> = FIELDS.iter().map(|(field, ..)| *field).collect();
         fields.extend(["class", "not_class", "since", "until"]);
@@ -113,7 +113,7 @@ impl Page {
         format!("/v1/calls/export{}", filter.with("format", format).query())
     }
 
-    /// A filter that a redrive understands, too.
+    /// Writes a filter that a redrive understands, too.
     fn redrive(&self) -> String {
         format!("/console/failed{}", self.filter.query())
     }

@@ -98,7 +98,6 @@ async fn erase_page(
     Ok(ErasePage { shell: visit.frame("Erase"), name, tasks, erasure, wrong, goes_on: None })
 }
 
-/// What a form sends.
 #[derive(Deserialize)]
 struct Erase {
     erasure: uuid::Uuid,

@@ -46,7 +46,6 @@ async fn failed(visit: Visiting) -> Result<Page, Failure> {
 }
 
 impl Page {
-    /// The group's own filter.
     fn of(&self, group: &Figures) -> String {
         let tool = group.tool.as_deref().unwrap_or_default();
         let class = group.class.as_deref().unwrap_or_default();
@@ -68,12 +67,11 @@ impl Page {
         format!("/console/failed/redrive{}", self.filter.with("state", self.state()).query())
     }
 
-    /// How the calls of the list ended.
     fn state(&self) -> &str {
         Some(self.filter.get("state")).filter(|state| !state.is_empty()).unwrap_or("failed")
     }
 
-    /// The ways in which calls end badly: the state, the address of the list, whether it is this one.
+    /// Returns the ways in which calls end badly: the state, the address of the list, whether it is this one.
     fn states(&self) -> Vec<(&'static str, String, bool)> {
         let state =
             |state| (state, format!("{PATH}{}", self.filter.with("state", state).query()), state == self.state());

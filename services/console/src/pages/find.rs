@@ -55,14 +55,14 @@ async fn target(visit: &Visit, typed: &str) -> Result<String, Failure> {
     Ok(search(typed))
 }
 
-/// Whether a conversation has this name.
+/// Says whether a conversation has this name.
 async fn is_conversation(visit: &Visit, name: &str) -> Result<bool, Failure> {
     let path = format!("/v1/conversations/{}/messages?page_size=1", show::url(name));
     let found: Option<Value> = visit.api.find(&path).await?;
     Ok(found.is_some_and(|found| found["messages"].as_array().is_some_and(|messages| !messages.is_empty())))
 }
 
-/// The search that a text stands for: words `name:value` and `/pointer=value` are conditions, everything else is a text that
+/// Makes a search of a text: words `name:value` and `/pointer=value` are conditions, everything else is a text that
 /// arguments or results hold.
 fn search(typed: &str) -> String {
     let mut conditions: Vec<(&str, String)> = Vec::new();
@@ -83,7 +83,7 @@ fn search(typed: &str) -> String {
     format!("/console/calls{query}")
 }
 
-/// The condition that a name stands for; one with a minus leaves something out.
+/// Returns the condition that a name stands for; one with a minus leaves something out.
 fn condition(name: &str) -> Option<&'static str> {
     let Some(name) = name.strip_prefix('-') else { return NAMES.iter().find(|known| **known == name).copied() };
     Some(match name {

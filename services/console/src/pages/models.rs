@@ -23,7 +23,7 @@ pub(super) fn router() -> Router<Console> {
 const PARTS: [(&str, &str); 5] =
     [("right at once", "c4"), ("repaired for nothing", "c0"), ("corrected", "c2"), ("not corrected", "c1"), ("", "")];
 
-/// Intentions: calls that correct no earlier one.
+/// Counts intentions: calls that correct no earlier one.
 pub(crate) const fn intentions(group: &ModelFigures) -> u64 {
     group.right_at_once + group.repaired + group.wrong
 }
@@ -38,7 +38,7 @@ fn parts(group: &ModelFigures) -> [u64; 4] {
     [group.right_at_once, group.repaired, corrected, group.wrong - corrected]
 }
 
-/// How intentions went, as one bar.
+/// Draws how intentions went, as one bar.
 pub(crate) fn meter(group: &ModelFigures) -> Html {
     let parts: Vec<(&str, u64, &str)> =
         PARTS.iter().zip(parts(group)).map(|((name, colour), part)| (*name, part, *colour)).collect();
@@ -49,7 +49,7 @@ pub(crate) fn share_right(group: &ModelFigures) -> String {
     show::percent(group.right_at_once + group.repaired, intentions(group))
 }
 
-/// Known cost; at least so much if some of it is unknown.
+/// Writes the known cost; at least so much if some of it is unknown.
 pub(crate) fn cost(group: &ModelFigures) -> String {
     match group.cost_usd {
         None if group.answers == 0 => "\u{2013}".to_owned(),
@@ -139,7 +139,7 @@ impl Page {
         chart::columns("How tool calls of models went, over time", &PARTS[..4], &columns)
     }
 
-    /// Pairs of model and tool, those with the most that was wrong first.
+    /// Returns pairs of model and tool, those with the most that was wrong first.
     fn worst(&self) -> Vec<&ModelFigures> {
         let mut pairs: Vec<&ModelFigures> = self.pairs.groups.iter().collect();
         pairs.sort_by_key(|pair| std::cmp::Reverse((pair.wrong, intentions(pair))));

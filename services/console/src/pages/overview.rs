@@ -55,7 +55,7 @@ async fn overview(visit: Visiting) -> Result<Page, Failure> {
 }
 
 impl Page {
-    /// Unknown outcomes that nobody has decided: `3`, or `100+`.
+    /// Counts unknown outcomes that nobody has decided: `3`, or `100+`.
     fn open_unknown(&self) -> String {
         let open = self.unknown.calls.iter().filter(|call| call.redriven_as.is_none()).count();
         more(open, &self.unknown.next_page_token)
@@ -69,17 +69,17 @@ impl Page {
         more(self.running.tasks.len(), &self.running.next_page_token)
     }
 
-    /// The tools with failures, those with the most first.
+    /// Returns the tools with failures, those with the most first.
     fn worst(&self) -> Vec<Figures> {
         self.bad_by(|group| &mut group.tool)
     }
 
-    /// Error classes, those with the most calls first.
+    /// Returns error classes, those with the most calls first.
     fn bad_classes(&self) -> Vec<Figures> {
         self.bad_by(|group| &mut group.class)
     }
 
-    /// The groups with failures, added up by a name.
+    /// Returns the groups with failures, added up by a name.
     fn bad_by(&self, name: fn(&mut Figures) -> &mut Option<String>) -> Vec<Figures> {
         let mut sums = statistics::by_name(&self.ends, name);
         sums.retain(|group| group.counts.calls().bad() > 0);

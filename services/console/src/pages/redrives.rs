@@ -66,12 +66,11 @@ async fn stop(visit: Visit, Path(id): Path<String>) -> Response {
     visit.done(done.map(|_| format!("/console/redrives/{id}?done=stopped")))
 }
 
-/// Calls that were taken care of: they run again, did already, or were refused.
+/// Counts calls that were taken care of: they run again, did already, or were refused.
 pub(crate) const fn handled(redrive: &RedriveView) -> u64 {
     redrive.redriven + redrive.existing + redrive.refused
 }
 
-/// A filter as conditions.
 pub(crate) fn conditions(filter: &RedriveFilter) -> Vec<(String, String)> {
     let Ok(Value::Object(fields)) = serde_json::to_value(filter) else { return Vec::new() };
     let mut conditions = Vec::new();
@@ -97,14 +96,13 @@ impl OnePage {
         self.is_open() && self.shell.may("operate")
     }
 
-    /// The list of the calls that it is about.
     fn calls(&self) -> String {
         let conditions = conditions(&self.redrive.filter);
         let pairs = conditions.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         format!("/console/calls{}", crate::page::query(pairs))
     }
 
-    /// When it will be done, at its rate.
+    /// Says when it will be done, at its rate.
     fn left(&self) -> String {
         let left = self.redrive.matched.saturating_sub(handled(&self.redrive));
         show::span(i64::try_from(left.saturating_mul(1000) / u64::from(self.redrive.rate.max(1))).unwrap_or(i64::MAX))

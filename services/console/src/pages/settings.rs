@@ -37,7 +37,7 @@ struct Page {
     tokens: Option<TokenList>,
     next: Option<String>,
     webhooks: Vec<WebhookView>,
-    /// A token that was created just now. It is shown once.
+    /// Shown once.
     created: Option<String>,
     /// The token that was revoked just now, and what was created with it.
     revoked: Option<(String, Vec<TokenDescendant>)>,
@@ -61,7 +61,6 @@ async fn page(visit: &Visit) -> Result<Page, Failure> {
     Ok(Page { shell: visit.frame("Settings"), who, tokens, next, webhooks, created: None, revoked: None })
 }
 
-/// A new token.
 #[derive(Deserialize)]
 struct NewToken {
     #[serde(default)]
@@ -77,7 +76,6 @@ struct NewToken {
     operate: Option<String>,
     admin: Option<String>,
     tokens: Option<String>,
-    /// The visitor's own token, once more.
     #[serde(default)]
     own: String,
 }
@@ -122,7 +120,7 @@ async fn created(visit: &Visit, new: &NewToken) -> Result<String, Failure> {
     Ok(created.token)
 }
 
-/// The API with the visitor's own token: a session creates and revokes none.
+/// Returns the API with the visitor's own token: a session creates and revokes none.
 fn once_more(visit: &Visit, own: &str) -> Api {
     visit.api.with_token(Some(own).filter(|_| has_session(visit)))
 }
@@ -131,7 +129,7 @@ fn has_session(visit: &Visit) -> bool {
     visit.shell.who.as_ref().is_some_and(|who| who.by == By::Session)
 }
 
-/// A token that was typed wrong does not end the session.
+/// Keeps a token that was typed wrong from ending the session.
 fn of_own_token(failure: Failure) -> Failure {
     if failure.is_unauthenticated() {
         return Failure::invalid("Your own token is needed once more, and this one is unknown, expired or revoked.");
@@ -152,10 +150,8 @@ async fn confirm(visit: Visit, Path(id): Path<String>) -> Response {
     visit.answer(Ok(RevokePage { shell: visit.frame("Revoke a token"), id, has_session }))
 }
 
-/// How to revoke a token.
 #[derive(Deserialize)]
 struct Revoke {
-    /// The visitor's own token, once more.
     #[serde(default)]
     own: String,
     /// Leave what was created with it.

@@ -33,7 +33,6 @@ pub(super) fn router() -> Router<Console> {
 struct Page {
     shell: Shell,
     next: String,
-    /// Why the last try failed.
     wrong: Option<String>,
 }
 
@@ -63,8 +62,8 @@ async fn form(api: Api, uri: Uri, headers: HeaderMap) -> Response {
     response
 }
 
-/// A link from another site: the browser did not send the session's cookie, which is for this site only. The page that it gets asks
-/// again, from this site.
+/// Says whether a link is from another site: the browser did not send the session's cookie, which is for this site
+/// only. The page that it gets asks again, from this site.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }
@@ -128,7 +127,7 @@ async fn sign_out(visit: Visit) -> Response {
     response
 }
 
-/// A page of the console: an address must not lead elsewhere.
+/// Returns a page of the console: an address must not lead elsewhere.
 pub(crate) fn own_page(next: &str) -> &str {
     let is_own = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
     let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');

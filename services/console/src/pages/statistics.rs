@@ -12,7 +12,7 @@ use crate::{
     show::{self, Html},
 };
 
-/// Figures by this, with more conditions: `&tool=a`.
+/// Asks for figures by this, with more conditions: `&tool=a`.
 pub(crate) async fn by(visit: &Visit, by: &str, more: &str) -> Result<Statistics, Failure> {
     visit.api.get(&format!("/v1/statistics?by={by}{more}")).await
 }
@@ -20,7 +20,7 @@ pub(crate) async fn by(visit: &Visit, by: &str, more: &str) -> Result<Statistics
 /// Tools that do not exist are counted under this name; their calls are on record under the names that models wrote.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
 
-/// The address of the calls of a tool in this state; an empty state is every one but success.
+/// Returns the address of the calls of a tool in this state; an empty state is every one but success.
 pub(crate) fn calls_of(tool: &str, class: &str, state: &str) -> String {
     let (tool, class) = if tool == UNKNOWN_TOOL { ("", "unknown_tool") } else { (tool, class) };
     let not_state = if state.is_empty() { "succeeded" } else { "" };
@@ -28,12 +28,12 @@ pub(crate) fn calls_of(tool: &str, class: &str, state: &str) -> String {
     format!("/console/calls{}", page::query(conditions))
 }
 
-/// The sum of a number of all groups.
+/// Sums a number of all groups.
 pub(crate) fn sum(figures: &Statistics, number: impl Fn(&CallCounts) -> u64) -> u64 {
     figures.groups.iter().map(|group| number(&group.counts.calls())).sum()
 }
 
-/// The groups of groups, added up by one of their names. Durations cannot be added up.
+/// Adds up groups of groups by one of their names. Durations cannot be added up.
 pub(crate) fn by_name(figures: &Statistics, name: fn(&mut Figures) -> &mut Option<String>) -> Vec<Figures> {
     let mut sums: BTreeMap<String, CallCounts> = BTreeMap::new();
     for group in &figures.groups {
@@ -54,7 +54,7 @@ pub(crate) fn by_name(figures: &Statistics, name: fn(&mut Figures) -> &mut Optio
     sums.into_iter().map(named).collect()
 }
 
-/// A group for each hour, also for those in which nothing ended.
+/// Returns a group for each hour, also for those in which nothing ended.
 fn hours(figures: &Statistics) -> Vec<(DateTime<Utc>, Option<&Figures>)> {
     let hour = TimeDelta::hours(1);
     let Ok(mut at) = figures.since.duration_trunc(hour) else { return Vec::new() };
@@ -66,7 +66,7 @@ fn hours(figures: &Statistics) -> Vec<(DateTime<Utc>, Option<&Figures>)> {
     hours
 }
 
-/// Ends by hour: with success, failed, unknown, never run, stopped.
+/// Draws ends by hour: with success, failed, unknown, never run, stopped.
 pub(crate) fn ends(figures: &Statistics) -> Html {
     let column = |(hour, group): (DateTime<Utc>, Option<&Figures>)| {
         let parts = group.map_or([0; 5], |group| ends_of(&group.counts.calls()).map(|(_, calls, _)| calls));
@@ -77,7 +77,7 @@ pub(crate) fn ends(figures: &Statistics) -> Html {
     chart::columns("Calls that ended in each hour, by how", &series, &columns)
 }
 
-/// How calls ended: in words, how many, and its colour.
+/// Returns how calls ended: in words, how many, and its colour.
 const fn ends_of(calls: &CallCounts) -> [(&'static str, u64, &'static str); 5] {
     [
         ("succeeded", calls.succeeded, "c4"),
@@ -88,7 +88,7 @@ const fn ends_of(calls: &CallCounts) -> [(&'static str, u64, &'static str); 5] {
     ]
 }
 
-/// How long calls took, by hour.
+/// Draws how long calls took, by hour.
 pub(crate) fn durations(figures: &Statistics) -> Html {
     let hours = hours(figures);
     let names: Vec<String> = hours.iter().map(|(hour, _)| hour.format("%H:%M").to_string()).collect();
@@ -108,12 +108,11 @@ fn ms(ms: u64) -> String {
     show::span(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-/// How the calls of a group ended, as one bar.
+/// Draws how the calls of a group ended, as one bar.
 pub(crate) fn meter(group: &Figures) -> Html {
     chart::meter(&ends_of(&group.counts.calls()))
 }
 
-/// A duration.
 pub(crate) fn took(value: &Option<u64>) -> String {
     value.map_or_else(|| "\u{2013}".to_owned(), |value| format!("\u{2248} {}", ms(value)))
 }

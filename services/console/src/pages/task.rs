@@ -65,14 +65,13 @@ impl TimelinePage {
         self.head.story.calls.get(&lane.call?)
     }
 
-    /// The text of a turn's answer.
     fn answer(&self, lane: &Lane) -> Option<String> {
         let (turn, index) = lane.call?;
         let text = self.head.story.turns.get(&turn).filter(|_| index == 0)?.text.as_deref()?;
         Some(show::plain(&show::clip(text, 4_000)))
     }
 
-    /// What the model was told instead of a result.
+    /// Shows what the model was told instead of a result.
     fn feedback(&self, lane: &Lane) -> Option<Html> {
         let answer = self.asked(lane)?.answer.as_ref()?;
         let name = format!("{}-told", lane.key);
@@ -85,7 +84,7 @@ impl TimelinePage {
         Some(crate::json::of_text(&format!("{}-got", lane.key), &answer.content))
     }
 
-    /// The arguments, of the call's own record if there is one.
+    /// Shows the arguments, of the call's own record if there is one.
     fn arguments(&self, lane: &Lane) -> Option<Html> {
         if let Some(item) = self.item(lane).filter(|item| item.call_index > 0 && item.arguments.is_some()) {
             return Some(record::arguments_tree(item));
@@ -153,7 +152,6 @@ impl CorrectionsPage {
         }
     }
 
-    /// How a chain ended.
     fn end(&self, chain: &Chain) -> (&'static str, String) {
         let last = chain.calls.last().and_then(|key| self.head.story.calls.get(key));
         let corrections = chain.calls.len() - 1;

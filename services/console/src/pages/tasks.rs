@@ -50,13 +50,13 @@ impl Page {
     }
 }
 
-/// How long a task took, or takes so far.
+/// Says how long a task took, or takes so far.
 pub(crate) fn took(task: &TaskView) -> String {
     let end = task.finished_at.unwrap_or_else(chrono::Utc::now);
     show::span((end - task.submitted_at).num_milliseconds().max(0))
 }
 
-/// What a list says about a task under its input.
+/// Returns what a list says about a task under its input.
 pub(crate) fn outcome(task: &TaskView) -> String {
     let text = match (&task.message, &task.answer, task.code) {
         (Some(message), ..) => message.clone(),

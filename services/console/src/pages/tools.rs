@@ -134,7 +134,7 @@ impl OnePage {
         statistics::sum(&self.classes, CallCounts::bad)
     }
 
-    /// What to mend first.
+    /// Says what to mend first.
     fn advice(&self) -> Option<String> {
         let first = self.pointers.errors.first().filter(|first| first.calls >= 2)?;
         Some(format!(
@@ -145,7 +145,7 @@ impl OnePage {
         ))
     }
 
-    /// Failures by hour and class.
+    /// Draws failures by hour and class.
     fn chart(&self) -> Html {
         let names: Vec<&str> = self.bad_classes().iter().take(4).filter_map(|group| group.class.as_deref()).collect();
         let mut hours: std::collections::BTreeMap<DateTime<Utc>, Vec<u64>> = std::collections::BTreeMap::new();

@@ -22,7 +22,7 @@ pub(crate) const fn state(worker: &WorkerItem) -> &'static str {
     }
 }
 
-/// For how long a call has waited.
+/// Says for how long a call has waited.
 pub(crate) fn waited(ms: &Option<i64>) -> String {
     ms.map_or_else(|| "\u{2013}".to_owned(), show::span)
 }
@@ -65,7 +65,7 @@ impl Page {
         self.workers.iter().flatten().filter(|worker| worker.alive).count()
     }
 
-    /// A mark before numbers that are lower bounds.
+    /// Returns a mark before numbers that are lower bounds.
     const fn least(&self) -> &'static str {
         if self.queues.is_complete { "" } else { "\u{2265} " }
     }

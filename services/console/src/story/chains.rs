@@ -13,10 +13,10 @@ pub(crate) struct Chain {
     pub(crate) calls: Vec<(u32, u32)>,
 }
 
-/// The chains of a task: those with a correction, or with a call that was fed back and never corrected.
+/// Finds the chains of a task: those with a correction, or with a call that was fed back and never corrected.
 ///
-/// A call corrects the call of the same tool that was fed back in the turn before which had one. If the name was unknown, any first
-/// call of the next turn does. It is how docs/AUDIT.md counts corrections.
+/// A call corrects the call of the same tool that was fed back in the turn before which had one. If the name was
+/// unknown, any first call of the next turn does. It is how docs/AUDIT.md counts corrections.
 pub(crate) fn chains(story: &Story) -> Vec<Chain> {
     let mut open: Vec<Chain> = Vec::new();
     let mut done: Vec<Chain> = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn chains(story: &Story) -> Vec<Chain> {
     done
 }
 
-/// True if the model got an error that it can correct.
+/// Returns true if the model got an error that it can correct.
 pub(crate) fn was_fed_back(call: &Asked) -> bool {
     call.answer.as_ref().is_some_and(|answer| answer.corrections_left.is_some() && answer.class.is_some())
 }

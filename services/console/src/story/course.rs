@@ -4,7 +4,7 @@ use redial_proto::TaskDecision;
 
 use crate::show::{self, things};
 
-/// What a change of course is called, and the reason in words.
+/// Names a change of course, with the reason in words.
 pub(crate) fn course(decision: &TaskDecision) -> Option<(&'static str, String)> {
     Some(match decision {
         TaskDecision::Accepted { problem, refused } => {

@@ -16,7 +16,6 @@ const LABEL: f64 = 9.0;
 /// A task that waited longer than this before it started has a row for it.
 const QUEUED: TimeDelta = TimeDelta::milliseconds(200);
 
-/// A row.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// Its anchor: `t2` for a turn, `c2.1` for a call, `n7` for the step of a note.
@@ -28,11 +27,11 @@ pub(crate) struct Lane {
     pub(crate) name: String,
     pub(crate) why: String,
     pub(crate) bars: Html,
-    /// The call, by turn and number; a turn has number 0.
+    /// By turn and number; a turn has number 0.
     pub(crate) call: Option<(u32, u32)>,
 }
 
-/// The lanes of a task, in the order in which things began, and their scale.
+/// Returns the lanes of a task, in the order in which things began, and their scale.
 pub(crate) fn lanes(
     story: &Story,
     items: &[TaskCallItem],
@@ -71,7 +70,6 @@ pub(crate) fn lanes(
     (rows.into_iter().map(|(.., lane)| lane).collect(), scale)
 }
 
-/// What the bars of a call show.
 struct Life<'a> {
     state: CallState,
     submitted_at: DateTime<Utc>,
@@ -87,7 +85,7 @@ impl<'a> From<&'a TaskCallItem> for Life<'a> {
     }
 }
 
-/// The ruler of one call, and its bars.
+/// Draws the ruler of one call, and its bars.
 pub(crate) fn of_call(call: &CallView, now: DateTime<Utc>) -> (Html, Html) {
     let CallView { state, submitted_at, finished_at, .. } = *call;
     let life = Life { state, submitted_at, finished_at, lease_until: None, attempts: &call.attempts_made };
@@ -109,7 +107,7 @@ fn note_state(what: &str) -> &'static str {
     }
 }
 
-/// An end is no change of course.
+/// Returns the class of a mark; an end is no change of course.
 fn mark_class(what: &str) -> &'static str {
     match what {
         "succeeded" => "b-mark good",
@@ -118,7 +116,7 @@ fn mark_class(what: &str) -> &'static str {
     }
 }
 
-/// When something happened: attempts, and a moment around each step.
+/// Returns when something happened: attempts, and a moment around each step.
 fn busy(story: &Story, items: &[TaskCallItem], now: DateTime<Utc>) -> Vec<Span> {
     let moment = TimeDelta::milliseconds(1);
     let attempts = items.iter().flat_map(|item| &item.attempts_made);
@@ -137,7 +135,7 @@ struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// The time before it started. That tasks before it in its conversation took it is likely, and not on record.
+    /// Draws the time before it started. That tasks before it in its conversation took it is likely, and not on record.
     fn queued(&self, story: &Story, now: DateTime<Utc>) -> Option<Lane> {
         let task = &story.task;
         let started = task.started_at.or(task.finished_at).unwrap_or(now);
@@ -210,7 +208,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// The life of a call: how long it waited, its attempts, the pauses between them.
+    /// Draws the life of a call: how long it waited, its attempts, the pauses between them.
     fn bars(&self, call: &Life<'_>, good: &'static str) -> Html {
         // Labels come last, so that no pause crosses them.
         let (mut svg, mut labels) = (String::new(), String::new());
@@ -260,7 +258,7 @@ impl Drawn<'_> {
         )
     }
 
-    /// How long a bar took, beside it; nothing if the next bar leaves no room.
+    /// Says how long a bar took, beside it; nothing if the next bar leaves no room.
     fn label(&self, from: DateTime<Utc>, to: Option<DateTime<Utc>>, next: Option<DateTime<Utc>>) -> String {
         let end = to.unwrap_or(self.now).max(from);
         let (x, x2) = (self.scale.x(from), self.scale.x(end));
@@ -289,7 +287,7 @@ impl Drawn<'_> {
         )
     }
 
-    /// Until when the worker that runs it holds it.
+    /// Says until when the worker that runs it holds it.
     fn lease(&self, until: DateTime<Utc>) -> String {
         let x = self.scale.x(until.min(self.now));
         format!(
@@ -322,7 +320,7 @@ fn bar_class(state: CallState, attempt: &AttemptView, good: &'static str) -> &'s
     }
 }
 
-/// The ruler above the lanes.
+/// Draws the ruler above the lanes.
 pub(crate) fn ruler(scale: &Scale) -> Html {
     let mut svg = String::from("<svg aria-hidden=\"true\">");
     for fold in scale.folds() {

@@ -10,7 +10,6 @@ use crate::{
     show::{self, things},
 };
 
-/// See the module.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// `good`, `warn`, `bad`, `odd`, or nothing while it runs.
@@ -18,11 +17,10 @@ pub(crate) struct Verdict {
     pub(crate) heading: String,
     pub(crate) because: String,
     pub(crate) remedy: String,
-    /// The lane that shows it.
     pub(crate) lane: Option<String>,
 }
 
-/// The verdict about a task. `now` is the time of the reader.
+/// Judges a task. `now` is the time of the reader.
 pub(crate) fn verdict(story: &Story, items: &[TaskCallItem], agent: Option<&AgentSpec>, now: DateTime<Utc>) -> Verdict {
     if let Some(item) = items.iter().find(|item| item.state == CallState::Unknown && item.redriven_as.is_none()) {
         return unknown(item);
@@ -174,7 +172,7 @@ fn corrections(
     )
 }
 
-/// A place at which every call of a tool broke a rule with the same value.
+/// Finds a place at which every call of a tool broke a rule with the same value.
 fn insisted(story: &Story, tool: &str) -> Option<(String, String)> {
     let calls = story.calls.values().filter(|call| call.tool == tool);
     let mut broken = calls.filter_map(|call| call.answer.as_ref()).map(|answer| answer.details.as_slice());

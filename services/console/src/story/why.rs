@@ -8,7 +8,7 @@ use crate::show::{self, line, things};
 /// Characters of a reason in one line.
 const LINE: usize = 240;
 
-/// Why a turn went as it did.
+/// Says why a turn went as it did.
 pub(crate) fn of_turn(turn: &Turn) -> String {
     let asked = match (turn.last, turn.continues) {
         (true, _) => "last answer, without tools: ",
@@ -27,7 +27,7 @@ pub(crate) fn of_turn(turn: &Turn) -> String {
     line(&format!("{retried}{asked}{what}"), LINE)
 }
 
-/// Why a call went as it did: repaired, fed back, retried, held, refused, or plainly answered.
+/// Says why a call went as it did: repaired, fed back, retried, held, refused, or plainly answered.
 pub(crate) fn of_call(call: &Asked, agent: Option<&AgentSpec>) -> String {
     let mut parts = Vec::new();
     parts.extend(repaired(&call.repairs));
@@ -50,7 +50,7 @@ pub(crate) fn of_call(call: &Asked, agent: Option<&AgentSpec>) -> String {
     line(&parts.join("; "), LINE)
 }
 
-/// What became of a failure.
+/// Says what became of a failure.
 pub(crate) fn how(class: &ErrorClass, ran: &bool, is_fed_back: bool) -> String {
     let class = show::words(class.as_str());
     match (*ran, is_fed_back) {
@@ -68,7 +68,7 @@ fn corrections(left: u32, agent: Option<&AgentSpec>) -> String {
     }
 }
 
-/// The repairs that code made, in a few words.
+/// Names the repairs that code made, in a few words.
 fn repaired(repairs: &[Repair]) -> Option<String> {
     let first = repairs.first()?;
     let place =
@@ -84,7 +84,7 @@ fn retried(retries: &[Retry]) -> Option<String> {
     Some(format!("{times} ({}), the last after {pause}", show::words(last.class.as_str())))
 }
 
-/// The broken rules, in a few words.
+/// Names the broken rules, in a few words.
 pub(crate) fn rules(details: &[FieldError]) -> String {
     let rule = |detail: &FieldError| {
         let place = if detail.path.is_empty() { "the whole" } else { &detail.path };

@@ -24,7 +24,6 @@ use tokio::{
 
 use crate::{pieces::Pieces, within};
 
-/// A message from a worker.
 #[derive(Debug)]
 pub(crate) enum Received {
     Registration(Registration),
@@ -34,7 +33,6 @@ pub(crate) enum Received {
     Report(Box<Report>),
 }
 
-/// How the dispatcher replies.
 #[derive(Default)]
 pub(crate) struct Script {
     pub(crate) lease_ms: u64,
@@ -101,7 +99,6 @@ impl Dispatcher {
         Self { queue, nats: Some(nats), folder, script, received, _tasks: tasks }
     }
 
-    /// Access to the script.
     pub(crate) fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap()
     }
@@ -111,7 +108,7 @@ impl Dispatcher {
         self.worker_with(|config| config.slots = slots, tools).await
     }
 
-    /// The same with changed settings.
+    /// Does the same with changed settings.
     pub(crate) async fn worker_with(
         &mut self,
         change: impl FnOnce(&mut WorkerConfig),
@@ -122,7 +119,6 @@ impl Dispatcher {
         self.start_worker(tools.into_iter().fold(Worker::new(config), Worker::add)).await
     }
 
-    /// The settings of a worker.
     pub(crate) fn config(&self) -> WorkerConfig {
         let nats = config(self.nats.as_ref().unwrap());
         let drain_grace = Duration::from_millis(300);
@@ -141,7 +137,7 @@ impl Dispatcher {
         self.submit_many("default", tool, 1, 2).await[0]
     }
 
-    /// The same for many jobs; `bytes` is the declared size of their arguments.
+    /// Does the same for many jobs; `bytes` is the declared size of their arguments.
     pub(crate) async fn submit_many(&self, pool: &str, tool: &str, count: usize, bytes: u32) -> Vec<JobRef> {
         self.publish(&self.new_jobs(pool, tool, count, bytes), 1).await
     }
@@ -151,7 +147,8 @@ impl Dispatcher {
         self.publish(&self.new_jobs("default", tool, count, 2), count).await
     }
 
-    /// Publishes jobs, so many in each message. A server that stood still for a moment has them all the same, and takes none twice.
+    /// Publishes jobs, so many in each message. A server that stood still for a moment has them all the same, and takes
+    /// none twice.
     async fn publish(&self, jobs: &[OutgoingJob], each: usize) -> Vec<JobRef> {
         let packs: Vec<&[OutgoingJob]> = jobs.chunks(each).collect();
         within(20, async { while !self.queue.publish_packs(&packs).await.iter().all(Result::is_ok) {} }).await;
@@ -191,12 +188,11 @@ impl Dispatcher {
         self.next(|received| if let Received::Claim(claim) = received { Some(claim) } else { None }).await
     }
 
-    /// The last grant of an attempt.
     pub(crate) fn grant_of(&self, job: JobRef) -> GrantRef {
         job.granted_to(self.script().claims[&job])
     }
 
-    /// The attempts of the next release; fails if a report comes before it.
+    /// Returns the attempts of the next release; fails if a report comes before it.
     pub(crate) async fn released(&mut self) -> Vec<JobRef> {
         // The fetch of arguments is given up after 15 s, and on a busy machine later.
         self.next_within(60, |received| match received {
@@ -278,12 +274,10 @@ struct Responder {
     received: mpsc::UnboundedSender<Received>,
 }
 
-/// The attempts that a heartbeat names.
 pub(crate) fn running(heartbeat: &Heartbeat) -> Vec<JobRef> {
     heartbeat.running.iter().map(GrantRef::job_ref).collect()
 }
 
-/// The attempts that a claim asks for.
 pub(crate) fn jobs_of(claim: &ClaimRequest) -> Vec<JobRef> {
     claim.jobs.iter().map(ClaimJob::job_ref).collect()
 }
@@ -410,13 +404,11 @@ impl Script {
         (!self.ignores_heartbeats).then(|| HeartbeatReply { at, lease_ms, ..self.heartbeat.clone() })
     }
 
-    /// What the database's clock shows.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         Utc::now() + self.clock_ahead
     }
 }
 
-/// A worker in this process.
 pub(crate) struct RunningWorker {
     pub(crate) id: WorkerId,
     pub(crate) shutdown: CancellationToken,

@@ -10,7 +10,7 @@ use crate::{
     tools, within,
 };
 
-/// A model that writes a number of deltas, waits at a gate, and writes a last one.
+/// Makes a model that writes a number of deltas, waits at a gate, and writes a last one.
 fn writing_model(deltas: usize) -> (Tool, tools::Gate) {
     let (_, gate) = tools::gated("gate");
     let inner = gate.clone();

@@ -39,7 +39,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// What the answer to a request has to wait for.
+    /// Returns what the answer to a request has to wait for.
     pub(crate) fn held(&mut self, request: &PieceRequest) -> Option<Arc<Notify>> {
         let waits = matches!(request, PieceRequest::Open { .. } | PieceRequest::Put { .. });
         if waits { self.hold.take() } else { None }
@@ -77,7 +77,7 @@ impl Pieces {
         Ok(PieceReply::default())
     }
 
-    /// A body, put together; it is dropped.
+    /// Puts a body together and drops it.
     pub(crate) fn take(&mut self, payload: Payload) -> String {
         (0..payload.pieces)
             .map(|piece| self.kept.remove(&(payload.payload.to_string(), piece)).expect("it is there"))
@@ -89,7 +89,7 @@ impl Pieces {
     }
 }
 
-/// 2 MB of JSON with what pieces must not break.
+/// Makes 2 MB of JSON with what pieces must not break.
 fn large() -> String {
     json!({"text": "好\"\\\n".repeat(300_000)}).to_string()
 }
@@ -131,7 +131,7 @@ async fn an_attempt_whose_arguments_cannot_be_fetched_is_given_back_or_ends_as_a
 /// A lease that lasts, although the machine stands still for some seconds.
 const LEASE_MS: u64 = 20_000;
 
-/// An attempt of an unsafe tool whose arguments are being opened; that is answered once it is notified.
+/// Starts an attempt of an unsafe tool whose arguments are being opened; that is answered once it is notified.
 async fn start_opening(dispatcher: &mut Dispatcher, tool: &str) -> (JobRef, Arc<Notify>) {
     let hold = Arc::new(Notify::new());
     {

@@ -15,7 +15,6 @@ use crate::{
     within,
 };
 
-/// What happened in a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Started,
@@ -31,7 +30,7 @@ impl Drop for DropGuard {
     }
 }
 
-/// A tool that never ends, and sends an event when it starts and when it is dropped.
+/// Makes a tool that never ends, and sends an event when it starts and when it is dropped.
 pub(crate) fn stuck() -> (Tool, mpsc::UnboundedReceiver<Event>) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let tool = Tool::new("stuck", move |_: Map<String, Value>| {
@@ -69,7 +68,7 @@ pub(crate) struct Gate {
     open: Arc<Semaphore>,
 }
 
-/// A tool that waits at a gate before it ends.
+/// Makes a tool that waits at a gate before it ends.
 pub(crate) fn gated(name: &str) -> (Tool, Gate) {
     let gate = Gate { running: Arc::default(), most: Arc::default(), open: Arc::new(Semaphore::new(0)) };
     let inner = gate.clone();
@@ -107,7 +106,7 @@ impl Gate {
     }
 }
 
-/// A tool that returns its arguments and its context.
+/// Makes a tool that returns its arguments and its context.
 pub(crate) fn echo_context() -> Tool {
     Tool::new("echo_context", async |context: Context, arguments: Map<String, Value>| {
         serde_json::json!({
@@ -120,7 +119,7 @@ pub(crate) fn echo_context() -> Tool {
     })
 }
 
-/// A tool with an output of the given size.
+/// Makes a tool with an output of the given size.
 pub(crate) fn with_output_of(bytes: usize) -> Tool {
     Tool::new("with_output_of", move |_: Map<String, Value>| async move { "x".repeat(bytes - 2) })
 }

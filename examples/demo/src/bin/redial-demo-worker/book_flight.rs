@@ -60,7 +60,7 @@ async fn book(airline: &Ledger, context: &Context, flight: Flight) -> Result<Boo
     Ok(Booking { booking: booking_number(&context.idempotency_key), flight })
 }
 
-/// Requests with the same key are the same booking: six letters, derived from the key with FNV-1a.
+/// Derives six letters from the key with FNV-1a: requests with the same key are the same booking.
 fn booking_number(key: &str) -> String {
     let hash = key
         .bytes()

@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(worker.run(stop_signal()?).await?)
 }
 
-/// A token that Ctrl-C or SIGTERM cancels: the worker then finishes its running calls and takes no new ones.
+/// Returns a token that Ctrl-C or SIGTERM cancels: the worker then finishes its running calls and takes no new ones.
 fn stop_signal() -> anyhow::Result<CancellationToken> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let token = CancellationToken::new();

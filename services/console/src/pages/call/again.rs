@@ -26,12 +26,10 @@ struct Page {
     shell: Shell,
     call: CallRecord,
     text: String,
-    /// Why it was refused.
     wrong: Option<String>,
     errors: Vec<ProblemField>,
 }
 
-/// What was sent.
 #[derive(Deserialize)]
 pub(super) struct Again {
     #[serde(default)]
@@ -94,7 +92,7 @@ async fn redrive(visit: &Visit, id: &str, form: &Again) -> Result<String, Failur
     Ok(new.to_string())
 }
 
-/// The arguments as a person edits them: as they are, if lines for deep parts would make them very much longer.
+/// Writes arguments as a person edits them: as they are, if lines for deep parts would make them very much longer.
 fn pretty(json: &RawValue) -> String {
     let json = json.get();
     if json.len() > LARGEST {

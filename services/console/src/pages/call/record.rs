@@ -6,7 +6,7 @@ use redial_proto::{CallState, CallView, ErrorClass, turn};
 
 use crate::{record::waiting, show, story::verdict::Verdict};
 
-/// Whether the API would run it again: it ended badly, and is no turn and no function of a client.
+/// Says whether the API would run it again: it ended badly, and is no turn and no function of a client.
 pub(crate) fn may_run_again(call: &CallRecord) -> bool {
     use CallState::{Cancelled, Failed, Refused, Unknown};
     matches!(call.view.state, Failed | Unknown | Cancelled | Refused)
@@ -14,7 +14,7 @@ pub(crate) fn may_run_again(call: &CallRecord) -> bool {
         && call.details.pool != "@client"
 }
 
-/// What to know before anything else.
+/// Says what to know before anything else.
 pub(crate) fn verdict(call: &CallView, now: DateTime<Utc>) -> Verdict {
     let said = call.message.clone().unwrap_or_default();
     let class = call.class.map(|class| show::words(class.as_str())).unwrap_or_default();
@@ -79,7 +79,6 @@ fn open(call: &CallView, now: DateTime<Utc>) -> Verdict {
     Verdict { tone, heading: format!("{heading}, since {since}"), because, ..Verdict::default() }
 }
 
-/// What a person can do about an error class.
 const fn remedy(class: Option<ErrorClass>) -> &'static str {
     use ErrorClass as C;
     let Some(class) = class else { return "Look at the attempts below." };

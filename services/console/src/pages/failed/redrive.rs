@@ -19,7 +19,6 @@ use crate::{
     show,
 };
 
-/// The list that the filter is of.
 const PATH: &str = "/console/failed";
 /// Conditions of a list that a redrive understands, too; those that may stand several times are lists there.
 const CONDITIONS: [&str; 9] = ["tool", "state", "class", "since", "until", "conversation", "key", "worker", "agent"];
@@ -55,7 +54,7 @@ enum Count {
     Wrong(String),
 }
 
-/// The count that a visitor comes back to.
+/// Shows the count that a visitor comes back to.
 async fn confirm(visit: Visit) -> Response {
     let page = page(&visit).await;
     visit.answer(page)
@@ -88,7 +87,7 @@ async fn count_of(visit: &Visit, filter: &Filter, known: &str) -> Result<Count, 
     })
 }
 
-/// Why an order cannot stand on this count.
+/// Says why an order cannot stand on this count.
 fn not_a_count(counted: &RedriveView, filter: Option<&RedriveFilter>) -> Option<String> {
     if !counted.dry_run || Some(&counted.filter) != filter {
         return Some("The count in this address is of another filter. Count again.".to_owned());
@@ -103,7 +102,7 @@ fn not_a_count(counted: &RedriveView, filter: Option<&RedriveFilter>) -> Option<
     is_old.then(|| format!("The count is of {}. Count again.", show::exact(&counted.created_at)))
 }
 
-/// A redrive once it has ended; `None` if it goes on.
+/// Waits for the end of a redrive; `None` if it goes on.
 async fn wait_for(visit: &Visit, id: RedriveId) -> Result<Option<RedriveView>, Failure> {
     for _ in 0..LOOKS {
         let view: RedriveView = visit.api.peek(&format!("/v1/redrives/{id}")).await?;
@@ -115,7 +114,8 @@ async fn wait_for(visit: &Visit, id: RedriveId) -> Result<Option<RedriveView>, F
     Ok(None)
 }
 
-/// A filter with conditions that a redrive does not have must not run more calls again than the list shows.
+/// Says why a filter cannot be one of a redrive: with conditions that that does not have, it must not run more calls
+/// again than the list shows.
 fn unsupported(filter: &Filter) -> Option<String> {
     let known =
         |name: &str| CONDITIONS.contains(&name) || LISTS.contains(&name) || name == "contains" || Filter::is_own(name);
@@ -145,7 +145,6 @@ fn as_filter(filter: &Filter) -> Option<RedriveFilter> {
     serde_json::from_value(as_json(filter)).ok()
 }
 
-/// The filter as the API takes it.
 fn as_json(filter: &Filter) -> Value {
     let mut fields = Map::new();
     for (name, value) in filter.pairs() {
@@ -166,7 +165,6 @@ fn as_json(filter: &Filter) -> Value {
 struct Order {
     filter: String,
     redrive: String,
-    /// The count that was confirmed.
     #[serde(default)]
     count: String,
     #[serde(default)]
@@ -230,7 +228,7 @@ impl Confirm {
         show::span(i64::try_from(calls.saturating_mul(1000) / self.rate.max(1)).unwrap_or(i64::MAX))
     }
 
-    /// The filter without its question mark.
+    /// Writes the filter without its question mark.
     fn query(&self) -> String {
         self.filter.query().trim_start_matches('?').to_owned()
     }

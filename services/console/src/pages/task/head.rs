@@ -29,11 +29,9 @@ pub(crate) struct Head {
     pub(crate) verdict: Verdict,
     pub(crate) items: Vec<TaskCallItem>,
     pub(crate) agent: Option<TaskSpec>,
-    /// The first step that is shown.
     pub(crate) first: u32,
     /// The steps go on beyond what is shown, after this one.
     pub(crate) after: Option<u32>,
-    /// There are more calls than are shown.
     pub(crate) more_calls: bool,
 }
 
@@ -75,7 +73,7 @@ async fn reports(visit: &Visit, id: &str, from: Option<u32>) -> Result<(Vec<Task
 }
 
 impl Head {
-    /// The parts: address, name, whether it is this one.
+    /// Returns the parts: address, name, whether it is this one.
     pub(super) fn parts(&self) -> Vec<(String, String, bool)> {
         let base = format!("/console/tasks/{}", self.story.task.task);
         let corrections = match self.chains.len() {

@@ -30,7 +30,7 @@ async fn page(visit: &Visit, id: &str, number: &str) -> Result<Page, Failure> {
 }
 
 impl Page {
-    /// Tokens, as the provider told them or as they are estimated.
+    /// Counts tokens, as the provider told them or as they are estimated.
     fn tokens(&self) -> String {
         let Some(reply) = &self.turn.reply else {
             return format!("about {} read (estimated)", show::count(self.turn.trimmed.tokens));
@@ -60,7 +60,7 @@ impl Page {
         show::span((end - self.turn.submitted_at).num_milliseconds().max(0))
     }
 
-    /// What was left out of the conversation for the model.
+    /// Says what was left out of the conversation for the model.
     fn left_out(&self) -> String {
         let Trimmed { shortened, left_out, .. } = self.turn.trimmed;
         match (left_out, shortened) {
