@@ -344,7 +344,7 @@ pub(crate) struct EnvArgs {
     pub(crate) server: Option<String>,
 }
 
-/// An argument, or all of standard input for `-`.
+/// Reads an argument, or all of standard input for `-`.
 pub(crate) fn argument_or_stdin(argument: String) -> std::io::Result<String> {
     if argument == "-" { std::io::read_to_string(std::io::stdin()) } else { Ok(argument) }
 }

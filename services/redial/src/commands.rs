@@ -37,7 +37,6 @@ use crate::{
     settings::Settings,
 };
 
-/// Runs a command and returns its exit code.
 pub(crate) async fn run(command: Command, settings: &Settings) -> anyhow::Result<ExitCode> {
     if let Command::Dev(args) = &command {
         // Its log is in its folder, so it starts its logs itself.

@@ -45,10 +45,8 @@ const INTERRUPTED: i32 = 130;
 const TERMINATED: i32 = 143;
 /// What `redial dev` and a dispatcher say after the first Ctrl-C.
 pub(crate) const STOPPING: &str = "stopping once the running calls have ended; Ctrl-C again ends at once";
-/// The same of a worker.
 pub(crate) const STOPPING_WORKER: &str =
     "stopping once the running calls have ended; Ctrl-C again stops them and gives them back";
-/// The same of a gateway.
 pub(crate) const STOPPING_GATEWAY: &str = "stopping once the running requests have ended; Ctrl-C again ends at once";
 
 /// Connects to NATS; fails instead of retrying without end, and says why.
@@ -56,7 +54,7 @@ pub(crate) async fn queue(settings: &Settings) -> anyhow::Result<Queue> {
     queue_within(settings, CONNECT).await
 }
 
-/// The same with another limit.
+/// Connects with another limit.
 pub(crate) async fn queue_within(settings: &Settings, limit: Duration) -> anyhow::Result<Queue> {
     let config = settings.queue("redial-cli")?;
     Queue::connect_within(&config, limit).await.map_err(|error| match error {
@@ -81,7 +79,6 @@ fn unreachable(why: &str) -> anyhow::Error {
     ApiError::new(Code::Unavailable, message).into()
 }
 
-/// What a dispatcher says of itself.
 pub(crate) async fn dispatcher_health(queue: &Queue) -> Result<DispatcherHealth, QueueError> {
     queue.ask(Verb::Health, &serde_json::json!({}), LOOK).await
 }
@@ -103,7 +100,7 @@ pub(crate) async fn request<R: DeserializeOwned>(
     request_as(queue, verb.roles()[0], verb, request).await
 }
 
-/// The same in this role.
+/// Sends in this role.
 pub(crate) async fn request_as<R: DeserializeOwned>(
     queue: &Queue,
     role: UserRole,
@@ -125,23 +122,20 @@ pub(crate) async fn request_as<R: DeserializeOwned>(
 pub(crate) struct Outages(Arc<AtomicUsize>);
 
 impl Outages {
-    /// The waits of one request.
     pub(crate) fn of_request(&self) -> Outage {
         Outage { began: Instant::now(), waits: RETRY.waits(), is_waiting: false, all: self.clone() }
     }
 }
 
-/// Waits between the retries of a request during an outage.
 pub(crate) struct Outage {
     began: Instant,
     waits: Waits,
-    /// It failed before.
     is_waiting: bool,
     all: Outages,
 }
 
 impl Outage {
-    /// The same for a command that sends one request at a time.
+    /// Makes the waits of a command that sends one request at a time.
     pub(crate) fn new() -> Self {
         Outages::default().of_request()
     }
@@ -158,7 +152,7 @@ impl Outage {
         Ok(())
     }
 
-    /// True if this is the request's first failure, and no other one waits.
+    /// Returns true if this is the request's first failure, and no other one waits.
     fn begins(&mut self) -> bool {
         !std::mem::replace(&mut self.is_waiting, true) && self.all.0.fetch_add(1, Ordering::Relaxed) == 0
     }
@@ -172,17 +166,17 @@ impl Drop for Outage {
     }
 }
 
-/// True if a part of a request failed for a reason that passes.
+/// Returns true if a part of a request failed for a reason that passes.
 pub(crate) fn is_retryable(result: &SubmitResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.code.is_retryable())
 }
 
-/// The error of a request as users get it.
+/// Returns the error of a request as users get it.
 pub(crate) fn api(error: QueueError) -> anyhow::Error {
     user_error(error).into()
 }
 
-/// The error of a request in the user's terms: who does not answer, rather than on which subject.
+/// Returns the error of a request in the user's terms: who does not answer, rather than on which subject.
 pub(crate) fn user_error(error: QueueError) -> ApiError {
     match error {
         QueueError::NoResponders { .. } => ApiError::new(Code::Unavailable, NO_DISPATCHER),
@@ -200,17 +194,15 @@ pub(crate) fn user_error(error: QueueError) -> ApiError {
 /// What to do about an id that is not on record; a line of its own, since one with the id would be too long.
 pub(crate) const FIND: &str = "see redial tasks and redial history; retention deletes old ones,\nand others may have been erased: redial forget --list";
 
-/// The error for an id that neither a task nor a call has.
 pub(crate) fn not_found(id: Uuid) -> anyhow::Error {
     ApiError::new(Code::CallNotFound, format!("no task or call {id} is on record\n{FIND}")).into()
 }
 
-/// The error for an id that no task has.
 pub(crate) fn task_not_found(id: Uuid) -> anyhow::Error {
     ApiError::new(Code::TaskNotFound, format!("no task {id} is on record\n{FIND}")).into()
 }
 
-/// A token that Ctrl-C and SIGTERM cancel.
+/// Returns a token that Ctrl-C and SIGTERM cancel.
 pub(crate) fn shutdown() -> anyhow::Result<CancellationToken> {
     let token = CancellationToken::new();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -225,9 +217,10 @@ pub(crate) fn shutdown() -> anyhow::Result<CancellationToken> {
     Ok(token)
 }
 
-/// The same for a role, which finishes its work after the first signal, and after Ctrl-C says so. A second one, whichever of the two,
-/// cancels `kill`, which ends the grace of a worker: what still runs is stopped and given back. The next one, or without `kill` the second,
-/// ends the process at once. Nothing on record is lost by that; what runs counts as lost, as after a crash.
+/// Returns a token of a role, which finishes its work after the first signal, and after Ctrl-C says so. A second one,
+/// whichever of the two, cancels `kill`, which ends the grace of a worker: what still runs is stopped and given back.
+/// The next one, or without `kill` the second, ends the process at once. Nothing on record is lost by that; what runs
+/// counts as lost, as after a crash.
 pub(crate) fn shutdown_sooner_if_repeated(
     stopping: &'static str,
     kill: Option<CancellationToken>,

@@ -17,7 +17,6 @@ use redial_worker::WebhookKey;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The folder unless another one is given.
 pub(crate) const DEV_FOLDER: &str = ".redial";
 const FILE: &str = "dev.json";
 const LOCK: &str = "dev.lock";
@@ -38,10 +37,8 @@ pub(crate) struct DevAddresses {
     pub(crate) http_url: Option<String>,
 }
 
-/// What is in a folder.
 #[derive(Clone, Debug)]
 pub(crate) enum DevState {
-    /// No `redial dev`.
     None,
     /// One that runs; without addresses it is just starting.
     Running(Option<DevAddresses>),
@@ -62,7 +59,7 @@ impl DevAddresses {
         serde_json::from_slice(&fs::read(Self::path(folder)).ok()?).ok()
     }
 
-    /// Only this user may read the file, because it contains passwords. It is replaced atomically.
+    /// Replaces the file atomically. Only this user may read it, because it contains passwords.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         use io::Write;
         let path = Self::path(folder);
@@ -72,7 +69,7 @@ impl DevAddresses {
         fs::rename(draft, path)
     }
 
-    /// `process 1234, started 2026-11-23 08:00:00Z (5 min ago)`
+    /// Writes `process 1234, started 2026-11-23 08:00:00Z (5 min ago)`.
     pub(crate) fn who(&self, now: DateTime<Utc>) -> String {
         match self.started_at {
             Some(at) => {
@@ -85,7 +82,6 @@ impl DevAddresses {
     }
 }
 
-/// Who runs in a folder.
 pub(crate) fn state(folder: &Path) -> DevState {
     let addresses = DevAddresses::read(folder);
     match File::open(folder.join(LOCK)).map(|lock| lock.try_lock_shared()) {
@@ -113,7 +109,7 @@ pub(crate) fn take(folder: &Path) -> io::Result<Option<DevLock>> {
     }
 }
 
-/// The key that the secrets of webhooks are derived from: made once, and only this user may read it.
+/// Returns the key that the secrets of webhooks are derived from: made once, and only this user may read it.
 pub(crate) fn webhook_key(folder: &Path) -> anyhow::Result<WebhookKey> {
     use io::Write;
     let path = folder.join(WEBHOOK_KEY);
@@ -125,7 +121,7 @@ pub(crate) fn webhook_key(folder: &Path) -> anyhow::Result<WebhookKey> {
     Ok(WebhookKey::new(&fs::read_to_string(&path)?)?)
 }
 
-/// An address without user and password, to be shown.
+/// Removes user and password from an address, which is to be shown.
 pub(crate) fn public(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

@@ -43,7 +43,7 @@ pub(crate) fn help(help: &clap::Error) -> ExitCode {
     }
 }
 
-/// What is wrong with a command line, in one line and without the usage.
+/// Says what is wrong with a command line, in one line and without the usage.
 fn mistake(text: &str) -> String {
     let (what, _usage) = text.split_once("\n\nUsage:").unwrap_or((text, ""));
     let lines: Vec<&str> = what.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -64,7 +64,7 @@ pub(crate) fn report(error: &anyhow::Error, json: bool) -> ExitCode {
     of(api.code)
 }
 
-/// What the user wrote is wrong: [`USAGE`]; else [`FAILED`]. The same with and without `--json`.
+/// Returns [`USAGE`] if what the user wrote is wrong, else [`FAILED`]. The same with and without `--json`.
 pub(crate) fn of(code: Code) -> ExitCode {
     ExitCode::from(match code {
         Code::InvalidConfiguration
@@ -78,7 +78,7 @@ pub(crate) fn of(code: Code) -> ExitCode {
     })
 }
 
-/// An error as people read it. Several mistakes, and the rules that arguments break, have a line each.
+/// Writes an error as people read it. Several mistakes, and the rules that arguments break, have a line each.
 fn text(api: &ApiError) -> String {
     if !api.details.is_empty() {
         // The message repeats all field errors in one line.
@@ -103,7 +103,7 @@ const fn is_a_list(code: Code) -> bool {
     matches!(code, Code::InvalidConfiguration | Code::InvalidManifest | Code::InvalidAgent | Code::MissingProgram)
 }
 
-/// True if something could not be reached, which is no mistake of the user.
+/// Returns true if something could not be reached, which is no mistake of the user.
 pub(crate) fn is_unavailable(error: &anyhow::Error) -> bool {
     to_api(error).code == Code::Unavailable
 }
@@ -157,7 +157,7 @@ fn gateway_code(error: &GatewayError) -> Code {
     }
 }
 
-/// The causes of an error, each once: some errors already quote their causes.
+/// Writes the causes of an error, each once: some errors already quote their causes.
 fn message(error: &anyhow::Error) -> String {
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

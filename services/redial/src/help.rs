@@ -165,7 +165,7 @@ const EXAMPLES: [(&str, &[&str]); 29] = [
     ),
 ];
 
-/// The command line with everything that its help says.
+/// Returns the command line with everything that its help says.
 pub(crate) fn command() -> Command {
     let command = with_flags(Cli::command()).after_help(EXIT_CODES);
     let command = command.mut_subcommand("redrive", |redrive| redrive.mut_arg("state", redrivable));
@@ -175,7 +175,6 @@ pub(crate) fn command() -> Command {
     })
 }
 
-/// The states of calls that may be redriven.
 fn redrivable(arg: Arg) -> Arg {
     arg.value_parser(values::Redrivable).help(
         "Only calls in this state; without it, failed and cancelled ones. unknown: the tool may have done its work, so check \
@@ -198,12 +197,12 @@ pub(crate) struct Setting {
     /// What stands for its value; `None` if it has none.
     value: Option<String>,
     environment: Option<String>,
-    /// Its name in redial.toml.
+    /// In redial.toml.
     file: Option<String>,
     help: String,
 }
 
-/// The settings that every command has.
+/// Returns the settings that every command has.
 pub(crate) fn common_settings() -> Vec<Setting> {
     let setting = |flag: Arg| {
         let name = flag.get_id().to_string();
@@ -219,7 +218,7 @@ pub(crate) fn common_settings() -> Vec<Setting> {
     common().map(setting).collect()
 }
 
-/// The same as text.
+/// Writes them as text.
 pub(crate) fn settings_text() -> String {
     let mut text = "\
 A flag wins over an environment variable, that over the settings file, and that over a running `redial dev` in this folder.
@@ -270,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Words of a shell, for the quotes that the examples have.
+    /// Splits words of a shell, for the quotes that the examples have.
     fn words(line: &str) -> Vec<String> {
         let (mut words, mut quote) = (vec![String::new()], None);
         for c in line.chars() {

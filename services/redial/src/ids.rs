@@ -21,7 +21,6 @@ const LISTED: u32 = 10;
 const NAME: usize = 10;
 const ALLOWED: &str = "allowed: an id such as 01a20236-ac46-7781-a3d0-49c0fb4d6170, or how it begins";
 
-/// An id as a user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IdText {
     Whole(Uuid),
@@ -83,7 +82,8 @@ impl Of {
     }
 }
 
-/// The whole id. A prefix is looked up in the database, so a command that needs no database otherwise needs it for that.
+/// Returns the whole id. A prefix is looked up in the database, so a command that needs no database otherwise needs it
+/// for that.
 pub(crate) async fn resolve(settings: &Settings, id: &IdText, of: Of) -> anyhow::Result<Uuid> {
     let text = match id {
         IdText::Whole(id) => return Ok(*id),
@@ -97,7 +97,7 @@ pub(crate) async fn resolve(settings: &Settings, id: &IdText, of: Of) -> anyhow:
     in_store(&connect::store(settings).await?, id, of).await
 }
 
-/// The whole id, looked up in a store that is open already.
+/// Returns the whole id, looked up in a store that is open already.
 pub(crate) async fn in_store(store: &Store, id: &IdText, of: Of) -> anyhow::Result<Uuid> {
     let (text, first, last) = match id {
         IdText::Whole(id) => return Ok(*id),
@@ -114,13 +114,11 @@ pub(crate) async fn in_store(store: &Store, id: &IdText, of: Of) -> anyhow::Resu
     }
 }
 
-/// The same for a call.
 pub(crate) async fn call(store: &Store, id: Option<&IdText>) -> anyhow::Result<Option<CallId>> {
     let Some(id) = id else { return Ok(None) };
     in_store(store, id, Of::Call).await.map(|id| Some(CallId(id)))
 }
 
-/// The same for a task.
 pub(crate) async fn task(store: &Store, id: Option<&IdText>) -> anyhow::Result<Option<TaskId>> {
     let Some(id) = id else { return Ok(None) };
     in_store(store, id, Of::Task).await.map(|id| Some(TaskId(id)))
@@ -133,12 +131,12 @@ fn none_begins_with(text: &str, of: Of) -> ApiError {
     ApiError::new(code, format!("no {} on record begins with {text}\n{}", of.name(), connect::FIND))
 }
 
-/// The text stands for one id, and that is of the other kind.
+/// Refuses a text that stands for one id, of the other kind.
 fn wrong_kind(other: &Named, of: Of) -> ApiError {
     ApiError::new(Code::InvalidValue, format!("{} is a {}\nallowed: a {}", other.id, kind(other), of.name()))
 }
 
-/// The same of an id that was given whole.
+/// Refuses an id that was given whole and is a call's.
 pub(crate) fn is_a_call(id: Uuid) -> ApiError {
     ApiError::new(Code::InvalidValue, format!("{id} is a call\nallowed: a task; see redial show"))
 }
@@ -177,7 +175,7 @@ impl Short {
         Ok(Self(store.unique_digits(ids).await?.into_iter().collect()))
     }
 
-    /// Every id as a whole.
+    /// Shows every id as a whole.
     pub(crate) fn whole() -> Self {
         Self(HashMap::new())
     }

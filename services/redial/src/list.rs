@@ -11,27 +11,24 @@ use crate::{
     table::{Cell, Column, Paper, Table},
 };
 
-/// How a list is shown.
 pub(crate) struct Form {
     pub(crate) wide: bool,
     pub(crate) now: DateTime<Utc>,
-    /// How ids are written.
     pub(crate) ids: Short,
 }
 
 impl Form {
-    /// With whole ids.
+    /// Shows whole ids.
     pub(crate) fn new(wide: bool, now: DateTime<Utc>) -> Self {
         Self { wide, now, ids: Short::whole() }
     }
 
-    /// A point in time in a wide table, else how long ago that was.
+    /// Writes a point in time in a wide table, else how long ago that was.
     pub(crate) fn time(&self, at: DateTime<Utc>) -> String {
         if self.wide { output::time(at) } else { output::ago(at, self.now) }
     }
 }
 
-/// A column of a list of `T`.
 pub(crate) struct Field<T> {
     column: Column,
     is_narrow: bool,
@@ -44,17 +41,16 @@ impl<T> Field<T> {
         Self { column: Column::whole(head), is_narrow: true, is_wide: true, cell }
     }
 
-    /// It may be shortened to `least` in the narrow table.
+    /// Makes a column that may be shortened to `least` in the narrow table.
     pub(crate) const fn shortened(head: &'static str, least: u16, cell: fn(&T, &Form) -> Cell) -> Self {
         Self { column: Column::shortened(head, least), ..Self::whole(head, cell) }
     }
 
-    /// Only in the wide table.
     pub(crate) const fn wide(head: &'static str, cell: fn(&T, &Form) -> Cell) -> Self {
         Self { is_narrow: false, ..Self::whole(head, cell) }
     }
 
-    /// Only in the narrow table, where it may be shortened to `least`.
+    /// Makes a column of the narrow table only, where it may be shortened to `least`.
     pub(crate) const fn narrow(head: &'static str, least: u16, cell: fn(&T, &Form) -> Cell) -> Self {
         Self { is_wide: false, ..Self::shortened(head, least, cell) }
     }
@@ -80,7 +76,7 @@ impl<T> List<T> {
         Self::new(fields, form, paper)
     }
 
-    /// The next entries as lines, without a newline at the end.
+    /// Returns the next entries as lines, without a newline at the end.
     pub(crate) fn part(&mut self, entries: &[T]) -> String {
         let row = |entry| self.fields.iter().map(|field| (field.cell)(entry, &self.form)).collect();
         let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
@@ -88,7 +84,7 @@ impl<T> List<T> {
     }
 }
 
-/// A list in its two forms: with 80 columns, and wide.
+/// Renders a list in its two forms: with 80 columns, and wide.
 #[cfg(test)]
 pub(crate) fn both<T>(fields: &'static [Field<T>], now: DateTime<Utc>, entries: &[T]) -> String {
     let shown = |wide, width| List::new(fields, Form::new(wide, now), Paper::test(width)).part(entries);
@@ -110,7 +106,7 @@ pub(crate) async fn print<T: Serialize>(
     Ok(output::line(list.part(entries))?)
 }
 
-/// The first `limit` entries, and whether there are more.
+/// Returns the first `limit` entries, and whether there are more.
 pub(crate) fn first<T>(mut found: Vec<T>, limit: u32) -> (Vec<T>, bool) {
     let limit = limit as usize;
     let more = found.len() > limit;

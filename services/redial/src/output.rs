@@ -15,7 +15,7 @@ use serde::Serialize;
 pub(crate) struct WriteError(#[from] std::io::Error);
 
 impl WriteError {
-    /// True if the reader closed the pipe, as `head` does: it has what it wanted.
+    /// Returns true if the reader closed the pipe, as `head` does: it has what it wanted.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.0.kind() == ErrorKind::BrokenPipe
     }
@@ -69,12 +69,12 @@ fn shown(text: &str, colours: bool) -> Cow<'_, str> {
     if colours { visible_in_colour(text) } else { visible(text) }
 }
 
-/// A point in time, to the millisecond.
+/// Writes a point in time, to the millisecond.
 pub(crate) fn time(time: DateTime<Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%S%.3fZ").to_string()
 }
 
-/// A number of ms for people, rounded to the smallest unit that is shown.
+/// Writes a number of ms for people, rounded to the smallest unit that is shown.
 pub(crate) fn span(ms: i64) -> String {
     let [tenths, seconds, minutes, hours] = [100, 1_000, 60_000, 3_600_000].map(|unit| rounded(ms, unit));
     match ms {
@@ -86,8 +86,8 @@ pub(crate) fn span(ms: i64) -> String {
     }
 }
 
-/// How long ago something was, or how soon it will be, in one unit, rounded to it: of the unit there are always at least
-/// two, or it is seconds. After two weeks the day.
+/// Says how long ago something was, or how soon it will be, in one unit, rounded to it: of the unit there are always at
+/// least two, or it is seconds. After two weeks the day.
 pub(crate) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     let since = now - at;
     let ms = since.num_milliseconds().saturating_abs();
@@ -101,7 +101,8 @@ pub(crate) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if since < TimeDelta::zero() { format!("in {text}") } else { format!("{text} ago") }
 }
 
-/// A number of ms that is itself not exact, for people: up to a minute as [`span`], then in one unit, rounded to it.
+/// Writes a number of ms that is itself not exact, for people: up to a minute as [`span`], then in one unit, rounded to
+/// it.
 pub(crate) fn about(ms: i64) -> String {
     if rounded(ms, 100) < 600 { span(ms) } else { in_one_unit(ms) }
 }
@@ -119,12 +120,12 @@ fn rounded(ms: i64, unit: i64) -> i64 {
     ms.saturating_add(unit / 2) / unit
 }
 
-/// Text from outside as it may be printed: what a terminal would obey is written out, colours included. Newlines stay.
+/// Makes text from outside printable: what a terminal would obey is written out, colours included. Newlines stay.
 pub(crate) fn plain(text: &str) -> String {
     visible(text).replace('\t', " ")
 }
 
-/// The start of a text as one line of at most `most` characters.
+/// Returns the start of a text as one line of at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     let text = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(most) {

@@ -31,17 +31,14 @@ use crate::dev_folder::{self, DEV_FOLDER, DevAddresses, DevState};
 /// The variable with the key that the secrets of webhooks are derived from.
 const WEBHOOK_KEY: &str = "REDIAL_WEBHOOK_KEY";
 
-/// Settings and their sources.
 #[derive(Clone)]
 pub(crate) struct Settings {
     flags: Flags,
     file: SettingsFile,
-    /// What is wrong in the file.
     problems: Problems,
     dev: DevState,
 }
 
-/// A value and its source.
 struct Found {
     value: String,
     source: String,
@@ -56,7 +53,6 @@ impl Settings {
         Self { flags: flags.clone(), file: file.unwrap_or_default(), problems, dev }
     }
 
-    /// What is wrong in the settings file.
     pub(crate) fn problems(&self) -> Problems {
         self.problems.clone()
     }
@@ -101,7 +97,7 @@ impl Settings {
         self.parse(name, &allowed, |text| text.parse().ok().filter(|number| within.contains(number)))
     }
 
-    /// The `redial dev` that runs in this folder.
+    /// Returns the `redial dev` that runs in this folder.
     fn dev(&self) -> Option<&DevAddresses> {
         match &self.dev {
             DevState::Running(addresses) => addresses.as_ref(),
@@ -109,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// NATS, under this connection name.
+    /// Configures NATS, under this connection name.
     pub(crate) fn queue(&self, name: &str) -> Result<QueueConfig, ApiError> {
         let dev = self.dev().map(|dev| dev.nats_url.clone());
         let Some(url) = self.text("nats_url").or(dev) else {
@@ -126,17 +122,17 @@ impl Settings {
         })
     }
 
-    /// The tenant whose calls and tasks are submitted and changed.
+    /// Returns the tenant whose calls and tasks are submitted and changed.
     pub(crate) fn tenant(&self) -> Result<Tenant, ApiError> {
         Ok(self.name("tenant")?.unwrap_or_default())
     }
 
-    /// The user in whose name requests are sent.
+    /// Returns the user in whose name requests are sent.
     pub(crate) fn user(&self) -> Result<User, ApiError> {
         Ok(self.name("user")?.unwrap_or_default())
     }
 
-    /// The tenant to which lists are limited; all tenants if none is set.
+    /// Returns the tenant to which lists are limited; all tenants if none is set.
     pub(crate) fn only_tenant(&self) -> Result<Option<String>, ApiError> {
         let tenant: Option<Tenant> = self.name("tenant")?;
         Ok(tenant.map(|tenant| tenant.to_string()))
@@ -147,29 +143,26 @@ impl Settings {
         value.parse().map(Some).map_err(|why| invalid(format!("{why} ({source})")))
     }
 
-    /// The address of NATS, if it is set.
     pub(crate) fn nats_url_if_set(&self) -> Option<String> {
         self.text("nats_url")
     }
 
-    /// The address of NATS of the `redial dev` that runs in this folder.
+    /// Returns the address of NATS of the `redial dev` that runs in this folder.
     pub(crate) fn dev_nats_url(&self) -> Option<String> {
         self.dev().map(|dev| dev.nats_url.clone())
     }
 
-    /// Postgres.
     pub(crate) fn database_url(&self) -> Result<String, ApiError> {
         let dev = self.dev().map(|dev| dev.database_url.clone());
         let url = self.text("database_url").or(dev);
         url.ok_or_else(|| self.unset("database_url", "postgres://user:password@host:port/name"))
     }
 
-    /// Postgres, if it is set or a `redial dev` runs here.
+    /// Returns the address if it is set or a `redial dev` runs here.
     pub(crate) fn database_url_if_set(&self) -> Option<String> {
         self.database_url().ok()
     }
 
-    /// A dispatcher.
     pub(crate) fn dispatcher(&self, queue: QueueConfig, database_url: String) -> Result<DispatcherConfig, ApiError> {
         let mut config = DispatcherConfig::new(queue, database_url);
         let mut problems = Problems::default();
@@ -200,14 +193,14 @@ impl Settings {
         problems.into_result().map(|()| config)
     }
 
-    /// What the secrets of webhooks are derived from. It is a secret itself, so only the environment has it.
+    /// Returns what the secrets of webhooks are derived from. It is a secret itself, so only the environment has it.
     pub(crate) fn webhook_key() -> Result<Option<WebhookKey>, ApiError> {
         let text = variable(WEBHOOK_KEY).filter(|text| !text.is_empty());
         let wrong = |error| invalid(format!("environment variable {WEBHOOK_KEY}: {error}"));
         text.map(|text| WebhookKey::new(&text).map_err(wrong)).transpose()
     }
 
-    /// Where webhooks may be delivered besides the public internet.
+    /// Returns where webhooks may be delivered besides the public internet.
     pub(crate) fn webhook_allow(&self) -> Result<Option<Allowed>, ApiError> {
         let Some(Found { value, source }) = self.find("webhook_allow") else {
             return Ok(None);
@@ -239,7 +232,6 @@ impl Settings {
         problems.into_result().map(|()| config)
     }
 
-    /// The pools of a worker's credentials.
     fn pools(&self) -> Result<Vec<String>, ApiError> {
         let Some(Found { value, source }) = self.find("worker_pools") else {
             return Ok(Vec::new());
@@ -249,8 +241,8 @@ impl Settings {
         checked.map(|_| pools).map_err(|why| invalid(format!("worker_pools: {why} ({source})")))
     }
 
-    /// The settings of `redial dev`, and the user that it chose: as root, programs run as a user without rights unless one is
-    /// set.
+    /// Returns the settings of `redial dev`, and the user that it chose: as root, programs run as a user without rights
+    /// unless one is set.
     pub(crate) fn of_dev(&self) -> (Self, Option<String>) {
         let mut settings = self.clone();
         match CommandUser::unprivileged() {
@@ -262,30 +254,27 @@ impl Settings {
         }
     }
 
-    /// The tool manifest, if there is one.
     pub(crate) fn manifest(&self) -> Option<PathBuf> {
         self.path("tools")
     }
 
-    /// The file of models of a worker with these pools, if there is one. A file that only lies in the folder is not the business
-    /// of a worker that asks no models.
+    /// Returns the file of models of a worker with these pools, if there is one. A file that only lies in the folder is
+    /// not the business of a worker that asks no models.
     pub(crate) fn models(&self, pools: &[String]) -> Option<PathBuf> {
         let file = self.path("models")?;
         let asks = pools.is_empty() || pools.iter().any(|pool| pool == turn::POOL) || self.is_set("models");
         asks.then_some(file)
     }
 
-    /// The file of agents, if there is one.
     pub(crate) fn agents(&self) -> Option<PathBuf> {
         self.path("agents")
     }
 
-    /// The access file, if one is set.
     pub(crate) fn access(&self) -> Option<PathBuf> {
         self.text("access").map(PathBuf::from)
     }
 
-    /// A file: as set, else `<name>.toml` if it exists.
+    /// Returns a file: as set, else `<name>.toml` if it exists.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let set = self.text(name).map(PathBuf::from);
         set.or_else(|| Some(PathBuf::from(format!("{name}.toml"))).filter(|file| file.exists()))
@@ -306,7 +295,7 @@ impl Settings {
         Ok(telemetry)
     }
 
-    /// The same for a command: its warnings are text even if they go to a file, because its user reads them.
+    /// Does the same for a command: its warnings are text even if they go to a file, because its user reads them.
     pub(crate) fn command_telemetry(&self) -> anyhow::Result<redial_telemetry::Telemetry> {
         // Why a connection failed is told once, by the command.
         let mut config = self.telemetry_config("redial-cli", "warn,async_nats::connector=off")?;
@@ -316,7 +305,8 @@ impl Settings {
         start(&config)
     }
 
-    /// The same for `redial dev`: its log goes to a file, and only warnings to the terminal, unless the user asks for more.
+    /// Does the same for `redial dev`: its log goes to a file, and only warnings to the terminal, unless the user asks
+    /// for more.
     pub(crate) fn dev_telemetry(&self, file: PathBuf) -> anyhow::Result<redial_telemetry::Telemetry> {
         let mut config = self.telemetry_config("redial-dev", "warn")?;
         let asked = self.text("log");
@@ -353,7 +343,7 @@ impl Settings {
     }
 }
 
-/// The value of an environment variable, if it is text.
+/// Returns the value of an environment variable, if it is text.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -362,19 +352,19 @@ fn start(config: &TelemetryConfig) -> anyhow::Result<redial_telemetry::Telemetry
     redial_telemetry::init(config).map_err(|error| invalid(error.to_string()).into())
 }
 
-/// The settings file: as set, else `redial.toml` if it exists.
+/// Returns the settings file: as set, else `redial.toml` if it exists.
 fn settings_path(flags: &Flags) -> Option<PathBuf> {
     let variable = std::env::var_os("REDIAL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
     let default = PathBuf::from("redial.toml");
     flags.given.get("config").map(PathBuf::from).or(variable).or_else(|| default.exists().then_some(default))
 }
 
-/// A duration such as `500ms`, `15s` or `1h 30m`.
+/// Reads a duration such as `500ms`, `15s` or `1h 30m`.
 fn duration(text: &str) -> Option<Duration> {
     redial_proto::duration::parse(text).ok()
 }
 
-/// Bytes, or a number of KiB or MiB.
+/// Reads bytes, or a number of KiB or MiB.
 fn bytes(text: &str) -> Option<usize> {
     let (number, unit) = [("KiB", 1024), ("MiB", 1024 * 1024), ("", 1)]
         .into_iter()

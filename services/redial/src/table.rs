@@ -9,7 +9,6 @@ const USUAL: usize = 80;
 /// Between two columns.
 const GAP: u16 = 2;
 
-/// Where a table is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paper {
     /// `None`: lines are as long as they need to be.
@@ -18,7 +17,7 @@ pub(crate) struct Paper {
 }
 
 impl Paper {
-    /// Standard output: as wide as the terminal, or 80 columns; with `wide` without a limit.
+    /// Makes the paper of standard output: as wide as the terminal, or 80 columns; with `wide` without a limit.
     pub(crate) fn of_stdout(wide: bool) -> Self {
         let (width, colours) = Page::of_stdout().form();
         Self { width: (!wide).then_some(width.unwrap_or(USUAL)), colours }
@@ -43,7 +42,6 @@ impl Paper {
     }
 }
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     head: &'static str,
@@ -61,7 +59,7 @@ impl Column {
     }
 }
 
-/// What stands in a column of a row: one line of text without control characters.
+/// One line of text without control characters.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -99,7 +97,6 @@ impl From<&str> for Cell {
     }
 }
 
-/// A state in its colour.
 pub(crate) fn state(state: &str) -> Cell {
     let ink = match state {
         "succeeded" | "alive" | "served" | "valid" => Ink::Green,
@@ -114,7 +111,6 @@ pub(crate) fn state(state: &str) -> Cell {
 pub(crate) struct Table {
     paper: Paper,
     columns: Vec<Column>,
-    /// Columns that were printed before.
     shown: Vec<bool>,
     /// As wide as they were before, at least, so that parts stand below one another.
     widths: Vec<u16>,
@@ -126,8 +122,8 @@ impl Table {
         Self { paper, columns: columns.to_vec(), shown, widths }
     }
 
-    /// The next rows as lines, without a newline at the end. The head is above the first ones, and again above those that
-    /// have something in a column that was empty until then.
+    /// Returns the next rows as lines, without a newline at the end. The head is above the first ones, and again above
+    /// those that have something in a column that was empty until then.
     pub(crate) fn part(&mut self, rows: &[Vec<Cell>]) -> String {
         let before = self.shown.clone();
         for (index, shown) in self.shown.iter_mut().enumerate() {

@@ -64,7 +64,6 @@ pub(crate) struct TokenListArgs {
     pub(crate) wide: bool,
 }
 
-/// The user of a token.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) tenant: Option<Tenant>,
@@ -88,7 +87,7 @@ fn expiry(text: &str) -> Result<TokenExpiry, String> {
     seconds.map(TokenExpiry::AfterSeconds).ok_or_else(|| EXPIRIES.to_owned())
 }
 
-/// Of a token that was found somewhere, people have the whole text.
+/// Reads an id; of a token that was found somewhere, people have the whole text.
 fn id(text: &str) -> Result<TokenId, String> {
     text.parse().or_else(|wrong| text.parse::<ApiToken>().map(|token| token.id).map_err(|_| wrong))
 }

@@ -10,10 +10,9 @@ use clap::{
 use redial_engine::call::may_redrive;
 use redial_proto::{CallState, ErrorClass, TaskState, UserRole};
 
-/// What a time may be.
 const TIMES: &str = "allowed: 30m, 2h, 3days, 2026-11-20, 2026-11-20T08:00:00Z";
 
-/// A size as Postgres reads it.
+/// Reads a size as Postgres does.
 pub(crate) fn memory_size(text: &str) -> Result<String, String> {
     let number = ["kB", "MB", "GB"].iter().find_map(|unit| text.strip_suffix(unit));
     let is_number = |number: &&str| number.parse::<u32>().is_ok_and(|number| number > 0);
@@ -23,17 +22,15 @@ pub(crate) fn memory_size(text: &str) -> Result<String, String> {
         .ok_or_else(|| "expected a number with the unit kB, MB or GB, as Postgres has them".to_owned())
 }
 
-/// A state of a call.
 pub(crate) fn call_state() -> impl TypedValueParser<Value = CallState> {
     PossibleValuesParser::new(CallState::ALL.map(CallState::as_str)).try_map(|name| name.parse::<CallState>())
 }
 
-/// A state of calls that may be redriven.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Redrivable;
 
 impl Redrivable {
-    /// The states in the order of [`CallState::ALL`].
+    /// Names the states in the order of [`CallState::ALL`].
     fn names() -> impl Iterator<Item = &'static str> {
         CallState::ALL.into_iter().filter(|state| may_redrive(*state).is_ok()).map(CallState::as_str)
     }
@@ -62,7 +59,6 @@ impl TypedValueParser for Redrivable {
     }
 }
 
-/// A number within these limits.
 pub(crate) fn number(within: RangeInclusive<u32>) -> impl TypedValueParser<Value = u32> {
     move |text: &str| match text.parse() {
         Ok(number) if within.contains(&number) => Ok(number),
@@ -71,33 +67,29 @@ pub(crate) fn number(within: RangeInclusive<u32>) -> impl TypedValueParser<Value
     }
 }
 
-/// A state of a task.
 pub(crate) fn task_state() -> impl TypedValueParser<Value = TaskState> {
     PossibleValuesParser::new(TaskState::ALL.map(TaskState::as_str)).try_map(|name| name.parse::<TaskState>())
 }
 
-/// A role of a user.
 pub(crate) fn user_role() -> impl TypedValueParser<Value = UserRole> {
     PossibleValuesParser::new(UserRole::ALL.map(UserRole::as_str)).try_map(|name| name.parse::<UserRole>())
 }
 
-/// A class of an error.
 pub(crate) fn error_class() -> impl TypedValueParser<Value = ErrorClass> {
     PossibleValuesParser::new(ErrorClass::ALL.map(ErrorClass::as_str)).try_map(|name| name.parse::<ErrorClass>())
 }
 
-/// The timeout of one attempt.
 pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     redial_proto::tool::parse_timeout(text).map(Duration::from_millis)
 }
 
-/// The earliest of points in time, for which it must have happened already.
+/// Reads the earliest of points in time, for which it must have happened already.
 pub(crate) fn since(text: &str) -> Result<DateTime<Utc>, String> {
     let since = time(text)?;
     if since > Utc::now() { Err(format!("this is in the future; {TIMES}")) } else { Ok(since) }
 }
 
-/// A duration before now, a date, or a point in time. Before 1970 nothing is on record.
+/// Reads a duration before now, a date, or a point in time. Before 1970 nothing is on record.
 pub(crate) fn time(text: &str) -> Result<DateTime<Utc>, String> {
     let time = if let Ok(ago) = redial_proto::duration::parse(text) {
         TimeDelta::from_std(ago).ok().and_then(|ago| Utc::now().checked_sub_signed(ago)).unwrap_or_default()

@@ -50,7 +50,7 @@ pub(crate) async fn run(settings: &Settings, args: ActionsArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// On how many it was done.
+/// Says on how many it was done.
 fn on(action: &ActionItem) -> String {
     let is_erasure = [Verb::ConversationForget, Verb::TenantForget].iter().any(|verb| verb.name() == action.verb);
     match action.changed {

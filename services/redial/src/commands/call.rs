@@ -167,7 +167,8 @@ fn print_progress(view: &CallView, last: &mut Option<Progress>, waited: Duration
     }
 }
 
-/// Every call waits for a free worker for a moment, and the first ones of a tool in the backlog.
+/// Says whether a wait is usual: every call waits for a free worker for a moment, as do the first ones of a tool in the
+/// backlog.
 fn is_usual(waits: &Waiting, now: DateTime<Utc>) -> bool {
     match waits.reason {
         WaitReason::Queue | WaitReason::Backlog => now - waits.since < TimeDelta::seconds(1),

@@ -51,7 +51,7 @@ fn schema_of_file(file: &Path) -> Result<Schema, ApiError> {
     Schema::compile(&schema).map_err(|error| wrong(error.to_string()))
 }
 
-/// The schema, and whether the tool allows repairs.
+/// Returns the schema, and whether the tool allows repairs.
 fn schema_of_tool(manifest: &Path, name: &str) -> Result<(Schema, bool), ApiError> {
     let variable = |name: &str| Some(std::env::var(name).unwrap_or_else(|_| NO_SECRET.to_owned()));
     let invalid = |what: String| ApiError::new(Code::InvalidManifest, what);
@@ -137,7 +137,7 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// The same JSON without line breaks. Strings in JSON contain none.
+/// Removes line breaks; strings in JSON contain none.
 fn one_line(json: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(json.replace(['\n', '\r'], " "))
 }
@@ -165,7 +165,7 @@ fn text(line: u64, done: &Result<Resolved<'_>, Refusal>) -> String {
     output::plain(&lines.join("\n"))
 }
 
-/// What was repaired, and what the schema does not declare.
+/// Says what was repaired, and what the schema does not declare.
 fn changes(repairs: &[Repair], undeclared: &[String]) -> Vec<String> {
     let repairs = repairs.iter().map(|repair| format!("   repaired: {repair}"));
     let undeclared = undeclared.iter().map(|path| format!("   not declared by the schema: {path}"));

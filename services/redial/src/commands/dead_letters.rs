@@ -50,7 +50,7 @@ fn text(text: &str, form: &Form) -> Cell {
     output::one_line(text, if form.wide { LONG_TEXT } else { TEXT }).into()
 }
 
-/// The first error, with the position of its entry if the message is a batch; `--json` lists the others.
+/// Returns the first error, with the position of its entry if the message is a batch; `--json` lists the others.
 fn first_error(message: &DeadLetterRecord) -> String {
     match message.errors.first().and_then(|error| error.position) {
         Some(position) => format!("entry {position}: {}", message.message),

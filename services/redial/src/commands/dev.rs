@@ -224,7 +224,7 @@ impl Stack<'_> {
         Ok(redial_gateway::run(config, stop.clone(), |address| ready(Some(address))).await?)
     }
 
-    /// On loopback requests need no token, unless a setting says so.
+    /// Configures a gateway: on loopback requests need no token, unless a setting says so.
     fn gateway_config(&self) -> anyhow::Result<redial_gateway::GatewayConfig> {
         let mut config = self.settings.gateway(self.queue(), self.postgres.url().to_owned())?;
         if config.listen.ip().is_loopback() && !self.settings.is_set("without_token") {
@@ -277,7 +277,7 @@ impl Stack<'_> {
         roles::run_worker(self.settings, (config, built_in), stop.clone(), || greeting.print()).await
     }
 
-    /// The key of webhooks: as set, else one that stays in the folder.
+    /// Returns the key of webhooks: as set, else one that stays in the folder.
     fn webhook_key(&self) -> anyhow::Result<WebhookKey> {
         match Settings::webhook_key()? {
             Some(key) => Ok(key),

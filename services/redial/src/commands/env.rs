@@ -33,7 +33,7 @@ pub(crate) fn run(settings: &Settings, args: &EnvArgs) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Names and values, in the order in which they are printed.
+/// Returns names and values, in the order in which they are printed.
 fn variables(settings: &Settings, args: &EnvArgs) -> Result<Vec<(&'static str, String)>, ApiError> {
     let login = match Login::asked(args) {
         None => Login::of_dev(settings.dev_nats_url().as_deref().ok_or_else(nobody)?, settings.dev_http_url())?,

@@ -53,7 +53,7 @@ fn name(tenant: &Tenant, args: &ForgetArgs) -> String {
     })
 }
 
-/// What a dry run prints.
+/// Prints a dry run.
 fn told(settings: &Settings, name: &str, counted: &ForgetReply) -> anyhow::Result<ExitCode> {
     let ForgetReply { counts, open, more, .. } = *counted;
     if settings.json() {
@@ -104,7 +104,7 @@ fn open_work(open: OpenWork) -> String {
     format!("{}, {}", totals::count(open.tasks, "task"), totals::count(open.calls, "call"))
 }
 
-/// Everything that there is one of at least.
+/// Names everything that there is one of at least.
 fn sentence(counts: &ForgetCounts) -> String {
     let parts = [
         (counts.tasks, "task"),

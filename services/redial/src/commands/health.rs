@@ -12,7 +12,6 @@ use crate::{connect, exit, output, settings::Settings};
 /// Longest wait for a server's answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What is known of a part.
 enum Verdict {
     Ok,
     /// Who asks may not: that says nothing about the part.
@@ -21,7 +20,6 @@ enum Verdict {
     Failed(String),
 }
 
-/// A part, and what is known of it.
 type Check = (&'static str, Verdict);
 
 pub(crate) async fn run(settings: &Settings, gateway: Option<&str>) -> anyhow::Result<ExitCode> {

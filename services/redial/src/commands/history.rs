@@ -85,23 +85,17 @@ async fn filter(settings: &Settings, store: &Store, args: HistoryArgs) -> anyhow
     Ok(Filter { tool, before, task, worker: args.worker, ..filter })
 }
 
-/// Why nothing more is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
-    /// So many calls were wanted.
     Limit,
-    /// So many calls were looked at.
     Looked,
-    /// All calls were looked at.
     Ended,
-    /// Ctrl-C.
     Interrupted,
 }
 
 struct Question<'a> {
     walk: Walk<'a>,
     printer: Printer<'a>,
-    /// Calls that are printed at most.
     limit: usize,
     /// Calls that a search looks at at most.
     most: usize,
@@ -156,7 +150,7 @@ impl Question<'_> {
         Ok(stop)
     }
 
-    /// The calls that match among the next ones; `None` after Ctrl-C.
+    /// Returns the calls that match among the next ones; `None` after Ctrl-C.
     async fn step(&mut self, calls: usize) -> anyhow::Result<Option<Vec<FoundCall>>> {
         tokio::select! {
             biased;
@@ -166,17 +160,15 @@ impl Question<'_> {
     }
 }
 
-/// How a user gets the rest.
 #[derive(Clone, Copy)]
 struct More {
-    /// `--all` is set.
     all: bool,
-    /// `--limit` is set.
     limited: bool,
 }
 
 impl More {
-    /// The flags with which the next run goes on after this call; those that are set already would change nothing.
+    /// Returns the flags with which the next run goes on after this call; those that are set already would change
+    /// nothing.
     fn after(self, last: CallId, stop: Stop) -> String {
         let or = match stop {
             Stop::Limit if self.limited => ", or raise --limit",
@@ -187,10 +179,8 @@ impl More {
     }
 }
 
-/// What a search did until it ended.
 struct HowFar {
     stop: Stop,
-    /// Calls that it looked at.
     looked: usize,
     /// Calls that it printed; `None` for the slowest, which are those of all that it looked at.
     matches: Option<usize>,
@@ -199,7 +189,7 @@ struct HowFar {
     more: More,
 }
 
-/// What a search looked at, and how it goes on: lines of 80 columns at most.
+/// Says what a search looked at, and how it goes on: lines of 80 columns at most.
 fn how_far(far: &HowFar) -> String {
     let Some((last, at)) = far.last else {
         return match far.stop {
@@ -227,7 +217,6 @@ pub(super) struct Pages<'a> {
     position: Position,
 }
 
-/// Where a reader of pages is.
 struct Position {
     filter: Filter,
     ended: bool,
@@ -247,7 +236,7 @@ impl<'a> Pages<'a> {
         Self { store, position: Position { filter, ended: false } }
     }
 
-    /// The next calls, at most `most`; empty after the last page.
+    /// Reads the next calls, at most `most`; empty after the last page.
     pub(super) async fn next(&mut self, most: u32) -> Result<Vec<CallItem>, StoreError> {
         while !self.position.ended {
             let found = self.store.find_calls(&self.position.filter, most).await?;

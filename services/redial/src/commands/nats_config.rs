@@ -29,7 +29,6 @@ pub(crate) fn run(args: &NatsConfigArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads and checks an access file.
 pub(crate) fn read(file: &Path) -> Result<Access, ApiError> {
     let name = file.display().to_string();
     let text = fs::read_to_string(file).map_err(|error| {
@@ -61,7 +60,7 @@ fn write(file: &Path, text: &str) -> Result<(), ApiError> {
     })
 }
 
-/// Whether the file is what would be written.
+/// Says whether the file is what would be written.
 fn check(file: &Path, text: &str, access: &Path) -> ExitCode {
     let found = fs::read_to_string(file);
     if found.is_ok_and(|found| found == text) {

@@ -49,7 +49,7 @@ pub(crate) async fn run(settings: &Settings, args: RedriveArgs) -> anyhow::Resul
     Ok(if tally.rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// The whole ids. One that is not of a single call ends the command before any call runs again.
+/// Reads the whole ids. One that is not of a single call ends the command before any call runs again.
 async fn calls(settings: &Settings, texts: &[IdText]) -> anyhow::Result<Vec<CallId>> {
     let mut calls = Vec::with_capacity(texts.len());
     for text in texts {

@@ -51,7 +51,6 @@ fn from_file(file: &Path) -> Result<SavedTask, ApiError> {
     })
 }
 
-/// The differences, for people.
 fn text(saved: &SavedTask, differences: &[Difference]) -> String {
     let mut text = format!("{} steps, {} decisions: ", saved.steps.len(), saved.decisions());
     match differences.len() {
@@ -68,7 +67,6 @@ fn text(saved: &SavedTask, differences: &[Difference]) -> String {
     text
 }
 
-/// The same for machines.
 fn as_json(saved: &SavedTask, differences: &[Difference]) -> Value {
     let value = |json: &Option<String>| json.as_deref().and_then(|json| serde_json::from_str::<Value>(json).ok());
     let difference = |difference: &Difference| {

@@ -36,7 +36,6 @@ pub(crate) async fn gateway(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pool of the built-in tool.
 const ECHO: &str = "echo";
 
 /// What a worker needs for the built-in tools.
@@ -45,8 +44,9 @@ pub(crate) struct BuiltIn {
     pub(crate) webhooks: Option<(WebhookKey, Allowed)>,
 }
 
-/// A worker with the manifest's tools, the models, and the built-in tools `echo` and `redial_webhook`. `echo` has its own pool, so
-/// that a worker without other tools pulls no job that it cannot run. Credentials for other pools only are for neither.
+/// Runs a worker with the manifest's tools, the models, and the built-in tools `echo` and `redial_webhook`. `echo` has
+/// its own pool, so that a worker without other tools pulls no job that it cannot run. Credentials for other pools only
+/// are for neither.
 pub(crate) async fn run_worker(
     settings: &Settings,
     (config, built_in): (WorkerConfig, BuiltIn),

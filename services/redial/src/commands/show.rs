@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings, id: &IdText, mermaid: bool) -> anyh
     Ok(ExitCode::SUCCESS)
 }
 
-/// A call that no worker may serve waits for an operator, if a worker has brought its tool.
+/// Notes what waits for an operator: a call that no worker may serve does, if a worker has brought its tool.
 async fn note_pending(store: &Store, calls: &[CallAudit]) -> anyhow::Result<()> {
     let unserved = |record: &&CallAudit| record.waits.is_some_and(|waits| waits.reason == WaitReason::Worker);
     let tools: BTreeSet<&str> = calls.iter().filter(unserved).map(|record| record.line.tool.as_str()).collect();
@@ -86,7 +86,7 @@ fn task_events(record: &TaskAudit, details: impl Fn(&TaskStep) -> Vec<Entry>) ->
     record.steps.iter().map(move |step| timeline.event(step, Printed::default(), details(step)))
 }
 
-/// The call that ended in a step.
+/// Returns the call that ended in a step.
 fn call_of(record: &TaskAudit, step: &TaskStep) -> Vec<Entry> {
     let (TaskInput::TurnEnded { call, .. } | TaskInput::CallEnded { call, .. }) = &step.input else {
         return Vec::new();
@@ -95,7 +95,7 @@ fn call_of(record: &TaskAudit, step: &TaskStep) -> Vec<Entry> {
     record.map(call::summary).unwrap_or_default()
 }
 
-/// What a task that has not ended waits for.
+/// Says what a task that has not ended waits for.
 fn waiting(record: &TaskAudit, now: DateTime<Utc>) -> Event {
     let waits = |record: &CallAudit| {
         let waits = call::waiting(record, now)?;

@@ -18,7 +18,6 @@ use crate::{
     settings::{Problems, Settings, variable},
 };
 
-/// What the files declare.
 #[derive(Default)]
 pub(crate) struct Found {
     tools: Option<Vec<String>>,
@@ -31,7 +30,6 @@ pub(crate) struct Found {
     warnings: Vec<String>,
 }
 
-/// Checks the access file, if one is set.
 pub(crate) fn access(settings: &Settings, problems: &mut Problems) {
     if let Some(file) = settings.access() {
         problems.keep(nats_config::read(&file));
@@ -52,12 +50,10 @@ pub(crate) fn dispatcher(settings: &Settings, problems: &mut Problems, found: &m
     }
 }
 
-/// Checks the settings of a gateway.
 pub(crate) fn gateway(settings: &Settings, problems: &mut Problems) {
     problems.keep(settings.gateway(QueueConfig::default(), String::new()));
 }
 
-/// Checks the settings and files of a worker.
 pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut Found) {
     let config = problems.keep(settings.worker(QueueConfig::default()));
     let pools = config.as_ref().map(|config| config.pools.clone()).unwrap_or_default();
@@ -87,7 +83,7 @@ pub(crate) fn worker(settings: &Settings, problems: &mut Problems, found: &mut F
     }
 }
 
-/// Schemas that a dispatcher would refuse, also of tools that have other mistakes.
+/// Finds schemas that a dispatcher would refuse, also of tools that have other mistakes.
 fn schemas(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let wrong = |table: &DeTable<'_>| {
@@ -101,7 +97,8 @@ fn schemas(file: &Path) -> Vec<String> {
     entries(&text, "tool").tables.iter().filter_map(|(_, table)| wrong(table.get_ref())).collect()
 }
 
-/// The schema of a tool and the field that has it; `None` if there is none or no object, which the manifest's reader tells.
+/// Returns the schema of a tool and the field that has it; `None` if there is none or no object, which the manifest's
+/// reader tells.
 fn schema(file: &Path, table: &DeTable<'_>) -> Option<(&'static str, Value)> {
     let (field, schema) = if let Some(inline) = table.get("parameters") {
         ("parameters", Value::deserialize(ValueDeserializer::from(inline.clone())).ok()?)
@@ -114,7 +111,7 @@ fn schema(file: &Path, table: &DeTable<'_>) -> Option<(&'static str, Value)> {
 }
 
 impl Found {
-    /// How many tools, models and agents the files declare; `None` without files.
+    /// Counts the tools, models and agents that the files declare; `None` without files.
     pub(crate) fn summary(&self) -> Option<String> {
         let count = |count: usize, what: &str| match count {
             1 => format!("1 {what}"),
@@ -129,8 +126,9 @@ impl Found {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// One line for each thing that may fail: a program of a tool that is not there, a variable of a model that is not set; and a model or tool that an agent
-    /// names and none of these files declares. That is no mistake if another worker has it, but most often it is one.
+    /// Warns of what may fail, a line each: a program of a tool that is not there, a variable of a model that is not
+    /// set; and a model or tool that an agent names and none of these files declares. That is no mistake if another
+    /// worker has it, but most often it is one.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.iter().cloned().chain(self.unknown_names()).collect()
     }
@@ -159,7 +157,6 @@ impl Found {
     }
 }
 
-/// Checks the files of one role.
 pub(crate) fn check_dispatcher(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
     access(settings, &mut problems);
@@ -167,7 +164,6 @@ pub(crate) fn check_dispatcher(settings: &Settings) -> Result<(), ApiError> {
     problems.into_result()
 }
 
-/// Checks the files of one role.
 pub(crate) fn check_gateway(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
     access(settings, &mut problems);
@@ -175,7 +171,6 @@ pub(crate) fn check_gateway(settings: &Settings) -> Result<(), ApiError> {
     problems.into_result()
 }
 
-/// Checks the files of one role.
 pub(crate) fn check_worker(settings: &Settings) -> Result<(), ApiError> {
     let mut problems = settings.problems();
     let mut found = Found::default();

@@ -35,7 +35,7 @@ pub(crate) async fn run(settings: &Settings, args: StatsArgs) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the figures are about, as far as the table does not say it.
+/// Says what the figures are about, as far as the table does not.
 fn about(stats: &Stats, by: By) -> String {
     let since = stats.since.format("%Y-%m-%d %H:%MZ");
     let until = stats.until.format("%Y-%m-%d %H:%M:%SZ");

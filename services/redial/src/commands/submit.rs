@@ -77,7 +77,7 @@ pub(crate) async fn run(settings: &Settings, args: &SubmitArgs) -> anyhow::Resul
 /// A line's number, and what is wrong with the line.
 type Checked = (u64, Option<ApiError>);
 
-/// The lines of a batch, and the calls of those that are right.
+/// Returns the lines of a batch, and the calls of those that are right.
 fn divided(batch: Vec<Line>) -> (Vec<Checked>, Vec<Box<RawValue>>) {
     let mut calls = Vec::with_capacity(batch.len());
     let divide = |line: Line| match line.submission {
@@ -114,7 +114,6 @@ fn report(settings: &Settings, tally: &Tally, interrupted: bool) -> anyhow::Resu
     Ok(if refused + rejected == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-/// What became of the lines of the file.
 #[derive(Default)]
 struct Tally {
     accepted: u64,
@@ -164,12 +163,12 @@ impl Tally {
         }
     }
 
-    /// True if a lost try of this command wrote the call, and no line was counted for it yet.
+    /// Returns true if a lost try of this command wrote the call, and no line was counted for it yet.
     fn wrote_it_before(&mut self, answer: &Answer, result: &SubmitResult) -> bool {
         answer.sent_again && result.submitted_at >= self.began && self.is_new(result)
     }
 
-    /// True if no line was counted for the call yet. Counts it.
+    /// Returns true if no line was counted for the call yet. Counts it.
     fn is_new(&mut self, result: &SubmitResult) -> bool {
         result.call.is_some_and(|call| self.new.insert(call))
     }
@@ -201,7 +200,7 @@ struct Answer {
 }
 
 impl Sender {
-    /// Sends a batch until it is answered; the keys make that safe. `None`: interrupted before.
+    /// Sends a batch until it is answered; the keys make that safe. `None` if interrupted before.
     async fn send(&self, calls: Vec<Box<RawValue>>) -> anyhow::Result<Option<Answer>> {
         let message = SubmitBatch { calls };
         let (mut outage, mut sent_again) = (self.outages.of_request(), false);

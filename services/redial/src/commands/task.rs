@@ -58,7 +58,7 @@ fn submission(args: TaskArgs) -> anyhow::Result<TaskSubmission> {
     Ok(TaskSubmission { conversation: args.conversation, key: Some(key), ..TaskSubmission::new(input, agent) })
 }
 
-/// The text as it was given; from standard input without the line break at its end.
+/// Returns the text as it was given; from standard input without the line break at its end.
 fn input(argument: String) -> std::io::Result<String> {
     let is_stdin = argument == "-";
     let text = cli::argument_or_stdin(argument)?;

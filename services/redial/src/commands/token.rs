@@ -46,7 +46,6 @@ pub(crate) async fn run(settings: &Settings, command: TokenCommand) -> anyhow::R
     }
 }
 
-/// What `--json` prints of a revoked token.
 #[derive(Serialize)]
 struct Revoked<'a> {
     id: &'a TokenId,

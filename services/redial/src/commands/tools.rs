@@ -52,7 +52,6 @@ const WHOLE_CHANGE: usize = 4000;
 /// Characters of a description in the table.
 const DESCRIPTION: usize = 200;
 
-/// A line of `--json`.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
@@ -99,7 +98,6 @@ pub(crate) async fn run(settings: &Settings, wide: bool) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lets a worker identity serve a tool.
 pub(crate) async fn accept(
     settings: &Settings,
     tool: String,
@@ -145,7 +143,7 @@ pub(crate) async fn forget(settings: &Settings, tool: String) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether its calls run now.
+/// Returns whether its calls run now.
 const fn state(tool: &ToolRecord) -> &'static str {
     match (tool.workers, tool.failing_since, tool.recovering_since) {
         (0, ..) => "no worker",
@@ -155,7 +153,7 @@ const fn state(tool: &ToolRecord) -> &'static str {
     }
 }
 
-/// Since when it has its state, and what becomes of its retries.
+/// Says since when it has its state, and what becomes of its retries.
 fn since(tool: &ToolRecord, now: DateTime<Utc>) -> String {
     let since = |at: DateTime<Utc>| format!("{} ({})", output::time(at), text::span(now - at));
     let retries = tool.retries_per_second.filter(|_| tool.waiting_retries > 0).map(text::retries);
@@ -178,7 +176,8 @@ fn waiting(tool: &ToolRecord) -> String {
     }
 }
 
-/// Of a tool as it was registered; a worker of another version may have registered what this one cannot read.
+/// Shows a text of a tool as it was registered; a worker of another version may have registered what this one cannot
+/// read.
 fn of_spec(tool: &ToolRecord, text: fn(ToolSpec) -> String) -> Cell {
     spec(tool).map_or_else(|_| "?".to_owned(), text).into()
 }

@@ -34,19 +34,19 @@ pub(crate) async fn run(settings: &Settings, task: &IdText) -> anyhow::Result<Ex
     }
 }
 
-/// Whether a call has the id that no task has.
+/// Says whether a call has the id that no task has.
 async fn is_call(queue: &Queue, id: TaskId, error: &anyhow::Error) -> bool {
     let is_unknown = error.downcast_ref::<ApiError>().is_some_and(|error| error.code == Code::TaskNotFound);
     let get = GetRequest { call: CallId(id.0), language: Language::default() };
     is_unknown && connect::request::<CallView>(queue, Verb::CallGet, &get).await.is_ok()
 }
 
-/// Success only if the task has an answer that no limit forced.
+/// Returns success only if the task has an answer that no limit forced.
 pub(super) fn exit_code(task: &TaskView) -> ExitCode {
     if task.state == TaskState::Succeeded { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) }
 }
 
-/// The exit code after Ctrl-C, which does not stop the task.
+/// Returns the exit code after Ctrl-C, which does not stop the task.
 pub(super) fn interrupted(task: TaskId) -> ExitCode {
     output::note(format!("the task continues: redial watch {task}"));
     ExitCode::from(130)

@@ -60,7 +60,7 @@ async fn ask<R: DeserializeOwned>(queue: &Queue, verb: Verb, request: &impl Seri
     connect::request(queue, verb, request).await.map_err(connect::api)
 }
 
-/// The text, or the answer as JSON.
+/// Prints the text, or the answer as JSON.
 fn print(settings: &Settings, answer: &impl Serialize, text: &str) -> anyhow::Result<()> {
     if settings.json() {
         output::json(answer)?;

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{flags::names, problems::Problems};
 
-/// The settings of a file, each with its position.
+/// The settings, each with its position.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SettingsFile {
     name: String,
@@ -66,14 +66,13 @@ impl SettingsFile {
         Self { name, values }
     }
 
-    /// A setting's value as text, and where it is.
+    /// Returns a setting's value as text, and where it is.
     pub(super) fn get(&self, setting: &str) -> Option<(String, String)> {
         let (value, position) = self.values.get(setting)?;
         Some((value.clone(), format!("{}:{position}", self.name)))
     }
 }
 
-/// The settings that the file may have.
 fn allowed() -> impl Iterator<Item = &'static str> {
     names().filter(|name| *name != "config")
 }

@@ -51,16 +51,14 @@ const SETTINGS: &[(Roles, &str, &str, &str)] = &[
     (GATEWAY, "access_log", "BOOL", "Write a line for each request into the log: its id, tenant, token's id, route, status and time [default: false]"),
 ];
 
-/// What is set by flags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flags {
     pub(crate) json: bool,
-    /// The settings, by name.
+    /// By name.
     pub(super) given: BTreeMap<&'static str, String>,
 }
 
 impl Flags {
-    /// Reads them from a parsed command line.
     pub(crate) fn of(found: &ArgMatches) -> Self {
         let (command, found) = found.subcommand().unwrap_or(("", found));
         let rows = SETTINGS.iter().filter(|(roles, ..)| roles.is_empty() || roles.contains(&command));
@@ -69,12 +67,11 @@ impl Flags {
     }
 }
 
-/// The names of all settings.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|(_, name, ..)| *name)
 }
 
-/// The flags of every command.
+/// Returns the flags of every command.
 pub(crate) fn common() -> impl Iterator<Item = Arg> {
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON instead of text");
     let settings = SETTINGS.iter().filter(|(roles, ..)| roles.is_empty()).map(flag);

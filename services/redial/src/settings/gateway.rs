@@ -9,12 +9,11 @@ use redial_queue::QueueConfig;
 use super::{Problems, Settings};
 
 impl Settings {
-    /// The gateway of the `redial dev` that runs in this folder, if the servers of that one are used.
+    /// Returns the gateway of the `redial dev` that runs in this folder, if the servers of that one are used.
     pub(crate) fn dev_http_url(&self) -> Option<&str> {
         self.dev().filter(|_| self.nats_url_if_set().is_none())?.http_url.as_deref()
     }
 
-    /// A gateway.
     pub(crate) fn gateway(&self, queue: QueueConfig, database_url: String) -> Result<GatewayConfig, ApiError> {
         let mut problems = Problems::default();
         let who = (queue.tenant.clone(), queue.user.clone());
@@ -39,7 +38,6 @@ impl Settings {
         problems.into_result().map(|()| config)
     }
 
-    /// Whether a setting is set at all.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.find(name).is_some()
     }

@@ -7,12 +7,12 @@ use redial_proto::{ApiError, Code};
 pub(crate) struct Problems(Vec<ApiError>);
 
 impl Problems {
-    /// The value, or nothing if there is an error, which is kept.
+    /// Returns the value; keeps an error.
     pub(crate) fn keep<T>(&mut self, done: Result<T, ApiError>) -> Option<T> {
         done.map_err(|error| self.add(error)).ok()
     }
 
-    /// The value that was found, or the default; also if there is an error, which is kept.
+    /// Returns the value that was found, or the default; also if there is an error, which is kept.
     pub(crate) fn keep_or<T>(&mut self, found: Result<Option<T>, ApiError>, default: T) -> T {
         self.keep(found).flatten().unwrap_or(default)
     }
@@ -26,7 +26,7 @@ impl Problems {
         self.0.extend(messages.into_iter().map(|message| ApiError::new(code, message)));
     }
 
-    /// One error with a line for each mistake. Its code is that of the mistakes if they have the same one.
+    /// Returns one error with a line for each mistake. Its code is that of the mistakes if they have the same one.
     pub(crate) fn into_result(self) -> Result<(), ApiError> {
         let Some(first) = self.0.first() else { return Ok(()) };
         let same = self.0.iter().all(|error| error.code == first.code);

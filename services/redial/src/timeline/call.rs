@@ -28,7 +28,7 @@ const HUGE: usize = 4000;
 /// A result that takes more bytes is cut.
 const LARGE: usize = 256 * 1024;
 
-/// What the call is: its fields, arguments and repairs.
+/// Returns what the call is: its fields, arguments and repairs.
 pub(crate) fn head(record: &CallAudit, page: Page) -> String {
     let line = &record.line;
     let attempts = match line.attempts {
@@ -57,14 +57,13 @@ pub(crate) fn head(record: &CallAudit, page: Page) -> String {
     head + &arguments(record.arguments.get(), page) + &changes(record, page)
 }
 
-/// The task that asked for a call.
 fn of_task(of: TaskCall) -> String {
     let what =
         if of.call_index == 0 { "the request to the model".to_owned() } else { format!("call {}", of.call_index) };
     format!("{} (turn {}, {what})", of.task, of.turn)
 }
 
-/// What an operator can do about a call whose tool may have done its work.
+/// Says what an operator can do about a call whose tool may have done its work.
 fn operator(line: &CallItem) -> Option<String> {
     let open = line.state == CallState::Unknown && line.redriven_as.is_none();
     open.then(|| {
@@ -84,7 +83,7 @@ fn arguments(json: &str, page: Page) -> String {
     format!("arguments\n{}\n", readable(json, HUGE))
 }
 
-/// JSON as people read it. Of more than `most` bytes only the start.
+/// Writes JSON as people read it. Of more than `most` bytes only the start.
 fn readable(json: &str, most: usize) -> String {
     // Laid out, nested values could take a hundred times their bytes.
     let text = if json.len() > most { json_text::one_line(json) } else { json_text::indented(json) };
@@ -106,8 +105,8 @@ fn list<T: DeserializeOwned>(json: Option<&RawValue>) -> Vec<T> {
     json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default()
 }
 
-/// What happened to the call, in the order of time; what happened at the same time in the order of a call's life. Last,
-/// what it waits for.
+/// Returns what happened to the call, in the order of time; what happened at the same time in the order of a call's
+/// life. Last, what it waits for.
 pub(crate) fn events(record: &CallAudit, now: DateTime<Utc>) -> Vec<Event> {
     let mut entries = vec![(record.line.submitted_at, Entry::new("submitted", Ink::Bold, ""))];
     let mut due = None;
@@ -131,8 +130,8 @@ pub(crate) fn events(record: &CallAudit, now: DateTime<Utc>) -> Vec<Event> {
     entries.into_iter().map(event).chain(waits).collect()
 }
 
-/// What a task's timeline shows of the call behind a step: its id, its view and usage if it is a model's turn, its
-/// attempts.
+/// Returns what a task's timeline shows of the call behind a step: its id, its view and usage if it is a model's turn,
+/// its attempts.
 pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
     let mut entries = vec![Entry::new("call id", Ink::Dim, record.line.call.to_string())];
     if turn::model_name(&record.line.tool).is_some() {
@@ -149,7 +148,7 @@ pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
     entries
 }
 
-/// What a call that has not ended waits for.
+/// Says what a call that has not ended waits for.
 pub(crate) fn waiting(record: &CallAudit, now: DateTime<Utc>) -> Option<String> {
     let deadline = format!("no attempt starts after {}", output::time(record.deadline_at));
     match record.line.state {
@@ -221,7 +220,7 @@ fn late_report(late: &LateReport) -> Entry {
     Entry::new("late report", Ink::Dim, text)
 }
 
-/// A line for each field error. Details that cannot be parsed are shown unchanged.
+/// Returns a line for each field error. Details that cannot be parsed are shown unchanged.
 fn field_errors(json: Option<&RawValue>) -> Vec<String> {
     let Some(json) = json else { return Vec::new() };
     match serde_json::from_str::<Vec<FieldError>>(json.get()) {
@@ -230,7 +229,7 @@ fn field_errors(json: Option<&RawValue>) -> Vec<String> {
     }
 }
 
-/// What of the conversation the model did not see, if anything.
+/// Says what of the conversation the model did not see, if anything.
 fn view(call: &CallAudit) -> Option<Entry> {
     let trimmed = serde_json::from_str::<TurnRequest>(call.arguments.get()).ok()?.trimmed;
     if trimmed.shortened == 0 && trimmed.left_out == 0 {
@@ -259,12 +258,12 @@ fn cut_off(call: &CallAudit) -> Option<Entry> {
     (reply.finish == Finish::Length).then(|| Entry::new("cut off", Ink::Yellow, text))
 }
 
-/// The result as people read it.
+/// Returns the result as people read it.
 pub(crate) fn shown_result(record: &CallAudit) -> Option<String> {
     result(record).map(|result| readable(result.get(), LARGE))
 }
 
-/// The result of the last attempt that has one.
+/// Returns the result of the last attempt that has one.
 pub(crate) fn result(record: &CallAudit) -> Option<&RawValue> {
     record.attempts_made.iter().rev().find_map(|attempt| attempt.output.as_deref())
 }

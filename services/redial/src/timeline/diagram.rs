@@ -33,7 +33,7 @@ pub(crate) fn render<'a>(
 
 #[derive(Default)]
 struct Diagram {
-    /// Models and tools, in the order in which they appear.
+    /// In the order in which they appear.
     parties: Vec<Party>,
     lines: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Diagram {
         self.lines.push(line);
     }
 
-    /// The name of a party in the diagram. The names of models and tools could be keywords of Mermaid's.
+    /// Returns the name of a party in the diagram. The names of models and tools could be keywords of Mermaid's.
     fn alias(&mut self, party: &Party) -> String {
         let kind = match party {
             Party::User => return USER.to_owned(),
@@ -86,7 +86,7 @@ impl Diagram {
     }
 }
 
-/// A text of several short lines. Mermaid rejects a message without text.
+/// Draws a text of several short lines. Mermaid rejects a message without text.
 fn drawn(text: &str) -> String {
     let text = output::plain(text.trim());
     let mut shown: String = text.chars().take(LONGEST).collect();

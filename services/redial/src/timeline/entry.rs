@@ -17,33 +17,25 @@ pub(crate) struct Entry {
     pub(crate) drawing: Drawing,
 }
 
-/// The colour of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// Background information.
     Dim,
     /// A user's input and Redial's calls.
     Bold,
-    /// Success.
     Green,
     /// A repair, a retry, a change of plan.
     Yellow,
-    /// Failure.
     Red,
-    /// A model's output.
     Cyan,
 }
 
 /// How a diagram shows an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Drawing {
-    /// Not at all.
     Hidden,
-    /// As a note.
     Note,
-    /// As an arrow to this party.
     To(Party),
-    /// As an arrow from this party.
     From(Party),
     /// As a broken arrow from this party.
     Failed(Party),
@@ -58,7 +50,7 @@ pub(crate) enum Party {
 }
 
 impl Ink {
-    /// The text in this colour, as terminals understand it.
+    /// Colours the text, as terminals understand it.
     pub(crate) fn paint(self, text: &str) -> String {
         let code = match self {
             Self::Dim => "2",

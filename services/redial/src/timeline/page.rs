@@ -9,7 +9,6 @@ use super::{
     wrap::Wrap,
 };
 
-/// Where a timeline is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// Columns; `None` for a file or a pipe, where lines are not broken.
@@ -31,12 +30,10 @@ const NARROW: usize = 49;
 const NARROWEST: usize = 16;
 
 impl Page {
-    /// Standard output.
     pub(crate) fn of_stdout() -> Self {
         Self::of(&Table::new(), std::io::stdout().is_terminal())
     }
 
-    /// Standard error.
     pub(crate) fn of_stderr() -> Self {
         let mut table = Table::new();
         table.use_stderr();
@@ -55,17 +52,17 @@ impl Page {
         Self { width, colours, time: OFFSET }
     }
 
-    /// Its columns and whether it has colours.
+    /// Returns its columns and whether it has colours.
     pub(crate) const fn form(self) -> (Option<usize>, bool) {
         (self.width, self.colours)
     }
 
-    /// The same with room for points in time beside the offsets.
+    /// Makes room for points in time beside the offsets.
     pub(crate) fn with_points_in_time(self) -> Self {
         Self { time: TIME_AND_OFFSET, ..self }
     }
 
-    /// An event with a newline at its end; nothing if it has no entries.
+    /// Renders an event with a newline at its end; nothing if it has no entries.
     pub(crate) fn event(self, event: &Event) -> String {
         let times = std::iter::once(event.time.as_str()).chain(std::iter::repeat(""));
         times.zip(&event.entries).map(|(time, entry)| self.entry(time, entry)).collect()
@@ -80,7 +77,7 @@ impl Page {
         text
     }
 
-    /// The start of an entry whose text follows.
+    /// Renders the start of an entry whose text follows.
     pub(crate) fn begin(self, time: &str, label: &str, ink: Ink) -> (String, Wrap) {
         let coloured = self.ink(label, ink);
         if self.is_narrow() {
@@ -94,14 +91,14 @@ impl Page {
         (start, Wrap::new(self.width, indent + LABEL, indent + label.len() + pad))
     }
 
-    /// A line across the page.
+    /// Renders a line across the page.
     pub(crate) fn title(self, text: &str) -> String {
         let mut wrap = Wrap::new(self.width, 2, 0);
         let text = wrap.push(text) + &wrap.finish();
         self.ink(&text, Ink::Bold) + "\n"
     }
 
-    /// A field of a task or a call on a line.
+    /// Renders a field of a task or a call on a line.
     pub(crate) fn field(self, name: &str, value: &str) -> String {
         let (indent, column) = if self.is_narrow() { (2, name.len() + 2) } else { (LABEL, LABEL) };
         let mut wrap = Wrap::new(self.width, indent, column);

@@ -9,7 +9,7 @@ pub(crate) fn report() -> TaskReport {
     serde_json::from_str(include_str!("sample.json")).unwrap()
 }
 
-/// A call that is ready.
+/// Returns a call that is ready.
 pub(crate) fn line() -> CallItem {
     let call = json!({
         "call": "01936b1c-0000-7000-8000-000000000001", "tool": "book_flight", "state": "ready", "attempts": 0,

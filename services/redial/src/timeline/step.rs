@@ -23,7 +23,7 @@ pub(crate) struct Printed {
 }
 
 impl TaskTimeline {
-    /// The next step as an event. `details` follow the entry of the step's input. An event may have no entries.
+    /// Returns the next step as an event. `details` follow the entry of the step's input. An event may have no entries.
     pub(crate) fn event(&mut self, step: &TaskStep, printed: Printed, details: Vec<Entry>) -> Event {
         let mut entries: Vec<_> = self.input(step).into_iter().collect();
         let render = Step { timeline: self, recorded: step, printed };
@@ -71,7 +71,6 @@ impl TaskTimeline {
     }
 }
 
-/// One step while it is rendered.
 struct Step<'a> {
     timeline: &'a TaskTimeline,
     recorded: &'a TaskStep,
@@ -140,7 +139,7 @@ impl Step<'_> {
         entries
     }
 
-    /// True if a decision of this step is about this call.
+    /// Returns true if a decision of this step is about this call.
     fn mentions(&self, call: &str) -> bool {
         self.recorded.decisions.iter().any(|decision| match decision {
             TaskDecision::Run { id, .. } | TaskDecision::Answered { id, .. } => id == call,
@@ -163,7 +162,7 @@ impl Step<'_> {
         format!("{}{}", output::plain(call.tool), arguments.unwrap_or_default())
     }
 
-    /// Nothing for other decisions.
+    /// Returns nothing for other decisions.
     fn answered(&self, call: &AskedCall<'_>, decision: &TaskDecision) -> Option<Entry> {
         let TaskDecision::Answered { ran, class, message, corrections_left, .. } = decision else { return None };
         let what = if *ran { self.with_duration(call) } else { self.with_arguments(call) };
@@ -207,7 +206,7 @@ fn repeats(message: &str, details: &[FieldError]) -> bool {
     !details.is_empty() && details.iter().all(|detail| message.contains(&detail.to_string()))
 }
 
-/// What a model is asked for whose answer was not taken.
+/// Says what a model is asked for whose answer was not taken.
 const fn asked_for(asked: Nudged) -> &'static str {
     match asked {
         Nudged::Answer => "for an answer",

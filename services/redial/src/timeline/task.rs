@@ -10,9 +10,9 @@ pub(crate) struct TaskTimeline {
     pub(super) submitted_at: DateTime<Utc>,
     pub(super) conversation: String,
     pub(super) messages: BTreeMap<u32, Message>,
-    /// Calls that models asked for, by their ids.
+    /// By their ids.
     pub(super) calls: HashMap<String, MessageCall>,
-    /// The messages that answered them, by the calls' ids.
+    /// By the calls' ids.
     pub(super) results: HashMap<String, Message>,
     /// The model or tool of each call and when it was started, by turn and call index; call index 0 is the model.
     pub(super) started: HashMap<(u32, u32), (String, DateTime<Utc>)>,
@@ -41,12 +41,11 @@ impl TaskTimeline {
         }
     }
 
-    /// The turn that a model works on after the last step.
+    /// Returns the turn that a model works on after the last step.
     pub(crate) fn open_turn(&self) -> Option<u32> {
         self.open_turn
     }
 
-    /// The message that a model wrote in this step.
     pub(crate) fn model_message(&self, step: &TaskStep) -> Option<&Message> {
         let message = |decision: &TaskDecision| match decision {
             TaskDecision::Message { seq } => self.messages.get(seq),

@@ -10,7 +10,7 @@ const LONGEST: usize = 2000;
 /// Bytes that are shown of a value that broke a rule, and of the first line of an error that led to a retry.
 const SHORT: usize = 200;
 
-/// A text of any form, cut if it is huge, without an empty line at either end.
+/// Cuts a text of any form if it is huge, without an empty line at either end.
 pub(crate) fn excerpt(text: &str) -> String {
     let text = output::plain(text.trim());
     if text.len() <= LONGEST {
@@ -19,7 +19,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     format!("{}\n{} bytes in all; --json prints them", limits::shorten(&text, LONGEST), text.len())
 }
 
-/// JSON on one line; text that is not JSON unchanged.
+/// Writes JSON on one line; text that is not JSON unchanged.
 pub(crate) fn json(text: &str) -> String {
     match serde_json::from_str::<&serde_json::value::RawValue>(text) {
         Ok(raw) => excerpt(&json_text::one_line(raw.get())),
@@ -27,7 +27,7 @@ pub(crate) fn json(text: &str) -> String {
     }
 }
 
-/// A field error on one line.
+/// Writes a field error on one line.
 pub(crate) fn field_error(error: &FieldError) -> String {
     let FieldError { path, rule, allowed, hint, .. } = error;
     let path = if path.is_empty() { "the arguments" } else { path };
@@ -42,20 +42,20 @@ pub(crate) fn field_error(error: &FieldError) -> String {
     output::plain(&format!("{path}: {problem}; allowed: {allowed}{hint}"))
 }
 
-/// How an attempt or a call ended: `failed after 97 ms: unavailable: HTTP 503`.
+/// Says how an attempt or a call ended: `failed after 97 ms: unavailable: HTTP 503`.
 pub(crate) fn ended(outcome: &str, duration_ms: Option<i64>, class: Option<&str>, message: Option<&str>) -> String {
     let after = duration_ms.map(|ms| format!(" after {}", output::span(ms))).unwrap_or_default();
     format!("{outcome}{after}{}", because(class, message))
 }
 
-/// `: unavailable: HTTP 503`, or nothing.
+/// Writes `: unavailable: HTTP 503`, or nothing.
 pub(crate) fn because(class: Option<&str>, message: Option<&str>) -> String {
     let parts = [class.map(str::to_owned), message.map(output::plain)];
     parts.into_iter().flatten().fold(String::new(), |text, part| text + ": " + &part)
 }
 
-/// An attempt that failed, and when its retry is due; with the error's first line only, because `redial show CALL`
-/// prints all of it.
+/// Writes an attempt that failed, and when its retry is due; with the error's first line only, because `redial show
+/// CALL` prints all of it.
 pub(crate) fn retry(
     attempt: u32,
     class: Option<&str>,
@@ -68,28 +68,28 @@ pub(crate) fn retry(
     format!("attempt {attempt} {failed}\n{}", retry_due(next, now))
 }
 
-/// When a retry is due. It starts later if retries of its tool are held back, or no worker is free.
+/// Says when a retry is due. It starts later if retries of its tool are held back, or no worker is free.
 pub(crate) fn retry_due(due: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("retry due at {}", time_and_span(due, now))
 }
 
-/// A point in time after `now`, and the time until then.
+/// Writes a point in time after `now`, and the time until then.
 pub(crate) fn time_and_span(time: DateTime<Utc>, now: DateTime<Utc>) -> String {
     format!("{} (in {})", output::time(time), span(time - now))
 }
 
-/// How long after the start.
+/// Says how long after the start.
 pub(crate) fn offset(start: DateTime<Utc>, at: DateTime<Utc>) -> String {
     format!("+{}", span(at - start))
 }
 
-/// A span of time, rounded to ms like the spans that the database computes.
+/// Rounds a span of time to ms like the spans that the database computes.
 pub(crate) fn span(span: TimeDelta) -> String {
     let us = span.num_microseconds().unwrap_or(i64::MAX - 500);
     output::span((us + 500).max(0) / 1000)
 }
 
-/// What a ready call waits for, and since when.
+/// Says what a ready call waits for, and since when.
 pub(crate) fn waiting(waits: &Waiting, tool: &str, pool: &str, now: DateTime<Utc>) -> String {
     let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), span(now - at));
     let reason = match waits.reason {
@@ -109,7 +109,7 @@ pub(crate) fn waiting(waits: &Waiting, tool: &str, pool: &str, now: DateTime<Utc
     format!("{reason}{seen}; it has waited {}", since(waits.since))
 }
 
-/// What holds a retry back, since when, and until about when.
+/// Says what holds a retry back, since when, and until about when.
 fn held_back(waits: &Waiting, tool: &str, now: DateTime<Utc>) -> String {
     let since = |at: DateTime<Utc>| format!("since {} ({})", output::time(at), span(now - at));
     let rate = waits.retries_per_second.map_or_else(|| "a few retries".to_owned(), retries);
@@ -129,7 +129,6 @@ fn held_back(waits: &Waiting, tool: &str, now: DateTime<Utc>) -> String {
     format!("{tool} gets {rate}{why}{before}{}", turn.unwrap_or_default())
 }
 
-/// A rate of retries.
 pub(crate) fn retries(per_second: f64) -> String {
     match per_second {
         rate if rate < 0.95 => format!("1 retry every {}", output::span(as_ms(1.0 / rate))),

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::output;
 
-/// The fields of a task, above its timeline.
+/// Returns the fields of a task, above its timeline.
 pub(crate) fn head(task: &TaskView, page: Page) -> String {
     let agent = task.agent.as_deref().unwrap_or("given with the task");
     let code = task.code.map(|code| format!(": {code}")).unwrap_or_default();
@@ -29,19 +29,19 @@ pub(crate) fn head(task: &TaskView, page: Page) -> String {
     set.map(|(name, value)| page.field(name, value)).collect()
 }
 
-/// The first line of a timeline that is printed while the task runs.
+/// Returns the first line of a timeline that is printed while the task runs.
 pub(crate) fn title(task: &TaskView) -> String {
     let agent = task.agent.as_deref().map(|agent| format!("agent {}, ", output::plain(agent))).unwrap_or_default();
     format!("task {} ({agent}model {})", task.task, task.model)
 }
 
-/// The last line of a timeline that is printed while the task runs.
+/// Returns the last line of a timeline that is printed while the task runs.
 pub(crate) fn last(task: &TaskView) -> Event {
     Event { time: String::new(), entries: vec![Entry::new("totals", Ink::Dim, totals(task))] }
 }
 
-/// `3 turns, 2 calls, 1 correction, 1,234 tokens (1,000 read, 234 written), $0.0012, 4.0 s`. An estimate says so, and so does
-/// a cost that is unknown.
+/// Writes `3 turns, 2 calls, 1 correction, 1,234 tokens (1,000 read, 234 written), $0.0012, 4.0 s`. An estimate says
+/// so, and so does a cost that is unknown.
 fn totals(task: &TaskView) -> String {
     let mut parts = vec![
         count(task.turns.into(), "turn"),
@@ -54,7 +54,7 @@ fn totals(task: &TaskView) -> String {
     parts.join(", ")
 }
 
-/// `1,234 tokens (1,000 read, 234 written)`, or `≈ 1,234 tokens (estimated: 1,000 read, 234 written)`.
+/// Writes `1,234 tokens (1,000 read, 234 written)`, or `≈ 1,234 tokens (estimated: 1,000 read, 234 written)`.
 pub(crate) fn tokens(usage: &Usage) -> String {
     let (read, written) = (thousands(usage.input_tokens), thousands(usage.output_tokens));
     let all = count(usage.tokens(), "token");
@@ -67,8 +67,8 @@ pub(crate) fn tokens(usage: &Usage) -> String {
     }
 }
 
-/// What turns cost: `$0.0012`, `≈ $0.0012 (estimated)`, `at least $0.0012 (2 turns have no price)`, `cost unknown`. `None`
-/// before the first turn.
+/// Writes what turns cost: `$0.0012`, `≈ $0.0012 (estimated)`, `at least $0.0012 (2 turns have no price)`, `cost
+/// unknown`. `None` before the first turn.
 pub(crate) fn cost(usage: &Usage) -> Option<String> {
     let about = if usage.estimated_cost_micros > 0 { "≈ " } else { "" };
     let estimated = |micros| match usage.estimated_cost_micros {
@@ -88,19 +88,19 @@ pub(crate) fn cost(usage: &Usage) -> Option<String> {
     }
 }
 
-/// `$1,234.0012`: at least cents, at most millionths.
+/// Writes `$1,234.0012`: at least cents, at most millionths.
 pub(crate) fn dollars(micros: u64) -> String {
     let fraction = format!("{:06}", micros % 1_000_000);
     let kept = fraction.trim_end_matches('0').len().max(2);
     format!("${}.{}", thousands(micros / 1_000_000), &fraction[..kept])
 }
 
-/// `1 call`, `2 calls`.
+/// Writes `1 call`, `2 calls`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// `1,234,567`.
+/// Writes `1,234,567`.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);

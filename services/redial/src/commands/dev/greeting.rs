@@ -19,7 +19,6 @@ pub(super) struct Greeting {
     pub(super) taken: Option<SocketAddr>,
     pub(super) folder: PathBuf,
     pub(super) log: PathBuf,
-    /// What the files declare.
     pub(super) files: Option<String>,
     pub(super) next: Next,
 }
@@ -27,11 +26,8 @@ pub(super) struct Greeting {
 /// What runs here, and so what a user may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Everything.
     Call,
-    /// No worker.
     StartWorker,
-    /// Only the servers.
     StartRoles,
 }
 
@@ -78,7 +74,8 @@ impl Greeting {
     }
 }
 
-/// Commands find a `redial dev` in the folder where they run; one with another `--folder` must be named.
+/// Says how to go on. Commands find a `redial dev` in the folder where they run; one with another `--folder` must be
+/// named.
 fn next_steps(next: Next, folder: &Path, nats_url: &str, database_url: &str) -> Vec<String> {
     let is_found = folder == Path::new(DEV_FOLDER);
     let mut lines = vec![if is_found {

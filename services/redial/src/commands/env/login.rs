@@ -11,7 +11,6 @@ use crate::cli::EnvArgs;
 /// The variable with a password that the access file has only as a hash.
 const PASSWORD: &str = "REDIAL_NATS_PASSWORD";
 
-/// Whom the command line names.
 #[derive(Clone, Copy)]
 pub(super) enum Who<'a> {
     /// `acme.alice`
@@ -39,7 +38,8 @@ impl Login {
         user.or(worker).or(args.dispatcher.then_some(Who::Dispatcher)).or(args.gateway.then_some(Who::Gateway))
     }
 
-    /// Of a running `redial dev`: its user, who may do everything.
+    /// Makes the login of a running `redial dev`: its user, who may do everything.
+    ///
     /// Clients over HTTP read `REDIAL_URL`; another `redial dev` may have the usual address.
     pub(super) fn of_dev(url: &str, http_url: Option<&str>) -> Result<Self, ApiError> {
         let parts = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
@@ -110,7 +110,7 @@ impl Login {
     }
 }
 
-/// A user of the file, from `tenant.user`.
+/// Finds a user of the file, from `tenant.user`.
 fn user_named<'n>(access: &Access, name: &'n str) -> Option<(&'n str, &'n str)> {
     let (tenant, user) = name.split_once('.')?;
     let users = &access.tenants.get(&tenant.parse::<Tenant>().ok()?)?.users;
@@ -121,7 +121,7 @@ fn tenant_and_user(tenant: &str, user: &str) -> Vec<(&'static str, String)> {
     vec![("REDIAL_TENANT", tenant.to_owned()), ("REDIAL_USER", user.to_owned())]
 }
 
-/// The password, if it is known here.
+/// Returns the password, if it is known here.
 fn known(password: &Password, user: &str, variable: &impl Fn(&str) -> Option<String>) -> Result<String, ApiError> {
     let (name, found) = match password {
         Password::Plain(password) => return Ok(password.clone()),
@@ -167,7 +167,7 @@ fn unknown(access: &Access, file: &Path, who: Who<'_>) -> ApiError {
     ApiError::new(Code::InvalidConfiguration, message)
 }
 
-/// Percent encoding of everything that RFC 3986 reserves.
+/// Encodes everything that RFC 3986 reserves in percent encoding.
 fn encoded(text: &str) -> String {
     let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     text.bytes().map(|byte| if fits(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -6,7 +6,7 @@ pub(super) const FAILURE: &str = "false\n";
 /// Settings that belong to one login only: those of another one are taken back.
 const OWN: [&str; 4] = ["REDIAL_TENANT", "REDIAL_USER", "REDIAL_WORKER_NAME", "REDIAL_WORKER_POOLS"];
 
-/// A line for each variable, and a function, because the program `nats` has no variable for its inbox prefix.
+/// Writes a line for each variable, and a function, because the program `nats` has no variable for its inbox prefix.
 pub(super) fn exports(variables: &[(&'static str, String)]) -> String {
     let others = OWN.into_iter().filter(|own| variables.iter().all(|(name, _)| name != own));
     let lines = variables.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value)));
@@ -14,7 +14,7 @@ pub(super) fn exports(variables: &[(&'static str, String)]) -> String {
     format!("{}nats() {{ command nats --inbox-prefix=\"$REDIAL_NATS_INBOX_PREFIX\" \"$@\"; }}\n", lines.concat())
 }
 
-/// A word in which a shell sees nothing special. There are no control characters in it.
+/// Quotes a word so that a shell sees nothing special in it. There are no control characters in it.
 fn quoted(text: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-._~:/@%,+".contains(c);
     if !text.is_empty() && text.chars().all(fits) {

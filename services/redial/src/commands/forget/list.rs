@@ -39,7 +39,6 @@ const FIELDS: &[Field<Tombstone>] = &[
     Field::wide("tokens", |of, _| of.counts.tokens.to_string().into()),
 ];
 
-/// A line of `--json`.
 #[derive(Serialize)]
 struct Line<'a> {
     erasure: uuid::Uuid,

@@ -24,7 +24,6 @@ pub(super) struct Erasure<'a> {
     request: Forget,
 }
 
-/// What is printed at the end.
 #[derive(serde::Serialize)]
 pub(super) struct Summary {
     pub(super) erasure: Option<Uuid>,

@@ -7,10 +7,9 @@ use reqwest::{StatusCode, Url};
 
 /// The most of an answer that is read, in bytes.
 const MOST: usize = 16 * 1024;
-/// Bytes of the answer that are shown.
 const SHOWN: usize = 300;
 
-/// Why it is not ready; `None` if it is. An error only if the address cannot be one.
+/// Says why it is not ready; `None` if it is. Fails only if the address cannot be one.
 pub(super) async fn trouble(address: &str, limit: Duration) -> Result<Option<String>, ApiError> {
     let url = readiness(address)?;
     Ok(match tokio::time::timeout(limit, ask(url)).await {
@@ -23,7 +22,7 @@ pub(super) async fn trouble(address: &str, limit: Duration) -> Result<Option<Str
     })
 }
 
-/// The address with which a gateway says whether it is ready.
+/// Makes the address with which a gateway says whether it is ready.
 fn readiness(address: &str) -> Result<Url, ApiError> {
     let url = Url::parse(address).ok().filter(|url| url.scheme() == "http" && url.has_host());
     let url = url.filter(|url| url.path() == "/" && url.query().is_none() && url.username().is_empty());

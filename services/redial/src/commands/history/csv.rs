@@ -7,7 +7,6 @@ use redial_views::csv_cell as cell;
 
 use crate::timeline::call;
 
-/// The columns.
 pub(super) const HEAD: [&str; 24] = [
     "call",
     "tool",
@@ -35,7 +34,7 @@ pub(super) const HEAD: [&str; 24] = [
     "attempts_made",
 ];
 
-/// The cells of a call, without the end of the line.
+/// Returns the cells of a call, without the end of the line.
 pub(super) fn row(record: &CallAudit) -> anyhow::Result<String> {
     let line = &record.line;
     let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Micros, true);

@@ -18,7 +18,6 @@ use crate::{
     table::{self, Cell},
 };
 
-/// How calls are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Text { wide: bool },
@@ -62,12 +61,10 @@ impl<'a> Printer<'a> {
         Ok(Self { store, form, list, printed: 0 })
     }
 
-    /// Calls that were printed.
     pub(super) const fn printed(&self) -> usize {
         self.printed
     }
 
-    /// Prints calls in this order.
     pub(super) async fn print(&mut self, calls: &[FoundCall]) -> anyhow::Result<()> {
         if calls.is_empty() {
             return Ok(());

@@ -11,9 +11,7 @@ pub(super) struct Walk<'a> {
     filter: Filter,
     inside: Inside,
     looked: usize,
-    /// The calls that the last step looked at.
     step: Vec<CallId>,
-    /// The last call that was looked at.
     last: Option<CallId>,
     ended: bool,
 }
@@ -26,7 +24,7 @@ impl<'a> Walk<'a> {
         Self { store, filter, inside, looked: 0, step: Vec::new(), last: None, ended: false }
     }
 
-    /// Calls to look at in one step of a list, to find so many that match.
+    /// Returns the calls to look at in one step of a list, to find so many that match.
     pub(super) fn step(&self, wanted: usize) -> usize {
         self.filter.step(u32::try_from(wanted).unwrap_or(u32::MAX)) as usize
     }
@@ -48,7 +46,7 @@ impl<'a> Walk<'a> {
         Ok(calls)
     }
 
-    /// Whether one more call matches; `None` if that is not known after a look at `most` calls.
+    /// Says whether one more call matches; `None` if that is not known after a look at `most` calls.
     pub(super) async fn any_left(&mut self, most: usize) -> anyhow::Result<Option<bool>> {
         let (mut step, end) = (1, self.looked + most);
         while !self.ended {
@@ -86,12 +84,11 @@ impl<'a> Walk<'a> {
         self.ended
     }
 
-    /// The last call that was looked at: the walk goes on before it.
+    /// Returns the last call that was looked at: the walk goes on before it.
     pub(super) const fn last(&self) -> Option<CallId> {
         self.last
     }
 
-    /// When that was submitted.
     pub(super) async fn last_submitted_at(&self) -> anyhow::Result<Option<Time>> {
         let Some(last) = self.last else { return Ok(None) };
         let line = self.store.call_lines(&[last]).await?.pop();
@@ -100,7 +97,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// When an id was made, which is about when its call was submitted.
+/// Returns when an id was made, which is about when its call was submitted.
 fn made_at(call: CallId) -> Time {
     let made = call.0.get_timestamp().and_then(|time| {
         let (seconds, nanoseconds) = time.to_unix();

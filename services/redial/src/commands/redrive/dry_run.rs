@@ -64,7 +64,7 @@ async fn named(store: &Store, call: CallId, counts: &mut Counts) -> anyhow::Resu
 
 /// Why a call would not run again.
 enum Obstacle {
-    /// It was already redriven as this call.
+    /// As this call.
     Redriven(CallId),
     Rejected(ApiError),
 }

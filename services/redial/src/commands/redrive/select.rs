@@ -7,7 +7,6 @@ use redial_store::{Store, audit::Filter};
 
 use crate::{cli::FilterArgs, commands::history::Pages};
 
-/// Calls in one query.
 const PAGE: u32 = 1000;
 
 /// The calls that a user selected.
@@ -15,7 +14,7 @@ const PAGE: u32 = 1000;
 pub(super) enum Selection {
     /// By their ids, each once.
     Named(Vec<CallId>),
-    /// Those that match any of these.
+    /// Any of these must match.
     Filtered(Vec<Filter>),
 }
 
@@ -57,7 +56,6 @@ fn is_set(filter: &Filter) -> bool {
     texts.into_iter().any(Option::is_some) || times || state.is_some() || class.is_some()
 }
 
-/// Reads all calls that match.
 pub(super) async fn matching(
     store: &Store,
     filters: Vec<Filter>,

@@ -11,7 +11,6 @@ use crate::{
     output,
 };
 
-/// Calls in one request.
 const BATCH: usize = 500;
 /// Longest wait for one reply: the dispatcher reads and writes each call of the request.
 const REPLY: Duration = Duration::from_mins(1);

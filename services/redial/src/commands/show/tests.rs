@@ -14,7 +14,7 @@ use crate::timeline::sample;
 const CALL: Uuid = Uuid::from_u128(0x0193_6b1c_0000_7000_8000_0000_0000_0001);
 const OTHER: Uuid = Uuid::from_u128(0x0193_6b1c_0000_7000_8000_0000_0000_0002);
 
-/// A time in ms after the submission.
+/// Returns a time in ms after the submission.
 fn at(ms: i64) -> DateTime<Utc> {
     "2026-11-20T08:00:00Z".parse::<DateTime<Utc>>().unwrap() + TimeDelta::milliseconds(ms)
 }
@@ -39,7 +39,6 @@ fn text(call: &CallAudit, now: DateTime<Utc>) -> String {
     call_text(call, Page::test(None, false), now)
 }
 
-/// An attempt that started then.
 fn running(attempt: i32, started: i64) -> AttemptRecord {
     let worker = format!("host-{attempt}");
     let record = json!({"attempt": attempt, "worker": worker, "started_at": at(started), "outcome": "running"});
@@ -67,7 +66,7 @@ fn late(attempt: i32, ms: i64, outcome: &str) -> LateReport {
     LateReport { attempt, worker, received_at: at(ms), outcome }
 }
 
-/// The same with the reason for its end.
+/// Adds the reason for its end.
 fn ended(mut call: CallAudit, class: &str, message: &str) -> CallAudit {
     call.line.class = Some(class.parse().unwrap());
     call.line.message = Some(message.to_owned());
@@ -188,7 +187,7 @@ fn long_values_are_laid_out_and_huge_ones_cut() {
     assert!(huge.ends_with("… (cut)\n15000003 bytes in all; --json prints them") && huge.len() < 5_000, "{huge}");
 }
 
-/// A call of the sample task, which was submitted 4 ms after the task.
+/// Makes a call of the sample task, which was submitted 4 ms after the task.
 fn call_in_task(n: u128, call_index: u32, tool: &str, attempts_made: Vec<AttemptRecord>) -> CallAudit {
     let last = attempts_made.last().unwrap();
     let (class, message) = (last.class.as_deref().map(|class| class.parse().unwrap()), last.message.clone());

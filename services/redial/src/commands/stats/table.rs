@@ -46,7 +46,7 @@ const ATTEMPTS: &[Column] = &[
     Column { head: "p95", cell: |sums| quantile(&sums.attempts.durations, 0.95) },
 ];
 
-/// One line for each group, and their sum if there are several.
+/// Renders one line for each group, and their sum if there are several.
 pub(super) fn render(by: By, stats: &Stats) -> String {
     let (head, columns) = match by {
         By::Tool => ("tool", CALLS),
@@ -84,7 +84,7 @@ pub(super) fn render(by: By, stats: &Stats) -> String {
     table.trim_fmt()
 }
 
-/// The spaces between columns, and the room that is left for names.
+/// Returns the spaces between columns, and the room that is left for names.
 fn widths(columns: &[&Column], rows: &[(String, Vec<String>)]) -> (u16, usize) {
     let of = |index: usize, column: &Column| {
         let cells = rows.iter().filter_map(|(_, cells)| cells.get(index)).map(|cell| cell.width());
@@ -116,7 +116,7 @@ fn tokens(usage: &UsageSums, sum: u64) -> Option<String> {
     known(usage.answers, usage.tokens_unknown, sum, thousands(sum))
 }
 
-/// Rounded to what matters of it; below a cent not at all. A price of 0 is that of models that are free.
+/// Rounds a cost to what matters of it; below a cent not at all. A price of 0 is that of models that are free.
 fn cost(usage: &UsageSums) -> Option<String> {
     let micros = usage.cost_micros;
     let unit = match micros {
@@ -128,7 +128,7 @@ fn cost(usage: &UsageSums) -> Option<String> {
     known(usage.answers, usage.cost_unknown, micros, shown)
 }
 
-/// A sum of which parts may be unknown.
+/// Writes a sum of which parts may be unknown.
 fn known(answers: u64, unknown: u64, sum: u64, text: String) -> Option<String> {
     match (answers, unknown) {
         (0, _) => None,

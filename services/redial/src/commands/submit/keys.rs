@@ -20,7 +20,6 @@ impl Keys {
         Self { name, seen: HashMap::new() }
     }
 
-    /// The key of the next line.
     pub(super) fn next(&mut self, line: &[u8]) -> String {
         let text = digest(&[self.name.as_bytes(), &[0], line]);
         let before = self.seen.entry(text).or_default();

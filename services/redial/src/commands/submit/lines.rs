@@ -15,7 +15,6 @@ use super::keys::Keys;
 const MAX_BYTES: usize = 700 * 1024;
 /// A longer line cannot be a submission.
 const LONGEST_LINE: u64 = 17 * 1024 * 1024;
-/// What a file must be.
 const ALLOWED: &str = "allowed: a file with one JSON submission on each line, or - for standard input";
 
 /// A line that is not empty.
@@ -30,13 +29,12 @@ pub(super) struct Line {
 /// Reads a file once, line by line.
 pub(super) struct Lines {
     reader: Box<dyn BufRead>,
-    /// What errors call the file.
+    /// How errors call the file.
     shown: String,
     keys: Option<Keys>,
     number: u64,
     /// Size of the file, if it has one.
     pub(super) bytes: Option<u64>,
-    /// Bytes that were read.
     pub(super) read: u64,
     /// A line that did not fit into the last batch.
     left: Option<Line>,
@@ -66,12 +64,12 @@ impl Lines {
         Self { reader, shown, keys: name.map(Keys::new), number: 0, bytes, read: 0, left: None }
     }
 
-    /// Whether a second run finds the calls of the first one by their keys.
+    /// Says whether a second run finds the calls of the first one by their keys.
     pub(super) const fn has_name(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// The next lines that fit one request, valid or not; none at the end of the file.
+    /// Returns the next lines that fit one request, valid or not; none at the end of the file.
     pub(super) fn batch(&mut self, most: usize) -> Result<Vec<Line>, ApiError> {
         let mut batch: Vec<Line> = Vec::with_capacity(most);
         let mut bytes = 0;
@@ -91,7 +89,7 @@ impl Lines {
         Ok(batch)
     }
 
-    /// The next line that is not empty.
+    /// Returns the next line that is not empty.
     fn next(&mut self) -> Result<Option<Line>, ApiError> {
         loop {
             let mut text = Vec::new();
@@ -128,7 +126,7 @@ fn skip_line(reader: &mut dyn BufRead) -> io::Result<u64> {
     reader.skip_until(b'\n').map(|skipped| skipped as u64)
 }
 
-/// The line as a submission with a key.
+/// Makes a submission with a key of a line.
 fn submission(line: &[u8], keys: Option<&mut Keys>) -> Result<Box<RawValue>, String> {
     let text = std::str::from_utf8(line.trim_ascii_end())
         .map_err(|error| format!("byte {} is not UTF-8; expected JSON in UTF-8", error.valid_up_to() + 1))?;
@@ -145,7 +143,7 @@ fn submission(line: &[u8], keys: Option<&mut Keys>) -> Result<Box<RawValue>, Str
 mod tests {
     use super::*;
 
-    /// The keys of the lines of a text, or what is wrong with them.
+    /// Returns the keys of the lines of a text, or what is wrong with them.
     fn keys(name: &str, text: &str) -> Vec<String> {
         let reader = Box::new(io::Cursor::new(text.to_owned()));
         let mut lines = Lines::of(reader, "calls".to_owned(), Some(name.to_owned()), None);

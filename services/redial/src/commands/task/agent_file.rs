@@ -7,7 +7,6 @@ use redial_files::{Position, did_you_mean, json_mistake, position_of};
 use redial_proto::{AgentSpec, ApiError, Code};
 use serde_json::{Map, Value};
 
-/// Fields of an agent.
 const FIELDS: [&str; 17] = [
     "model",
     "fallback_model",
@@ -101,7 +100,7 @@ fn from_json(text: &str) -> Result<AgentSpec, Vec<Mistake>> {
     Err(mistakes.into_iter().map(with_position).collect())
 }
 
-/// Where a key of an object is. Within texts its quotes would be escaped.
+/// Finds where a key of an object is. Within texts its quotes would be escaped.
 fn position_of_key(text: &str, key: &str) -> Option<Position> {
     let key = Value::from(key).to_string();
     let is_key = |at: &usize| text[at + key.len()..].trim_start().starts_with(':');

@@ -70,7 +70,7 @@ pub(crate) async fn follow(
     Ok(ended)
 }
 
-/// The next message that can be parsed.
+/// Returns the next message that can be parsed.
 async fn next<T: DeserializeOwned>(messages: &mut Subscription) -> T {
     loop {
         match serde_json::from_slice(&messages.next().await) {

@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// What is printed of these pieces of thought and text, and at the end of their turn.
+    /// Returns what is printed of these pieces of thought and text, and at the end of their turn.
     fn printed(pieces: &[(&str, &str)], message: Option<&Message>) -> (String, Printed) {
         let mut live = LiveMessage::new(Page::test(Some(60), false));
         let mut out = String::new();

@@ -9,7 +9,6 @@ use crate::{
     timeline::{Page, Printed, TaskTimeline, totals},
 };
 
-/// Where text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Out {
     Stdout,
@@ -33,13 +32,10 @@ impl Out {
     }
 }
 
-/// Prints what happens in a task.
 pub(crate) enum Printer {
-    /// The timeline as text.
     Text(Box<TextPrinter>),
     /// Each step as a line of JSON.
     Json,
-    /// Nothing.
     Silent,
 }
 
@@ -56,7 +52,7 @@ impl Printer {
         }
     }
 
-    /// True if this piece belongs to a turn that was not printed yet.
+    /// Returns true if this piece belongs to a turn that was not printed yet.
     pub(super) fn is_ahead(&self, delta: &Delta) -> bool {
         matches!(self, Self::Text(printer) if delta.turn > printer.last_turn)
     }
@@ -75,12 +71,12 @@ impl Printer {
         self.text_only(|printer| printer.break_off() + &printer.note(Pause::Unreachable, &note))
     }
 
-    /// Whether a user reads along.
+    /// Says whether a user reads along.
     pub(super) const fn tells_waits(&self) -> bool {
         matches!(self, Self::Text(_))
     }
 
-    /// What holds the task up.
+    /// Prints what holds the task up.
     pub(super) fn waits(&mut self, lines: &[String]) -> anyhow::Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -107,11 +103,8 @@ pub(crate) struct TextPrinter {
     page: Page,
     /// `None` until the task is read.
     timeline: Option<TaskTimeline>,
-    /// The message that a model is writing.
     live: Option<LiveMessage>,
-    /// The pause that was reported last.
     pause: Option<Pause>,
-    /// The last turn that was printed.
     last_turn: u32,
 }
 
@@ -185,12 +178,10 @@ impl TextPrinter {
     }
 }
 
-/// A step as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
     step: &'a TaskStep,
-    /// The messages that the step wrote.
     messages: Vec<&'a StoredMessage>,
 }
 
@@ -211,7 +202,7 @@ mod tests {
         TextPrinter::new(Out::Stdout, Page::test(Some(80), false))
     }
 
-    /// The sample, cut after so many steps.
+    /// Cuts the sample after so many steps.
     fn until(steps: usize) -> TaskReport {
         let mut report = sample::report();
         report.steps.truncate(steps);

@@ -28,7 +28,7 @@ impl<'a> Waits<'a> {
         Self { settings, store: None, told: HashSet::new() }
     }
 
-    /// What is new about the calls that the task waits for. Nothing if the database cannot be asked.
+    /// Returns what is new about the calls that the task waits for. Nothing if the database cannot be asked.
     pub(super) async fn news(&mut self, task: TaskId) -> Vec<String> {
         self.read(task).await.unwrap_or_default()
     }
