@@ -136,8 +136,7 @@ impl Redial {
         Ok(began.elapsed())
     }
 
-    /// Kills `redial dev`, which includes the dispatcher, and its NATS and Postgres, with SIGKILL; waits until none of
-    /// them answers.
+    /// Kills `redial dev`, dispatcher included, its NATS and Postgres with SIGKILL; waits until none of them answers.
     pub(crate) async fn kill_dev(&mut self) -> anyhow::Result<()> {
         let file: Value = serde_json::from_slice(&fs::read(self.folder.join("dev.json"))?)?;
         for name in ["postgres_pid", "nats_pid"] {

@@ -305,8 +305,7 @@ async fn unsafe_call(redial: &mut Redial) -> anyhow::Result<String> {
     ))
 }
 
-/// Dispatcher, NATS and Postgres are killed with SIGKILL while a call waits for its retry; the retry still starts on
-/// time.
+/// Dispatcher, NATS and Postgres are killed with SIGKILL while a call waits for its retry, which still starts on time.
 async fn full_restart(redial: &mut Redial) -> anyhow::Result<String> {
     /// How late a retry may start when everything is up.
     const TOLERANCE: TimeDelta = TimeDelta::seconds(2);

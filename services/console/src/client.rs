@@ -85,8 +85,7 @@ impl Api {
         read(path, &self.bytes(Method::DELETE, path, None).await?)
     }
 
-    /// Returns the API with a token that the visitor typed in, for what a session does not suffice for; without one as
-    /// it is.
+    /// Returns the API with a token that the visitor typed in, where a session does not suffice; without one as it is.
     pub(crate) fn with_token(&self, token: Option<&str>) -> Self {
         let mut headers = self.headers.clone();
         if let Some(value) = token.and_then(|token| format!("Bearer {}", token.trim()).parse().ok()) {

@@ -112,8 +112,7 @@ impl Action for TaskCancel {
         vec![self.task.to_string()]
     }
 
-    /// Finds out whether the id is that of a call, which clients with only an id ask for as a task first: that is no
-    /// action.
+    /// Refuses the id of a call: clients with only an id ask for a task first, and that is no action.
     async fn check(&self, asked: &Asked) -> Result<(), ApiError> {
         let id = self.task;
         if !asked.store().has_call(CallId(id.0)).await.map_err(|error| store_failed(&error))? {

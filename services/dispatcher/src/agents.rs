@@ -28,8 +28,7 @@ impl Agents {
         Ok(Self(Reread::load(file, "agents", parse).await?))
     }
 
-    /// Returns the agents as the file declares them, read at most once a second. An invalid file changes only
-    /// [`Declared::problem`].
+    /// Returns the file's agents, read at most once a second. An invalid file changes only [`Declared::problem`].
     pub(crate) async fn at(&self, now: Instant) -> Declared {
         let Current { value, file, problem } = self.0.at(now).await;
         Declared { agents: value.unwrap_or_default(), file, problem }

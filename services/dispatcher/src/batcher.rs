@@ -19,8 +19,7 @@ pub(crate) struct Batching {
     pub(crate) batch: usize,
 }
 
-/// Starts a batcher. It ends when every sender is gone and every item is done. The channel holds eight full batches:
-/// beyond that, senders wait.
+/// Starts a batcher; it ends once every sender is gone and every item done. Senders wait beyond eight full batches.
 pub(crate) fn start<T, W>(batching: Batching, loops: &Loops, work: &W) -> mpsc::Sender<T>
 where
     T: Send + 'static,

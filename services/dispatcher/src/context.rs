@@ -152,8 +152,7 @@ impl Context {
         self.feeder.arrived(calls.filter_map(|call| Some((call.consumer.as_deref()?, call.tool.as_str()))));
     }
 
-    /// Returns the consumer to which the job of a new call is published at once, and for which room is kept; `None` if
-    /// the call waits.
+    /// Returns the consumer that a new call's job is published to at once, keeping room for it; `None` if it waits.
     fn admit(&self, tool: &str, tenant: &str) -> Option<String> {
         if self.queue.is_connected() { self.feeder.admit(tool, tenant) } else { self.feeder.hold(tool, tenant) }
     }

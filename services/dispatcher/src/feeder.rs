@@ -50,8 +50,8 @@ struct Known {
     gone: BTreeSet<String>,
     /// Consumers whose jobs wait for workers: none of them asks for a job.
     queued: BTreeSet<String>,
-    /// Consumers with jobs that workers gave back, to take them later. After a crash, nats-server may count some that it
-    /// does not have.
+    /// Consumers with jobs that workers gave back for later. After a crash, nats-server may count some it does not
+    /// have.
     returned: BTreeSet<String>,
     stale: Stale,
     /// When a worker with the tool was last seen, by tool.
@@ -62,8 +62,7 @@ struct Known {
     /// What was observed since it was last written, by tool.
     observed: HashMap<String, Counts>,
     positions: Positions,
-    /// Publication of the job that a worker claimed last, by consumer and tool; not of models, which give jobs back for
-    /// long.
+    /// When the job claimed last was published, by consumer and tool; not of models, which give jobs back for long.
     claimed: HashMap<String, HashMap<String, Time>>,
     /// Nothing is published before this, because publishing failed.
     paused_until: Option<Instant>,
@@ -240,8 +239,7 @@ impl Feeder {
         known.windows.is_served(tool) || known.last_seen.get(tool).is_some_and(|seen| *seen >= seen_after)
     }
 
-    /// Returns the parts of the backlog that may hold something, of tools that live workers have, and where each
-    /// begins.
+    /// Returns the parts of the backlog that may hold something, of tools with live workers, and where each begins.
     pub(crate) fn positions(&self, at: Instant) -> Vec<Position> {
         let Known { positions, windows, .. } = &mut *self.lock();
         positions.read(|tool| windows.is_served(tool), at)

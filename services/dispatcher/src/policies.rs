@@ -9,8 +9,7 @@ use redial_proto::{
 };
 use redial_reread::Current;
 
-/// Returns the limits of a tenant; `None` without an access file. A tenant that the file does not name may submit
-/// nothing.
+/// Returns the limits of a tenant; `None` without an access file. A tenant not named in the file may submit nothing.
 pub(crate) fn of<'a>(access: &'a Current<Access>, tenant: &Tenant) -> Result<Option<&'a TenantPolicy>, ApiError> {
     let Some(known) = access.value.as_deref() else { return Ok(None) };
     match known.tenant(tenant) {

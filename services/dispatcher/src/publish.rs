@@ -44,8 +44,7 @@ struct Publisher {
 }
 
 impl BatchWork<OutgoingJob> for Publisher {
-    /// Puts the call of a job that could not be published back into the backlog. If that fails, too, the sweeper finds
-    /// it.
+    /// Publishes jobs; the call of one that cannot be goes back to the backlog. If that fails, the sweeper finds it.
     async fn work(&self, batch: Vec<OutgoingJob>) {
         metrics().batch_size("publish", batch.len());
         let mut batch = batch;

@@ -277,8 +277,7 @@ where
     Ok(())
 }
 
-/// Reads a request of a worker. Fields of a newer version are ignored; what cannot be read is left to a newer
-/// dispatcher.
+/// Reads a worker's request. Fields of a newer version are ignored; a newer dispatcher reads what this one cannot.
 pub(crate) fn of_worker<T: DeserializeOwned>(request: &Request) -> Result<T, ApiError> {
     check_object(&request.payload)?;
     tolerant::from_slice(&request.payload).map_err(|error| {

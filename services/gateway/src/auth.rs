@@ -51,8 +51,7 @@ impl Tokens {
         }
     }
 
-    /// Returns who sent a request, in the roles that the access file gives now: by its header `Authorization`, else by
-    /// its session.
+    /// Returns who sent a request, in the roles of the access file now: by its `Authorization`, else by its session.
     pub(crate) async fn identify(
         &self,
         store: &Store,

@@ -64,8 +64,7 @@ impl GatewayConfig {
         }
     }
 
-    /// Refuses wrong settings. Without a token everybody who reaches the address may do everything: that is for this
-    /// machine only.
+    /// Refuses wrong settings, as an address beyond this machine without tokens: who reaches it may do all.
     pub(crate) fn check(&self) -> Result<(), GatewayError> {
         if self.without_token.is_some() && !self.listen.ip().is_loopback() {
             let message = format!(

@@ -16,10 +16,7 @@ pub enum GatewayError {
     File(ApiError),
     /// The address cannot be listened on.
     #[error("listen is {address}: {error}; is another gateway running there? Set --listen to another address")]
-    Listen {
-        address: SocketAddr,
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]

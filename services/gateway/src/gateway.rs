@@ -127,14 +127,12 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// Takes the share of a read that may take seconds. It can go along with work that a request leaves behind when its
-    /// client goes away.
+    /// Takes the share of a read that may take seconds, also for work that goes on when the client has gone away.
     pub(crate) async fn long_read(&self, who: &Identity) -> Result<Share, Problem> {
         self.still_allowed(who, who.limits.long_read().await?)
     }
 
-    /// Takes the share of a list, of their own if everything of it matches: whoever looks at the newest waits for no
-    /// search.
+    /// Takes the share of a list, of their own if everything matches: who looks at the newest waits for no search.
     pub(crate) async fn list_read(&self, who: &Identity, is_unfiltered: bool) -> Result<Share, Problem> {
         if !is_unfiltered {
             return self.long_read(who).await;

@@ -134,8 +134,7 @@ fn pace_of(pace: Option<Pace>, bytes: u64) -> Option<Paced> {
     pace.filter(|_| bytes > LARGE_BYTES as u64).map(|pace| pace.begin())
 }
 
-/// Ends a stream with the token that it was opened with, and with the right of its user: otherwise whoever has lost
-/// them would go on to read.
+/// Ends a stream with the token that opened it, and with its user's right: who lost them must not go on to read.
 fn end_with(response: Response, gateway: Shared, who: Identity, token: TokenId) -> Response {
     let ended = async move {
         tokio::select! {
@@ -202,8 +201,7 @@ pub(crate) async fn finish(State(gateway): State<Shared>, mut request: Request, 
     response
 }
 
-/// Names the method for the metrics and the access log. Any word may be one, and each would be counted apart, without
-/// end.
+/// Names the method for metrics and access log. Any word may be one, and each would be counted apart, without end.
 fn label(method: &Method) -> &str {
     let is_known =
         [Method::GET, Method::POST, Method::PATCH, Method::DELETE, Method::PUT, Method::HEAD, Method::OPTIONS]

@@ -55,8 +55,7 @@ struct Pages {
 }
 
 impl<P: Serialize + DeserializeOwned> Page<P> {
-    /// Reads the page of this list that the query names in `page_size` and `page_token`; its other fields are the
-    /// filter.
+    /// Reads the page of this list from `page_size` and `page_token`; the other fields of the query are the filter.
     pub(crate) async fn of(
         gateway: &Gateway,
         who: &Identity,

@@ -6,8 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 pub(crate) const LONGEST: Duration = Duration::from_mins(1);
 
-/// Returns how long the request wants to wait, [`LONGEST`] at most. Other preferences, and what cannot be read, are
-/// ignored, as the RFC asks for.
+/// Returns the wait wanted, at most [`LONGEST`]; ignores other preferences and what cannot be read, as the RFC asks.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let wait = preferences.flat_map(|value| value.split([',', ';'])).find_map(|preference| {

@@ -42,8 +42,7 @@ impl Problem {
         Self::new(Code::InvalidValue, message)
     }
 
-    /// Uses the same words for everything that is wrong with a token, so that nobody learns which ids exist; the reason
-    /// is counted.
+    /// Uses the same words for all that is wrong with a token, so that nobody learns which ids exist; counts why.
     pub(crate) fn unauthenticated(reason: Reason, token: Option<&TokenId>) -> Self {
         let message = "the token is missing, unknown, expired or revoked, or its user is gone; allowed: Authorization: Bearer \
                        rdl_<id>_<secret>, from `redial token create`";

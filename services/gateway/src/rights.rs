@@ -74,8 +74,7 @@ fn no_user(who: &Identity) -> Problem {
     Problem::unauthenticated(Reason::NoUser, who.token.as_ref())
 }
 
-/// Returns the roles in which somebody may ask; `None` if the file does not name the user. Who needs no token has them
-/// all.
+/// Returns the roles in which somebody may ask, all without a token; `None` if the file does not name the user.
 fn given(access: Option<&Access>, who: &Identity) -> Option<BTreeSet<UserRole>> {
     let Some(access) = access.filter(|_| who.token.is_some()) else { return Some(who.of_token.clone()) };
     let has = access.roles_of(&who.tenant, &who.user)?;

@@ -75,8 +75,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Returns whose connections are counted together: an IPv4 address, or an IPv6 network of 64 bits, of which a host may
-/// have all addresses.
+/// Returns whose connections count together: an IPv4 address, or an IPv6 network of 64 bits, all of which a host may
+/// have.
 fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -105,8 +105,7 @@ fn start((stream, peer): (TcpStream, IpAddr), router: &Router, graceful: &Gracef
     });
 }
 
-/// Prepares a request for the router: it says who sent it and on which connection, and its address has no slash at its
-/// end.
+/// Prepares a request for the router: says who sent it and on which connection, cuts slashes at its address's end.
 fn arrived(mut request: Request<Incoming>, peer: IpAddr, pace: Pace) -> Request<Incoming> {
     request.extensions_mut().insert(peer);
     request.extensions_mut().insert(pace);

@@ -76,8 +76,7 @@ impl Sessions {
         }
     }
 
-    /// Returns what was read of a session less than [`FRESH`] ago, or became of it here; `None`: it has ended, or
-    /// nobody had it.
+    /// Returns what was read of a session less than [`FRESH`] ago; `None`: it has ended, or nobody had it.
     fn fresh(&self, hash: SessionHash) -> Result<Option<SessionRecord>, Stale> {
         // First, because a read that began before the session was ended here may remember it.
         if lock(&self.unknown).get(&hash).is_some_and(|read_at| read_at.elapsed() < FRESH) {
@@ -111,8 +110,7 @@ fn remember<T>(map: &Mutex<HashMap<SessionHash, T>>, hash: SessionHash, value: T
     map.insert(hash, value);
 }
 
-/// Returns the session of a request. Two of them are no session: one may have been put beside the other by somebody
-/// else.
+/// Returns the session of a request. Two are no session: somebody else may have put one beside the other.
 pub(crate) fn of(headers: &HeaderMap) -> Result<Option<SessionHash>, Problem> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));

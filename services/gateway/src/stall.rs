@@ -129,8 +129,7 @@ mod tests {
         let error = writing.await.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
-    /// Reads so many KiB of a large answer each second; returns how many seconds pass until it is cut off, or all of 4
-    /// MiB is read.
+    /// Reads so many KiB of a large answer a second; returns the seconds until it is cut off, or all of 4 MiB is read.
     async fn seconds_of(kib: usize) -> Result<u64, u64> {
         let (mine, mut theirs) = duplex(1024);
         let pace = Pace::default();

@@ -82,8 +82,7 @@ impl Of {
     }
 }
 
-/// Returns the whole id. A prefix is looked up in the database, so a command that needs no database otherwise needs it
-/// for that.
+/// Returns the whole id. A prefix is looked up, so a command that otherwise needs no database needs it for that.
 pub(crate) async fn resolve(settings: &Settings, id: &IdText, of: Of) -> anyhow::Result<Uuid> {
     let text = match id {
         IdText::Whole(id) => return Ok(*id),

@@ -52,8 +52,7 @@ pub(crate) fn announce(text: impl AsRef<str>) {
     let _unread = line(text);
 }
 
-/// Writes a line to standard error, for what is not part of the result. If that cannot be written, there is nowhere left to
-/// say so.
+/// Writes what is not part of the result to standard error; if that fails, there is nowhere left to say so.
 pub(crate) fn note(text: impl AsRef<str>) {
     note_text(&format!("{}\n", text.as_ref()));
 }
@@ -101,8 +100,7 @@ pub(crate) fn ago(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
     if since < TimeDelta::zero() { format!("in {text}") } else { format!("{text} ago") }
 }
 
-/// Writes a number of ms that is itself not exact, for people: up to a minute as [`span`], then in one unit, rounded to
-/// it.
+/// Writes an inexact number of ms, for people: up to a minute as [`span`], then in one unit, rounded to it.
 pub(crate) fn about(ms: i64) -> String {
     if rounded(ms, 100) < 600 { span(ms) } else { in_one_unit(ms) }
 }

@@ -305,8 +305,7 @@ impl Settings {
         start(&config)
     }
 
-    /// Does the same for `redial dev`: its log goes to a file, and only warnings to the terminal, unless the user asks
-    /// for more.
+    /// Starts the logs of `redial dev`: to a file, and only warnings to the terminal, unless the user asks for more.
     pub(crate) fn dev_telemetry(&self, file: PathBuf) -> anyhow::Result<redial_telemetry::Telemetry> {
         let mut config = self.telemetry_config("redial-dev", "warn")?;
         let asked = self.text("log");

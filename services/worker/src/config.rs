@@ -70,8 +70,7 @@ impl Default for WorkerConfig {
     }
 }
 
-/// Returns two for each core: programs compute, in contrast to requests, which mostly wait, and more would only slow
-/// one another.
+/// Returns two a core: programs compute, unlike requests, which mostly wait; more would only slow one another.
 fn default_command_slots() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u32::try_from(cores).unwrap_or(u32::MAX).saturating_mul(2).min(*WorkerConfig::SLOTS.end())

@@ -91,8 +91,7 @@ pub(crate) async fn keep_registered(state: Arc<WorkerState>) {
     }
 }
 
-/// Makes one message, or several: each holds some specifications and the names of all other tools, so that it is
-/// complete.
+/// Makes one message or several: each is complete, with some specifications and the names of all other tools.
 fn registrations(state: &WorkerState) -> Result<Vec<Registration>, WorkerError> {
     let mut tools: Vec<&ToolSpec> = state.tools.values().map(|tool| &tool.spec).collect();
     tools.sort_by(|a, b| a.name.cmp(&b.name));

@@ -172,8 +172,7 @@ impl WorkerState {
         lease
     }
 
-    /// Returns until when a claim that is sent now is granted; `None` if it must not be sent, because no dispatcher
-    /// answers.
+    /// Returns until when a claim sent now is granted; `None` if no dispatcher answers: it must not be sent.
     pub(crate) fn claim_time(&self) -> Option<ClaimTime> {
         self.heard.borrow().as_ref()?.claim_time(Instant::now())
     }

@@ -62,8 +62,7 @@ async fn is_conversation(visit: &Visit, name: &str) -> Result<bool, Failure> {
     Ok(found.is_some_and(|found| found["messages"].as_array().is_some_and(|messages| !messages.is_empty())))
 }
 
-/// Makes a search of a text: words `name:value` and `/pointer=value` are conditions, everything else is a text that
-/// arguments or results hold.
+/// Makes a search: `name:value` and `/pointer=value` are conditions, all else a text in arguments or results.
 fn search(typed: &str) -> String {
     let mut conditions: Vec<(&str, String)> = Vec::new();
     let mut text: Vec<&str> = Vec::new();

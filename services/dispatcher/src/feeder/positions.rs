@@ -56,8 +56,7 @@ impl Positions {
         served.map(|(part, mark)| Position { part: part.clone(), since: mark.begin(at) }).collect()
     }
 
-    /// Takes note of what waits in the parts that were asked for, by a look that began at that moment. Those in which
-    /// nothing does are forgotten.
+    /// Takes note of what waits, by a look that began then; forgets the asked parts in which nothing does.
     pub(super) fn looked(&mut self, asked: &[Position], waiting: &[Position], at: Instant) {
         let lowest: HashMap<&BacklogPart, Option<Time>> = waiting.iter().map(|one| (&one.part, one.since)).collect();
         for part in asked.iter().map(|one| &one.part).filter(|part| !self.touched.contains(part)) {

@@ -247,8 +247,7 @@ fn check_kind(name: &str, of: &str) -> Result<(), String> {
 /// whoever changed the registry may die before it sends one.
 const LONGEST_AGE: Duration = Duration::from_secs(15);
 
-/// Reads the registry and looks at the workers when another dispatcher has registered one; reads the registry now and then
-/// anyway.
+/// Rereads the registry and looks at workers on notice of a registration; rereads the registry now and then anyway.
 pub(crate) async fn listen_for_changes(running: &Running) -> Result<(), QueueError> {
     let mut changes = running.context.queue.subscribe(subjects::TOOLS_CHANGED).await?;
     running.spawn(subjects::TOOLS_CHANGED, |context, shutdown| async move {

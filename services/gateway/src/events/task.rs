@@ -66,8 +66,7 @@ pub(crate) async fn follow_task(
     Ok(stream::answer(events.gateway.clone(), permit, events, page, progress))
 }
 
-/// Returns the step whose event the id is, and the position within it: 0 is what happened, 1 and more are its
-/// decisions.
+/// Returns the step of an event's id, and the position within it: 0 is what happened, 1 and more its decisions.
 fn of_id(id: &str) -> Option<(u32, usize)> {
     let (step, index) = id.split_once('.')?;
     let step = number(step).filter(|step| *step > 0)?;

@@ -118,8 +118,7 @@ impl Record {
         }
     }
 
-    /// Ends a response whose task has ended without a step, as it does if its progress cannot be read. All steps must have been
-    /// added.
+    /// Ends a response whose task ended without a step, as with unreadable progress. All steps must have been added.
     pub(crate) fn end_with_task(&mut self) {
         if self.task.state.is_terminal() && !self.ended {
             self.end(self.task.state, self.task.code.unwrap_or(TaskCode::Internal));
@@ -303,8 +302,7 @@ impl Record {
         text
     }
 
-    /// Closes the response once functions were called and everything else of the turn is answered: the client has to
-    /// answer now.
+    /// Closes the response once functions were called and all else of the turn is answered: now the client must.
     fn close_if_answered(&mut self, at: DateTime<Utc>) {
         if !self.functions || self.closed || !self.open.is_empty() {
             return;

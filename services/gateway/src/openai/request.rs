@@ -14,8 +14,7 @@ use crate::problem::Problem;
 /// Notes of a client; Redial keeps two of its own.
 const NOTES: usize = redial_proto::limits::MAX_METADATA - 2;
 
-/// Reads the functions that the client serves. The function is in the entry itself, or, for chat completions, within
-/// it.
+/// Reads the functions that the client serves. Each is in the entry itself, or, for chat completions, within it.
 pub(crate) fn functions(tools: &[Value]) -> Result<Vec<FunctionSpec>, Problem> {
     let function = |(n, tool): (usize, &Value)| {
         let kind = tool["type"].as_str().unwrap_or_default();

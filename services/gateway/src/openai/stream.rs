@@ -18,8 +18,7 @@ struct ResponseEvents {
     after: Option<u64>,
 }
 
-/// Streams the events of a response after this one, until it is over. It ends early if the gateway stops; the client
-/// resumes it on another one.
+/// Streams a response's events after this one until it is over; if the gateway stops, another one can resume it.
 pub(crate) fn answer(gateway: Shared, follow: Follow, after: Option<u64>, permit: Share) -> Response {
     let mut events = ResponseEvents { follow, after };
     // Not as other streams begin: the official client takes `retry` for an event.

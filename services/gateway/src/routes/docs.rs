@@ -8,8 +8,7 @@ use axum::{
 use crate::endpoint::Endpoint;
 
 const TAG: &str = "operations";
-/// Lets the page load and ask only its own gateway, run no script that is written into it, and be framed nowhere: it
-/// knows a token.
+/// The page loads and asks only its own gateway, runs no inline script, and cannot be framed: it knows a token.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 

@@ -167,8 +167,7 @@ fn print_progress(view: &CallView, last: &mut Option<Progress>, waited: Duration
     }
 }
 
-/// Says whether a wait is usual: every call waits for a free worker for a moment, as do the first ones of a tool in the
-/// backlog.
+/// Says whether a wait is usual: each call waits a moment for a worker, and the first of a tool in the backlog.
 fn is_usual(waits: &Waiting, now: DateTime<Utc>) -> bool {
     match waits.reason {
         WaitReason::Queue | WaitReason::Backlog => now - waits.since < TimeDelta::seconds(1),

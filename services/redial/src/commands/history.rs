@@ -167,8 +167,7 @@ struct More {
 }
 
 impl More {
-    /// Returns the flags with which the next run goes on after this call; those that are set already would change
-    /// nothing.
+    /// Returns the flags with which the next run goes on after this call; not those that would change nothing.
     fn after(self, last: CallId, stop: Stop) -> String {
         let or = match stop {
             Stop::Limit if self.limited => ", or raise --limit",

@@ -97,8 +97,7 @@ fn schemas(file: &Path) -> Vec<String> {
     entries(&text, "tool").tables.iter().filter_map(|(_, table)| wrong(table.get_ref())).collect()
 }
 
-/// Returns the schema of a tool and the field that has it; `None` if there is none or no object, which the manifest's
-/// reader tells.
+/// Returns a tool's schema and its field; `None` if there is none, or no object, as the manifest's reader tells.
 fn schema(file: &Path, table: &DeTable<'_>) -> Option<(&'static str, Value)> {
     let (field, schema) = if let Some(inline) = table.get("parameters") {
         ("parameters", Value::deserialize(ValueDeserializer::from(inline.clone())).ok()?)

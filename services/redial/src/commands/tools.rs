@@ -176,8 +176,7 @@ fn waiting(tool: &ToolRecord) -> String {
     }
 }
 
-/// Shows a text of a tool as it was registered; a worker of another version may have registered what this one cannot
-/// read.
+/// Shows a text of a tool as registered; `?` if a worker of another version registered what this one cannot read.
 fn of_spec(tool: &ToolRecord, text: fn(ToolSpec) -> String) -> Cell {
     spec(tool).map_or_else(|_| "?".to_owned(), text).into()
 }

@@ -130,8 +130,7 @@ pub(crate) fn events(record: &CallAudit, now: DateTime<Utc>) -> Vec<Event> {
     entries.into_iter().map(event).chain(waits).collect()
 }
 
-/// Returns what a task's timeline shows of the call behind a step: its id, its view and usage if it is a model's turn,
-/// its attempts.
+/// Returns what a task's timeline shows of a step's call: its id, view and usage if it is a turn, its attempts.
 pub(crate) fn summary(record: &CallAudit) -> Vec<Entry> {
     let mut entries = vec![Entry::new("call id", Ink::Dim, record.line.call.to_string())];
     if turn::model_name(&record.line.tool).is_some() {

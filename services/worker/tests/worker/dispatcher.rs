@@ -147,8 +147,7 @@ impl Dispatcher {
         self.publish(&self.new_jobs("default", tool, count, 2), count).await
     }
 
-    /// Publishes jobs, so many in each message. A server that stood still for a moment has them all the same, and takes
-    /// none twice.
+    /// Publishes jobs, so many in each message. A server that stood still has them all the same, and takes none twice.
     async fn publish(&self, jobs: &[OutgoingJob], each: usize) -> Vec<JobRef> {
         let packs: Vec<&[OutgoingJob]> = jobs.chunks(each).collect();
         within(20, async { while !self.queue.publish_packs(&packs).await.iter().all(Result::is_ok) {} }).await;

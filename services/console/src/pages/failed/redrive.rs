@@ -114,8 +114,7 @@ async fn wait_for(visit: &Visit, id: RedriveId) -> Result<Option<RedriveView>, F
     Ok(None)
 }
 
-/// Says why a filter cannot be one of a redrive: with conditions that that does not have, it must not run more calls
-/// again than the list shows.
+/// Says why a redrive cannot have this filter: with fewer conditions it would run more calls again than the list.
 fn unsupported(filter: &Filter) -> Option<String> {
     let known =
         |name: &str| CONDITIONS.contains(&name) || LISTS.contains(&name) || name == "contains" || Filter::is_own(name);

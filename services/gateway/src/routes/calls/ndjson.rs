@@ -239,8 +239,7 @@ impl Batch {
         self.answer(sent)
     }
 
-    /// Returns no answer for lines without keys of which nobody knows whether they are on record: whoever is told that
-    /// they are not sends them again.
+    /// Writes the answer; fails if lines without keys are perhaps on record: told otherwise, a client resends them.
     fn answer(self, sent: Result<Vec<SubmitResult>, QueueError>) -> io::Result<Bytes> {
         let mut results = match sent {
             Ok(results) => Ok(results.into_iter()),

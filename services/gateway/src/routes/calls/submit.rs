@@ -153,8 +153,7 @@ impl Accepted {
         self.after_wait(end_within(gateway, who, self.call, Language::default(), wait).await)
     }
 
-    /// Accepts the call, whatever keeps its end from being read: an error that invites to send it again would double
-    /// it.
+    /// Accepts the call, whatever keeps its end from being read: an error that has it sent again would double it.
     fn after_wait(&self, ended: Result<Option<Ended>, Problem>) -> Result<Response, Problem> {
         match ended {
             Ok(Some(Ended(body))) => return Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response()),

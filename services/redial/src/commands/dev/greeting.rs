@@ -74,8 +74,7 @@ impl Greeting {
     }
 }
 
-/// Says how to go on. Commands find a `redial dev` in the folder where they run; one with another `--folder` must be
-/// named.
+/// Says how to go on. Commands find the `redial dev` of their folder; one with another `--folder` must be named.
 fn next_steps(next: Next, folder: &Path, nats_url: &str, database_url: &str) -> Vec<String> {
     let is_found = folder == Path::new(DEV_FOLDER);
     let mut lines = vec![if is_found {
