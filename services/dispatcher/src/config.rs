@@ -40,7 +40,6 @@ pub struct DispatcherConfig {
 impl DispatcherConfig {
     pub const CONNECTIONS: RangeInclusive<u32> = 4..=1000;
     pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(300)..=Duration::from_hours(1);
-    /// If it is set.
     pub const RETENTION: RangeInclusive<Duration> = Duration::from_mins(1)..=Duration::from_hours(100 * 8766);
     /// With an even number, no more servers may fail than with one less.
     pub const NATS_REPLICAS: [u32; 3] = [1, 3, 5];

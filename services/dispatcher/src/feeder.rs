@@ -50,8 +50,7 @@ struct Known {
     gone: BTreeSet<String>,
     /// Consumers whose jobs wait for workers: none of them asks for a job.
     queued: BTreeSet<String>,
-    /// Consumers with jobs that workers gave back for later. After a crash, nats-server may count some it does not
-    /// have.
+    /// Consumers with jobs that workers gave back for later. After a crash, nats-server may count too many.
     returned: BTreeSet<String>,
     stale: Stale,
     /// When a worker with the tool was last seen, by tool.

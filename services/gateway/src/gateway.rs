@@ -108,7 +108,7 @@ impl Gateway {
         self.ask_twice_as(&who.caller(verb)?, verb, request, None).await
     }
 
-    /// Asks in this role, with a trace context.
+    /// Asks twice in this role, with a trace context.
     pub(crate) async fn ask_twice_as<Q: Serialize, R: DeserializeOwned>(
         &self,
         caller: &Caller,

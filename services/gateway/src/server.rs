@@ -75,8 +75,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Returns whose connections count together: an IPv4 address, or an IPv6 network of 64 bits, all of which a host may
-/// have.
+/// Returns whose connections count together: an IPv4 address's, or a /64's, of which a host may have all addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,

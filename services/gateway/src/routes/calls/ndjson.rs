@@ -150,7 +150,7 @@ impl Lines {
         Ok(self.large.as_ref().map_or_else(|| Instant::now() + IDLE, |large| large.rate.until()))
     }
 
-    /// Ends a line, of which this is the rest.
+    /// Returns a line, of which this is the rest.
     fn ended(&mut self, rest: Bytes) -> Result<Bytes, ApiError> {
         let bytes = std::mem::take(&mut self.skipped) + rest.trim_ascii_end().len();
         if bytes <= LINE {
