@@ -5,6 +5,8 @@
 //!
 //! Durations are milliseconds in fields that end in `_ms`; points in time are RFC 3339 strings in UTC.
 
+#![warn(missing_docs)]
+
 pub mod agent;
 pub mod api;
 pub mod call;

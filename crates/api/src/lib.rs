@@ -5,6 +5,8 @@
 //! is `Other`, and of an error class that it does not know there is the message. What travels between processes, too, such as
 //! [`CallView`](redial_proto::CallView), is in `redial_proto`.
 
+#![warn(missing_docs)]
+
 use serde::de::DeserializeOwned;
 
 /// A part of a list.

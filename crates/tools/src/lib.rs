@@ -5,6 +5,8 @@
 //!
 //! `docs/TOOLS.md` is the guide for people who write tools.
 
+#![warn(missing_docs)]
+
 mod command;
 mod context;
 #[cfg(test)]

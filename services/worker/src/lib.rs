@@ -31,6 +31,8 @@
 //! `deltas.rs` shows watchers what they write. All tasks share `state.rs`; `attempts.rs` lists the active attempts, and `heard.rs` says
 //! until when a claim is granted.
 
+#![warn(missing_docs)]
+
 mod attempts;
 mod cancel;
 mod claim;
