@@ -14,7 +14,6 @@ use crate::{Access, Password, ServiceLogin, UserEntry, WorkerEntry, names};
 
 /// The account of the dispatchers, with all streams.
 const MAIN: &str = "REDIAL";
-/// The account of the gateways.
 const GATEWAY: &str = "gateway";
 /// Events of all tenants.
 const EVENTS: &str = "redial.events.>";
@@ -32,7 +31,6 @@ pub struct Account {
     pub about: String,
     /// The user's name: `dispatcher`, `gateway`, `acme.alice`, `worker.tools`.
     pub user: String,
-    /// Its password.
     pub password: Password,
     /// Below which it receives replies.
     pub inbox_prefix: String,
@@ -48,7 +46,6 @@ pub struct Account {
     pub limits: Option<Limits>,
 }
 
-/// How much of nats-server an account may use at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Each may keep 64 MiB of the server's memory by not reading.
@@ -76,24 +73,20 @@ pub enum Direction {
 /// What others may import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
-    /// Which way.
     pub direction: Direction,
-    /// The subjects.
     pub subject: String,
 }
 
 /// What is used of another account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
-    /// Which way; never [`Direction::Replies`].
     pub direction: Direction,
     /// The account that exports it.
     pub account: String,
-    /// The subjects, in both accounts.
     pub subject: String,
 }
 
-/// The dispatchers' account first, then that of the gateways, then those of users and workers, in the order of their names.
+/// Returns the dispatchers' account first, then that of the gateways, then those of users and workers by name.
 pub(crate) fn accounts(access: &Access) -> Vec<Account> {
     let mut found = vec![dispatchers(access)];
     found.extend(access.gateway.as_ref().map(|login| gateways(access, login)));
@@ -183,7 +176,7 @@ const EXPORTS: [(Direction, &str); 12] = [
     (Direction::Stream, "redial.worker.>"),
 ];
 
-/// A gateway asks for the users of all tenants, as their tokens say, and passes on the events of all.
+/// Lets a gateway ask for the users of all tenants, as their tokens say, and pass on the events of all.
 fn gateways(access: &Access, login: &ServiceLogin) -> Account {
     let publish: Vec<String> = Verb::ALL.iter().map(|verb| subjects::api_of_all(Door::Http, *verb)).collect();
     let mut imports: Vec<Import> = publish.iter().map(|subject| import(Direction::Service, MAIN, subject)).collect();
@@ -203,7 +196,7 @@ fn gateways(access: &Access, login: &ServiceLogin) -> Account {
     }
 }
 
-/// Pieces of models' answers, from each identity that may ask models.
+/// Imports the pieces of models' answers from each identity that may ask models.
 fn deltas(access: &Access, subject: &str) -> Vec<Import> {
     let models = access.workers.iter().filter(|(_, worker)| worker.pools.contains(MODELS));
     models.map(|(worker, _)| import(Direction::Stream, &names::account_of_worker(worker), subject)).collect()
@@ -279,7 +272,7 @@ fn worker_account(identity: &WorkerIdentity, worker: &WorkerEntry) -> Account {
     }
 }
 
-/// What a role allows, as a sentence goes on after "may".
+/// Returns what a role allows, as a sentence goes on after "may".
 const fn allows(role: UserRole) -> &'static str {
     match role {
         UserRole::Submit => "submit and cancel calls and tasks",

@@ -30,7 +30,6 @@ struct Entry<'t> {
     table: Spanned<DeTable<'t>>,
 }
 
-/// What was found so far.
 #[derive(Default)]
 struct Reader {
     mistakes: Vec<TomlMistake>,
@@ -80,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// The login of the gateways, and where it is.
+    /// Reads the login of the gateways; returns where it is, too.
     fn gateway(&mut self, value: Spanned<DeValue<'_>>) -> Option<(usize, ServiceLogin)> {
         let begin = value.span().start;
         self.service(GATEWAY, value).map(|login| (begin, login))
@@ -156,7 +155,7 @@ impl Reader {
         read.map_err(|message| self.add(Some(at), message)).ok()
     }
 
-    /// The tables of `[name.a]` and `[name.b]`, with their names and where these are.
+    /// Returns the tables of `[name.a]` and `[name.b]`, with their names and where these are.
     fn named_tables<'t>(
         &mut self,
         name: &str,

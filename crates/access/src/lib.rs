@@ -30,22 +30,23 @@ impl Access {
         file::read(file, text)
     }
 
-    /// The same as one error with all lines.
+    /// Reads a text as [`Access::read`] does; joins all lines into one error.
     pub fn parse(file: &str, text: &str) -> Result<Self, ApiError> {
         Self::read(file, text).map_err(|mistakes| ApiError::new(Code::InvalidConfiguration, mistakes.join("\n")))
     }
 
-    /// The limits of a tenant; `None` if the file does not name it.
+    /// Returns the limits of a tenant; `None` if the file does not name it.
     pub fn tenant(&self, name: &Tenant) -> Option<&TenantPolicy> {
         self.tenants.get(name).map(|tenant| &tenant.policy)
     }
 
-    /// The roles of a user; `None` if the file does not name it.
+    /// Returns the roles of a user; `None` if the file does not name it.
     pub fn roles_of(&self, tenant: &Tenant, user: &User) -> Option<&BTreeSet<UserRole>> {
         self.tenants.get(tenant)?.users.get(user).map(|user| &user.roles)
     }
 
-    /// What nats-server has to know: an account for the dispatchers, one for the gateways, and one for each user and each worker identity.
+    /// Returns what nats-server has to know: an account for the dispatchers, one for the gateways, and one for each
+    /// user and each worker identity.
     pub fn accounts(&self) -> Vec<Account> {
         accounts::accounts(self)
     }

@@ -13,22 +13,18 @@ pub(crate) fn tenant(name: &str) -> Result<Tenant, String> {
     name.parse()
 }
 
-/// The NATS user of a user of a tenant.
 pub(crate) fn of_user(tenant: &Tenant, user: &User) -> String {
     format!("{tenant}.{user}")
 }
 
-/// The NATS user of a worker identity.
 pub(crate) fn of_worker(identity: &WorkerIdentity) -> String {
     format!("worker.{identity}")
 }
 
-/// The account of a user of a tenant.
 pub(crate) fn account_of_user(tenant: &Tenant, user: &User) -> String {
     format!("{tenant}/{user}")
 }
 
-/// The account of a worker identity.
 pub(crate) fn account_of_worker(identity: &WorkerIdentity) -> String {
     format!("worker/{identity}")
 }

@@ -14,7 +14,6 @@ pub enum Password {
     Variable(String),
     /// A bcrypt hash of it, which only nats-server can use.
     Hash(String),
-    /// The password itself.
     Plain(String),
 }
 
@@ -44,7 +43,7 @@ impl Password {
     }
 }
 
-/// Never the password.
+/// Never shows the password.
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,7 +59,7 @@ fn is_variable(name: &str) -> bool {
     name.chars().all(fits) && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// `$2a$`, the cost, `$`, and 53 characters of bcrypt's alphabet.
+/// True for `$2a$`, the cost, `$`, and 53 characters of bcrypt's alphabet.
 fn is_hash(text: &str) -> bool {
     let kind = ["$2a$", "$2b$", "$2y$"].iter().find_map(|kind| text.strip_prefix(kind));
     let Some((cost, rest)) = kind.and_then(|rest| rest.split_once('$')) else { return false };

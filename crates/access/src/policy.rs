@@ -49,13 +49,12 @@ fn allows(patterns: Option<&[String]>, name: &str) -> bool {
 pub struct CallLimits {
     /// Seconds of an attempt.
     pub timeout_seconds: Option<u64>,
-    /// Attempts.
     pub attempts: Option<u32>,
 }
 
 impl CallLimits {
-    /// What a submission sets beyond what its tool declares and the limits allow: a line each that names the field, its value
-    /// and what is allowed.
+    /// Names what a submission sets beyond what its tool declares and the limits allow: a line each with the field, its
+    /// value and what is allowed.
     pub fn exceeded(&self, tool: &ToolSpec, submission: &Submission) -> Vec<String> {
         let timeout = self.timeout_seconds.unwrap_or(0).saturating_mul(1_000).max(tool.timeout_ms);
         let attempts = self.attempts.unwrap_or(0).max(tool.retry.max_attempts);
@@ -70,7 +69,7 @@ impl CallLimits {
         rows.into_iter().filter_map(over).collect()
     }
 
-    /// Values that no call can have. Each message begins with the path of its field.
+    /// Names values that no call can have. Each message begins with the path of its field.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let timeout = self.timeout_seconds.filter(|seconds| !(1..=MAX_TIMEOUT_SECONDS).contains(seconds));
         let timeout =
@@ -89,11 +88,9 @@ const MAX_ATTEMPTS: u32 = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BudgetLimits {
-    /// Model turns.
     pub turns: Option<u32>,
     /// Corrections, over all tools.
     pub corrections: Option<u32>,
-    /// Tool calls.
     pub tool_calls: Option<u32>,
     /// Tokens that models read and wrote.
     pub tokens: Option<u64>,
@@ -104,8 +101,8 @@ pub struct BudgetLimits {
 }
 
 impl BudgetLimits {
-    /// What exceeds the limits: a line each that names the field, its value and what is allowed. A budget without a value
-    /// of its own exceeds a limit.
+    /// Names what exceeds the limits: a line each with the field, its value and what is allowed. A budget without a
+    /// value of its own exceeds a limit.
     pub fn exceeded(&self, budgets: &Budgets) -> Vec<String> {
         let whole = [
             ("turns", Some(budgets.turns.into()), self.turns.map(u64::from)),
@@ -119,8 +116,8 @@ impl BudgetLimits {
         found
     }
 
-    /// Budgets within the limits. One that has the default of [`Budgets`] counts as not set and is lowered to the limit. The error
-    /// names each other one that exceeds a limit.
+    /// Returns budgets within the limits. One that has the default of [`Budgets`] counts as not set and is lowered to
+    /// the limit. The error names each other one that exceeds a limit.
     pub fn within(&self, budgets: Budgets) -> Result<Budgets, Vec<String>> {
         let (defaults, bound) = (Budgets::default(), self.bound(budgets));
         let own = |is: u32, default: u32, bound: u32| if is == default { bound } else { is };
@@ -136,7 +133,7 @@ impl BudgetLimits {
         if exceeded.is_empty() { Ok(bound) } else { Err(exceeded) }
     }
 
-    /// The budgets, each lowered to its limit.
+    /// Lowers each budget to its limit.
     #[must_use]
     pub fn bound(&self, budgets: Budgets) -> Budgets {
         let least = |is: u32, most: Option<u32>| most.map_or(is, |most| is.min(most));
@@ -150,7 +147,7 @@ impl BudgetLimits {
         }
     }
 
-    /// Values that no budget can have. Each message begins with the path of its field.
+    /// Names values that no budget can have. Each message begins with the path of its field.
     pub(crate) fn mistakes(&self) -> Vec<String> {
         let zero = [("turns", self.turns), ("seconds", self.seconds)];
         let zero = zero.into_iter().filter(|(_, most)| *most == Some(0));
@@ -160,7 +157,7 @@ impl BudgetLimits {
     }
 }
 
-/// The message if a budget exceeds a limit.
+/// Returns a message if a budget exceeds a limit.
 fn over<N: PartialOrd + std::fmt::Display + Copy>(name: &str, is: Option<N>, most: N) -> Option<String> {
     match is {
         Some(is) if is <= most => None,

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use crate::{Access, Account, Direction, Export, Import, Limits, Password};
 
-/// Subjects on one line.
+/// Characters of a line of subjects.
 const LINE: usize = 118;
 
-/// The `accounts` block of nats-server's configuration; the same for the same file. `file` is the name of the access file.
+/// Writes the `accounts` block of nats-server's configuration; the same for the same file. `file` is the name of the
+/// access file.
 pub fn server_configuration(access: &Access, file: &str) -> String {
     let mut text = format!(
         "# Written by `redial nats-config` from {file}; change that file and run it again. nats-server reads this one again at\n\
@@ -77,7 +78,7 @@ fn import(import: &Import) -> String {
     format!("{{ {kind}: {{ account: {}, subject: {} }} }}", quoted(&import.account), quoted(&import.subject))
 }
 
-/// As many on a line as fit.
+/// Writes as many subjects on a line as fit.
 fn subjects(subjects: &[String]) -> String {
     const INDENT: &str = "              ";
     let (mut text, mut line) = (String::new(), String::from(INDENT));
@@ -102,7 +103,7 @@ fn password(password: &Password) -> String {
     }
 }
 
-/// A text without control characters as nats-server reads it.
+/// Quotes a text without control characters as nats-server reads it.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -11,27 +11,22 @@ use crate::{Password, TenantPolicy};
 pub struct ServiceLogin {
     /// Name of the NATS user.
     pub user: String,
-    /// How it proves that.
     pub password: Password,
 }
 
-/// A user of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserEntry {
     /// What it may do; at least one.
     pub roles: BTreeSet<UserRole>,
     /// Connections to NATS at the same time.
     pub connections: u32,
-    /// How it proves who it is.
     pub password: Password,
 }
 
-/// A tenant with its users.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TenantEntry {
     /// What its users may use at all.
     pub policy: TenantPolicy,
-    /// By name.
     pub users: BTreeMap<User, UserEntry>,
 }
 
@@ -40,22 +35,18 @@ pub struct TenantEntry {
 pub struct WorkerEntry {
     /// The pools that it may serve; at least one.
     pub pools: BTreeSet<String>,
-    /// The same as one token of subjects.
+    /// The pools as one token of subjects.
     pub pools_token: String,
-    /// How it proves who it is.
     pub password: Password,
 }
 
 /// A valid file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// The dispatchers.
     pub dispatcher: ServiceLogin,
     /// The gateways, if there are any.
     pub gateway: Option<ServiceLogin>,
-    /// By name.
     pub tenants: BTreeMap<Tenant, TenantEntry>,
-    /// By name.
     pub workers: BTreeMap<WorkerIdentity, WorkerEntry>,
     /// What is allowed but probably not meant: a line each, with the position in the file.
     pub warnings: Vec<String>,

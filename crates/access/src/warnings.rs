@@ -15,7 +15,7 @@ impl Passwords {
         self.0.push((owner, at, password.clone()));
     }
 
-    /// A line for each password that is written down and for each that two have, in the order of the file.
+    /// Returns a line for each password that is written down and for each that two have, in the order of the file.
     pub(crate) fn warnings(mut self, file: &str, text: &str) -> Vec<String> {
         self.0.sort_by_key(|(_, at, _)| *at);
         let mut first: HashMap<&str, &str> = HashMap::new();
