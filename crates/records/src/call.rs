@@ -11,15 +11,11 @@ use crate::{Time, TurnOnRecord};
 /// The part of a call that decisions need; no payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallRecord {
-    /// The call.
     pub id: CallId,
-    /// Its state.
     pub state: CallState,
     /// Attempts started so far; while `running`, the number of the current one.
     pub attempt: u32,
-    /// The tool's name.
     pub tool: String,
-    /// The tool's pool.
     pub pool: String,
     /// The tool's effect, as it was when the call was submitted.
     pub effect: ToolEffect,
@@ -47,7 +43,6 @@ pub struct CallRecord {
     pub consumer: Option<String>,
     /// It is ready, and its job is not published yet: it waits in the backlog.
     pub backlog: Option<Backlog>,
-    /// When the current or last attempt was granted.
     pub started_at: Option<Time>,
     /// The first call of a chain of redrives; `None` if this is the first.
     pub origin: Option<CallId>,
@@ -56,12 +51,12 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// Its client serves it; no worker does.
+    /// True if its client serves it and no worker does.
     pub fn is_of_client(&self) -> bool {
         self.pool == function::POOL
     }
 
-    /// The current or last attempt, with the claim under which it was granted.
+    /// Returns the current or last attempt, with the claim under which it was granted.
     pub fn grant(&self) -> Option<GrantRef> {
         Some(GrantRef { call: self.id, attempt: self.attempt, claim: self.claim? })
     }
@@ -77,10 +72,9 @@ pub enum Backlog {
 }
 
 impl Backlog {
-    /// Both parts.
     pub const ALL: [Self; 2] = [Self::Retry, Self::Job];
 
-    /// Whether it is the part of the retries.
+    /// True for the part of the retries.
     pub const fn is_retry(self) -> bool {
         matches!(self, Self::Retry)
     }
@@ -89,7 +83,6 @@ impl Backlog {
 /// A part of the backlog: the calls of one tenant that wait for one tool, first attempts or retries.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BacklogPart {
-    /// The tool.
     pub tool: String,
     /// Whose calls they are.
     pub tenant: String,
@@ -115,15 +108,12 @@ pub struct CallContent {
 pub struct NewCall {
     /// Chosen by the caller, so that writing the same batch twice writes it once.
     pub id: CallId,
-    /// The tool's name.
     pub tool: String,
-    /// The tool's pool.
     pub pool: String,
     /// The tool's effect, pinned until the call ends.
     pub effect: ToolEffect,
     /// Scope of the key.
     pub tenant: String,
-    /// Idempotency key.
     pub key: Option<String>,
     /// Fingerprint of what was submitted; distinguishes a repeated submission from a conflict. Needed with a key.
     pub content: Option<Uuid>,
@@ -162,12 +152,12 @@ pub struct NewCall {
 }
 
 impl NewCall {
-    /// Its client serves it; no worker does.
+    /// True if its client serves it and no worker does.
     pub fn is_of_client(&self) -> bool {
         self.pool == function::POOL
     }
 
-    /// Bytes of what its worker gets.
+    /// Counts the bytes of what its worker gets.
     pub fn bytes(&self) -> u32 {
         let on_record = || u32::try_from(self.arguments.len()).unwrap_or(u32::MAX);
         let of_turn = (self.pool == turn::POOL).then(|| TurnOnRecord::bytes_of(&self.arguments));
@@ -182,7 +172,6 @@ pub struct Claim {
     pub job: JobRef,
     /// The request that asks.
     pub claim: ClaimId,
-    /// The worker.
     pub worker: WorkerId,
     /// The tool that the worker believes the call to be of, and may serve.
     pub tool: String,
@@ -193,7 +182,6 @@ pub struct Claim {
 /// The ended call that a new one runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redrive {
-    /// That call.
     pub call: CallId,
     /// The first call of the chain: tools see its id as the idempotency key.
     pub origin: CallId,
@@ -202,7 +190,6 @@ pub struct Redrive {
 /// The position of a call in a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct TaskCall {
-    /// The task.
     pub task: TaskId,
     /// The turn that asked for it, from 1.
     pub turn: u32,

@@ -51,12 +51,11 @@ pub struct Cut {
 }
 
 impl ReadConversation {
-    /// All of a conversation.
     pub fn whole(messages: Vec<StoredMessage>) -> Self {
         Self { messages: messages.into_iter().map(ReadMessage::whole).collect(), from: 1 }
     }
 
-    /// Bytes of the contents that were read.
+    /// Counts the bytes of the contents that were read.
     pub fn bytes(&self) -> u64 {
         let of_one =
             |read: &ReadMessage| read.stored.message.content.len() + read.cut.as_ref().map_or(0, |cut| cut.tail.len());
@@ -65,12 +64,11 @@ impl ReadConversation {
 }
 
 impl ReadMessage {
-    /// All of a message.
     pub const fn whole(stored: StoredMessage) -> Self {
         Self { stored, cut: None }
     }
 
-    /// Length of the whole content, in bytes.
+    /// Returns the length of the whole content, in bytes.
     pub fn content_bytes(&self) -> usize {
         self.cut.as_ref().map_or(self.stored.message.content.len(), |cut| cut.bytes)
     }

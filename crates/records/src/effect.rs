@@ -8,22 +8,17 @@ use crate::{BacklogPart, Time};
 /// from what is on record.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Publish a job.
     PublishJob(OutgoingJob),
-    /// Cancel a call of a task.
     CancelCall(CallId),
     /// Notify a worker that the call of its attempt was cancelled.
     StopWorker {
-        /// The worker.
         worker: WorkerId,
-        /// Its grant.
         grant: GrantRef,
     },
     /// Notify the submitter of a call that it ended.
     NotifySubmitter(CallId),
     /// Notify watchers of a task of its new step.
     NotifyWatchers {
-        /// The task's tenant.
         tenant: String,
         /// What they are told.
         notice: TaskNotice,
@@ -41,10 +36,8 @@ pub enum Effect {
     },
 }
 
-/// A job to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutgoingJob {
-    /// The job.
     pub job: Job,
     /// The consumer on whose subject it is published: its workers have the tool.
     pub consumer: String,

@@ -12,11 +12,9 @@ use crate::{Effect, NewCall, Time, TurnTools};
 /// A task as decisions about it need it: its summary and what is new, never its whole conversation.
 #[derive(Clone, Debug)]
 pub struct TaskRecord {
-    /// The task.
     pub id: TaskId,
     /// Scope of its conversation.
     pub tenant: String,
-    /// Its conversation.
     pub conversation: String,
     /// Its state: `waiting` or `running`.
     pub state: TaskState,
@@ -67,21 +65,16 @@ pub enum InboxItem {
     Ended(EndedCall),
     /// An attempt of a call of it failed and will be retried.
     Retrying {
-        /// The call.
         call: CallId,
         /// The turn that asked for it.
         turn: u32,
         /// Its index in that turn; 0 is the model turn itself.
         call_index: u32,
-        /// The tool's name, or the model's registered one.
         tool: String,
-        /// The attempt that failed.
         attempt: u32,
-        /// Why.
         class: ErrorClass,
-        /// The same in words.
+        /// The class in words.
         message: String,
-        /// When the next attempt is due.
         next_at: Time,
     },
 }
@@ -89,7 +82,6 @@ pub enum InboxItem {
 /// A call of a task that ended.
 #[derive(Clone, Debug)]
 pub struct EndedCall {
-    /// The call.
     pub call: CallId,
     /// The turn that asked for it, from 1.
     pub turn: u32,
@@ -114,13 +106,11 @@ pub struct NewTask {
     pub tenant: String,
     /// The conversation that it continues or begins.
     pub conversation: String,
-    /// Idempotency key.
     pub key: Option<String>,
     /// Fingerprint of what was submitted; distinguishes a repeated submission from a conflict. Needed with a key.
     pub content: Option<Uuid>,
     /// The agent's name, unless it was given with the task.
     pub agent: Option<String>,
-    /// The agent's model.
     pub model: String,
     /// Language of the texts for its model.
     pub language: Language,
@@ -141,7 +131,6 @@ pub struct NewTask {
 /// One decision about one task: replaces its summary, and adds what it lists.
 #[derive(Clone, Debug)]
 pub struct TaskTransition {
-    /// The task.
     pub task: TaskId,
     /// The number of its last step before: the guard.
     pub last_step: u32,
@@ -157,13 +146,11 @@ pub struct TaskTransition {
     pub tool_calls: u32,
     /// Corrections so far.
     pub corrections: u32,
-    /// The cost of all turns so far.
     pub usage: Usage,
     /// New messages, each with its sequence number in the conversation.
     pub messages: Vec<(u32, Message)>,
     /// What happened and what was decided, numbered from `last_step + 1`.
     pub steps: Vec<TaskStep>,
-    /// New calls of the task, the refused ones included.
     pub calls: Vec<NewCall>,
     /// What models are offered in new turns.
     pub offers: Vec<TurnTools>,
@@ -193,7 +180,6 @@ pub enum TaskStatus {
 pub struct TaskOutcome {
     /// A terminal state.
     pub state: TaskState,
-    /// Why.
     pub code: TaskCode,
     /// The same in words, unless it was simply answered.
     pub message: Option<String>,

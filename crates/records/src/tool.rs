@@ -9,7 +9,6 @@ use crate::Time;
 /// The health of a tool, as it is on record: see the engine's `health`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolHealth {
-    /// The tool's name.
     pub tool: String,
     /// Retries that may run now.
     pub tokens: f64,
@@ -38,15 +37,12 @@ pub struct ToolHealth {
 /// Live workers of one pool that have the same tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveConsumer {
-    /// Its name on the job stream.
     pub name: String,
-    /// The pool.
     pub pool: String,
     /// The tools that all of these workers have.
     pub tools: BTreeSet<String>,
     /// Calls that they can run at once.
     pub slots: u32,
-    /// How many they are.
     pub workers: u32,
 }
 

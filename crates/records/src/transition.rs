@@ -7,7 +7,6 @@ use crate::{Time, call::Backlog};
 /// One decision about one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transition {
-    /// The call.
     pub call: CallId,
     /// What the call must still be; otherwise nothing happens.
     pub guard: Guard,
@@ -18,9 +17,7 @@ pub struct Transition {
 /// What a call must still be for a transition to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// Its state.
     pub state: CallState,
-    /// Its attempt.
     pub attempt: u32,
     /// Its worker, if that matters: with the attempt the fencing token of a report.
     pub worker: Option<WorkerId>,
@@ -35,21 +32,17 @@ pub struct Guard {
 pub enum Change {
     /// It is `ready`, and waits in the backlog until its job is published: for the first time in this attempt, or again.
     Wait {
-        /// Attempts started.
         attempt: u32,
-        /// The part of the backlog.
         backlog: Backlog,
         /// When the sweeper checks it.
         check_at: Time,
     },
     /// Its deadline moves: it waits only because retries are held back after an outage of its tool.
     Extend {
-        /// The new deadline.
         deadline_at: Time,
     },
     /// Only the time of the sweeper's next check changes.
     Postpone {
-        /// That time.
         wake_at: Time,
     },
     /// Its user wants it stopped: its worker is notified.
@@ -58,14 +51,12 @@ pub enum Change {
     Retry {
         /// How the attempt ended.
         attempt: EndedAttempt,
-        /// When the next attempt is due.
         due_at: Time,
     },
     /// Its client has answered it: it ends, after an attempt that no worker ran.
     Answer {
         /// Who answered, as the record of the attempt names it.
         by: String,
-        /// The answer.
         attempt: EndedAttempt,
     },
     /// It ends.
@@ -80,7 +71,6 @@ pub enum Change {
 }
 
 impl Transition {
-    /// The call's state after the transition.
     pub const fn state(&self) -> CallState {
         match self.change {
             Change::Wait { .. } => CallState::Ready,
@@ -92,7 +82,7 @@ impl Transition {
         }
     }
 
-    /// The attempts started after the transition.
+    /// Counts the attempts started after the transition.
     pub const fn attempt(&self) -> u32 {
         match self.change {
             Change::Wait { attempt, .. } => attempt,
@@ -101,7 +91,6 @@ impl Transition {
         }
     }
 
-    /// How the current attempt ended, if it did.
     pub const fn ended_attempt(&self) -> Option<&EndedAttempt> {
         match &self.change {
             Change::Retry { attempt, .. } | Change::Answer { attempt, .. } => Some(attempt),
@@ -123,11 +112,9 @@ pub struct EndedAttempt {
 /// What a committed transition left on record, as far as its effects need it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallFacts {
-    /// The call.
     pub call: CallId,
     /// Attempts started.
     pub attempt: u32,
-    /// The tool's name.
     pub tool: String,
     /// Whose call it is.
     pub tenant: String,
@@ -137,9 +124,7 @@ pub struct CallFacts {
     pub notify: bool,
     /// The worker of the current or last attempt.
     pub worker: Option<WorkerId>,
-    /// The claim of that attempt.
     pub claim: Option<ClaimId>,
-    /// When the call was accepted.
     pub submitted_at: Time,
     /// When the transition happened.
     pub at: Time,

@@ -57,9 +57,7 @@ struct CutMessage {
 pub struct Part {
     /// Tells the parts of a request apart: two may need the same message.
     pub part: u32,
-    /// The first sequence number.
     pub first: u32,
-    /// The last one.
     pub last: u32,
     /// Set if no more than the ends of the content are needed.
     pub ends: Option<Ends>,
@@ -96,8 +94,8 @@ pub struct Expanded {
 }
 
 impl TurnOnRecord {
-    /// Keeps a request, whose messages come from a conversation; each with its sequence number there, 0 if it is none of them. `text` is
-    /// the request as JSON.
+    /// Keeps a request, whose messages come from a conversation; each with its sequence number there, 0 if it is none
+    /// of them. `text` is the request as JSON.
     pub fn new(
         request: TurnRequest,
         seqs: &[u32],
@@ -131,24 +129,22 @@ impl TurnOnRecord {
         serde_json::from_str(json).map_err(|error| Missing(error.to_string()))
     }
 
-    /// As JSON.
     pub fn to_json(&self) -> String {
         // Maps have text keys only, so this cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Bytes of the whole request.
     pub const fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Bytes of the whole request whose record this JSON is; `None` if it is another JSON.
+    /// Counts the bytes of the whole request whose record this JSON is; `None` if it is another JSON.
     pub fn bytes_of(json: &str) -> Option<u32> {
         let rest = json.strip_prefix(START)?;
         rest[..rest.find(',')?].parse().ok()
     }
 
-    /// The messages that are needed to put it together.
+    /// Returns the messages that are needed to put it together.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         (0..).zip(&self.view).filter_map(|(part, seen)| match seen {
             Seen::Messages(first, last) => Some(Part { part, first: *first, last: *last, ends: None }),
@@ -160,12 +156,12 @@ impl TurnOnRecord {
         })
     }
 
-    /// The hash of the tools that were offered.
     pub fn tools(&self) -> Option<&str> {
         self.tools.as_deref()
     }
 
-    /// The request without its messages: what was offered, and what was cut. `tools` are those of [`TurnOnRecord::tools`].
+    /// Returns the request without its messages: what was offered, and what was cut. `tools` are those of
+    /// [`TurnOnRecord::tools`].
     pub fn without_messages(&self, tools: Option<&str>) -> Result<String, Missing> {
         let request = TurnRequest { tools: self.offers(tools)?, ..self.request.clone() };
         serde_json::to_string(&request).map_err(|error| Missing(error.to_string()))
@@ -220,7 +216,7 @@ impl TurnTools {
 }
 
 impl CutMessage {
-    /// The content as the model got it. `None` if the whole is shorter than what was left of it.
+    /// Returns the content as the model got it; `None` if the whole is shorter than what was left of it.
     fn of(&self, read: &ReadMessage) -> Option<String> {
         let (head, tail) = (self.head as usize, self.tail as usize);
         let begin = &read.stored.message.content;
@@ -232,7 +228,8 @@ impl CutMessage {
     }
 }
 
-/// A message of a view as what is on record of it; `None` if it differs in more than its content, or if nothing is gained.
+/// Refers to what is on record of a message of a view; `None` if it differs in more than its content, or if nothing is
+/// gained.
 fn refer(read: &ReadMessage, message: &Message) -> Option<Seen> {
     let (stored, seq) = (&read.stored.message, read.stored.seq);
     // The tables hold no U+0000: what is read again may be another text.
@@ -253,7 +250,7 @@ fn refer(read: &ReadMessage, message: &Message) -> Option<Seen> {
     Some(Seen::Cut(CutMessage { seq, head: size(head)?, text, tail: size(tail)? }))
 }
 
-/// Bytes of the characters that two texts have in common from where they begin.
+/// Counts the bytes of the characters that two texts have in common from where they begin.
 fn common(pairs: impl Iterator<Item = (char, char)>) -> usize {
     pairs.take_while(|(one, other)| one == other).map(|(one, _)| one.len_utf8()).sum()
 }

@@ -13,7 +13,7 @@ const ATTEMPTS: usize = 20;
 /// Bytes of each list in a view.
 const LIST: usize = 64 * 1024;
 
-/// A call as users see it. What this version cannot read of it is shown as unknown, or left out.
+/// Shows a call as users see it. What this version cannot read of it is shown as unknown, or left out.
 pub fn call_view(record: CallAudit, language: Language) -> CallView {
     let state = record.line.state;
     let attempts_made = attempts(&record.attempts_made);
@@ -59,7 +59,7 @@ pub fn call_view(record: CallAudit, language: Language) -> CallView {
     }
 }
 
-/// What a model gets as the result of a call that failed.
+/// Returns what a model gets as the result of a call that failed.
 pub fn feedback(failed: CallFailure<'_>, language: Language) -> Box<RawValue> {
     let words = Words { language, templates: &BTreeMap::new() };
     let content = feedback::call_failure(words, failed, MAX_FEEDBACK);
@@ -71,7 +71,6 @@ fn attempts(made: &[AttemptRecord]) -> Vec<AttemptView> {
     made[made.len().saturating_sub(ATTEMPTS)..].iter().map(attempt_view).collect()
 }
 
-/// One attempt as users see it.
 pub fn attempt_view(one: &AttemptRecord) -> AttemptView {
     AttemptView {
         attempt: u32::try_from(one.attempt).unwrap_or(0),
@@ -86,12 +85,12 @@ pub fn attempt_view(one: &AttemptRecord) -> AttemptView {
     }
 }
 
-/// A class that this version knows. Another one is left out: the message says what it is.
+/// Reads a class that this version knows. Another one is left out: the message says what it is.
 fn known(class: &str) -> Option<ErrorClass> {
     class.parse().ok()
 }
 
-/// The first entries of a list, as far as they take [`LIST`] bytes; none of one that this version cannot read.
+/// Reads the first entries of a list, as far as they take [`LIST`] bytes; none of one that this version cannot read.
 fn list<T: DeserializeOwned + Serialize>(json: Option<&RawValue>) -> Vec<T> {
     let Some(json) = json else { return Vec::new() };
     let mut entries: Vec<T> = serde_json::from_str(json.get()).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A text as a cell: in quotes if it must be. Models write such texts, so one that a spreadsheet would take for a formula gets
-/// a `'` before it. A number is none, and no other JSON begins like one.
+/// Writes a text as a cell: in quotes if it must be. Models write such texts, so one that a spreadsheet would take for
+/// a formula gets a `'` before it. A number is none, and no other JSON begins like one.
 pub fn csv_cell(text: &str) -> Cow<'_, str> {
     let is_number = || serde_json::from_str::<serde_json::Number>(text).is_ok();
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number();

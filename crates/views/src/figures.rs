@@ -59,7 +59,7 @@ fn of_calls(sums: &GroupSums) -> CallCounts {
     }
 }
 
-/// Figures by hour from the latest on; all others from the most calls on.
+/// Sorts figures by hour from the latest on; all others from the most calls on.
 pub fn sort_groups(groups: &mut [(Group, GroupSums)]) {
     groups.sort_by_cached_key(|(group, sums)| {
         let (hour, name) = order(group);
@@ -68,7 +68,7 @@ pub fn sort_groups(groups: &mut [(Group, GroupSums)]) {
     });
 }
 
-/// The hour of a group, 0 without one, and its name.
+/// Returns the hour of a group, 0 without one, and its name.
 fn order(group: &Group) -> (i64, String) {
     match group {
         Group::Hour(hour) => (hour.timestamp(), String::new()),

@@ -8,28 +8,24 @@ use serde::Deserialize;
 /// The part of a task's record that a replay needs: what `redial show TASK --json` writes.
 #[derive(Debug, Deserialize)]
 pub struct SavedTask {
-    /// The task.
     pub task: TaskId,
-    /// What the user asked for.
     pub input: String,
     /// Language of Redial's texts to its model.
     pub language: Language,
     /// Its agent at the time of its submission.
     pub spec: AgentSpec,
-    /// In order.
     pub steps: Vec<TaskStep>,
     /// The messages that the steps wrote.
     pub messages: Vec<StoredMessage>,
     /// The messages that its conversation had before.
     #[serde(default)]
     pub earlier: Vec<StoredMessage>,
-    /// Its calls.
     pub calls: Vec<CallAudit>,
 }
 
 impl SavedTask {
-    /// Every decision that is made otherwise than it is on record, in order; none if the task would go exactly the same way
-    /// again.
+    /// Returns every decision that is made otherwise than it is on record, in order; none if the task would go exactly
+    /// the same way again.
     pub fn replay(&self) -> Vec<Difference> {
         let mut messages = [self.earlier.as_slice(), self.messages.as_slice()].concat();
         messages.sort_by_key(|message| message.seq);
@@ -45,7 +41,7 @@ impl SavedTask {
         })
     }
 
-    /// How many decisions are on record.
+    /// Counts the decisions on record.
     pub fn decisions(&self) -> usize {
         self.steps.iter().map(|step| step.decisions.len()).sum()
     }

@@ -7,16 +7,13 @@ use serde::Serialize;
 /// A task's record; `redial replay --file` reads its JSON.
 #[derive(Debug, Serialize)]
 pub struct TaskAudit {
-    /// The task as users see it.
     #[serde(flatten)]
     pub task: TaskView,
-    /// Scope of its conversation.
     pub tenant: String,
     /// Language of Redial's texts to its model.
     pub language: Language,
     /// Its agent at the time of its submission.
     pub spec: AgentSpec,
-    /// In order.
     pub steps: Vec<TaskStep>,
     /// The messages that the steps wrote, in order.
     pub messages: Vec<StoredMessage>,

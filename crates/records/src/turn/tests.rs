@@ -21,7 +21,8 @@ fn request(messages: Vec<Message>) -> TurnRequest {
     TurnRequest { messages, ..serde_json::from_value(rest).unwrap() }
 }
 
-/// The messages of a turn as the tables give them: of what was cut as many characters as bytes are needed, and some `more`.
+/// Returns the messages of a turn as the tables give them: of what was cut as many characters as bytes are needed, and
+/// some `more`.
 fn found(turn: &TurnOnRecord, whole: &[StoredMessage], more: usize) -> HashMap<(u32, u32), ReadMessage> {
     let read = |part: Part, stored: &StoredMessage| {
         let Some(Ends { head, tail }) = part.ends else { return ReadMessage::whole(stored.clone()) };
