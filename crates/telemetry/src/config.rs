@@ -30,7 +30,7 @@ pub struct LogFileConfig {
 }
 
 impl TelemetryConfig {
-    /// Info level, text on a terminal and JSON elsewhere.
+    /// Logs from info level on, as text on a terminal and as JSON elsewhere.
     pub fn new(service: &'static str, instance: impl Into<String>) -> Self {
         Self { service, instance: instance.into(), format: LogFormat::Auto, filter: "info".to_owned(), file: None }
     }

@@ -10,9 +10,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::is_exporting;
 
-/// `traceparent` of the current span, to be sent along with a message. `None` when traces are not exported or no span
-/// is current; then pass on the one that was received. A span that was not sampled is passed on too, with flag `00`:
-/// otherwise the next process would start a new trace.
+/// Returns the `traceparent` of the current span, to be sent along with a message. `None` when traces are not exported
+/// or no span is current; then pass on the one that was received. A span that was not sampled is passed on too, with
+/// flag `00`: otherwise the next process would start a new trace.
 pub fn current_traceparent() -> Option<String> {
     if !is_exporting() {
         return None;

@@ -11,20 +11,15 @@ pub enum TelemetryError {
     /// The log filter cannot be parsed.
     #[error("log filter {filter:?}: {reason}; allowed: {ALLOWED_FILTERS}")]
     Filter {
-        /// The filter as it was set.
         filter: String,
-        /// The parser's message.
         reason: String,
     },
-    /// A log format that does not exist.
     #[error("log format {0:?}; allowed: auto, text, json")]
     Format(String),
     /// A standard variable has a value that Redial cannot follow.
     #[error("{variable} is {value:?}; allowed: {allowed}")]
     Variable {
-        /// Its name.
         variable: &'static str,
-        /// Its value.
         value: String,
         /// What can be used instead.
         allowed: &'static str,
@@ -32,7 +27,6 @@ pub enum TelemetryError {
     /// An endpoint is not a URL that spans or metrics could be sent to. The value is not shown: it may hold a password.
     #[error("{variable}: {reason}; allowed: an http:// or https:// URL")]
     Endpoint {
-        /// Name of the variable.
         variable: &'static str,
         /// What is wrong with it.
         reason: &'static str,
@@ -42,15 +36,11 @@ pub enum TelemetryError {
     Exporter {
         /// `traces` or `metrics`.
         signal: &'static str,
-        /// The exporter's message.
         reason: String,
     },
-    /// The log file cannot be opened.
     #[error("log file {}: {reason}", path.display())]
     File {
-        /// The file.
         path: std::path::PathBuf,
-        /// The system's message.
         reason: String,
     },
     /// Telemetry can be started once in a process.

@@ -20,7 +20,8 @@ pub(crate) fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     EnvFilter::builder().parse(filter).map_err(|error| wrong(error.to_string()))
 }
 
-/// A span in brackets may stand without a level; whether the rest is well formed is for the library to say.
+/// True for a directive with a level, and for a span in brackets, which may stand without one; whether the rest is well
+/// formed is for the library to say.
 fn has_level(directive: &str) -> bool {
     directive.contains(['=', '[']) || directive.parse::<LevelFilter>().is_ok()
 }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 
 use crate::error::TelemetryError;
 
-/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// Text if stderr is a terminal, JSON otherwise.

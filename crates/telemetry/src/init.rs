@@ -55,10 +55,12 @@ pub fn init(config: &TelemetryConfig) -> Result<Telemetry, TelemetryError> {
     Ok(Telemetry { traces, metrics })
 }
 
-/// Redial's own spans, of level info and above. The HTTP client's spans would otherwise describe the export itself.
+/// Records Redial's own spans, of level info and above. The HTTP client's spans would otherwise describe the export
+/// itself.
 ///
-/// The filter is dynamic: it is evaluated for each span. With a cached answer, the last answer on the thread would count:
-/// a library that only asks whether its debug lines are enabled (rustls and sqlx do) would disable the next span.
+/// The filter is dynamic: it is evaluated for each span. With a cached answer, the last answer on the thread would
+/// count: a library that only asks whether its debug lines are enabled (rustls and sqlx do) would disable the next
+/// span.
 fn spans(provider: &SdkTracerProvider) -> Box<dyn Layer<Registry> + Send + Sync> {
     let own = |metadata: &Metadata<'_>| *metadata.level() <= Level::INFO && metadata.target().starts_with("redial");
     tracing_opentelemetry::layer()

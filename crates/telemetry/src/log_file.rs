@@ -56,7 +56,7 @@ impl Write for LogFile {
     }
 }
 
-/// Only this user may read it: a log can quote what a tool said.
+/// Opens the file so that only this user may read it: a log can quote what a tool said.
 fn append(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)

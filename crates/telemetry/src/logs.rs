@@ -14,7 +14,7 @@ use crate::{
     visible::Visible,
 };
 
-/// The layers that write logs: to stderr, and to a file if the configuration names one.
+/// Builds the layers that write logs: to stderr, and to a file if the configuration names one.
 pub(crate) fn layers(config: &TelemetryConfig) -> Result<Vec<Box<dyn Layer<Registry> + Send + Sync>>, TelemetryError> {
     let terminal = std::io::stderr().is_terminal();
     let json = match config.format {

@@ -12,7 +12,8 @@ use crate::names;
 static ENABLED: OnceLock<Metrics> = OnceLock::new();
 static DISABLED: Metrics = Metrics(None);
 
-/// The instruments of this process. Before [`crate::init`], and when metrics are not exported, nothing is counted.
+/// Returns the instruments of this process. Before [`crate::init`], and when metrics are not exported, nothing is
+/// counted.
 pub fn metrics() -> &'static Metrics {
     ENABLED.get().unwrap_or(&DISABLED)
 }
@@ -52,42 +53,42 @@ struct Instruments {
 }
 
 impl Metrics {
-    /// Whether anything is exported: if not, what costs a query need not be measured.
+    /// True if anything is exported: if not, what costs a query need not be measured.
     pub const fn are_exported(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Jobs for `consumer` whose publication the queue confirmed.
+    /// Counts jobs for `consumer` whose publication the queue confirmed.
     pub fn jobs_published(&self, consumer: &str, count: u64) {
         let Some(on) = &self.0 else { return };
         on.jobs_published.add(count, &[text(names::CONSUMER, consumer)]);
     }
 
-    /// Jobs of packs that workers gave back.
+    /// Counts jobs of packs that workers gave back.
     pub fn jobs_returned(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.jobs_returned.add(count, &[]);
     }
 
-    /// Calls that went back to the backlog because their job was lost or could not be published.
+    /// Counts calls that went back to the backlog because their job was lost or could not be published.
     pub fn jobs_requeued(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.jobs_requeued.add(count, &[]);
     }
 
-    /// Submissions that ended with `status` (`accepted`, `existing`, `refused`, `rejected`).
+    /// Counts submissions that ended with `status` (`accepted`, `existing`, `refused`, `rejected`).
     pub fn calls_submitted(&self, tool: &str, status: &'static str, count: u64) {
         let Some(on) = &self.0 else { return };
         on.calls_submitted.add(count, &[text(names::TOOL_NAME, tool), KeyValue::new(names::SUBMIT_STATUS, status)]);
     }
 
-    /// Attempts that were granted to workers.
+    /// Counts attempts that were granted to workers.
     pub fn calls_claimed(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.calls_claimed.add(count, &[]);
     }
 
-    /// A call reached the terminal `state`; `class` says why, unless it succeeded.
+    /// Counts a call that reached the terminal `state`; `class` says why, unless it succeeded.
     pub fn call_finished(&self, tool: &str, state: &'static str, class: Option<&'static str>) {
         let Some(on) = &self.0 else { return };
         let mut attributes = tool_and_class(tool, class);
@@ -95,7 +96,7 @@ impl Metrics {
         on.calls_finished.add(1, &attributes);
     }
 
-    /// An attempt ended after `duration`; `class` says why, unless it succeeded.
+    /// Records an attempt that ended after `duration`; `class` says why, unless it succeeded.
     pub fn attempt_finished(&self, tool: &str, class: Option<&'static str>, duration: Duration) {
         let Some(on) = &self.0 else { return };
         let attributes = tool_and_class(tool, class);
@@ -103,37 +104,37 @@ impl Metrics {
         on.attempt_duration.record(duration.as_secs_f64(), &attributes);
     }
 
-    /// Another attempt was scheduled after a failure of `class`.
+    /// Counts another attempt that was scheduled after a failure of `class`.
     pub fn retry_scheduled(&self, tool: &str, class: &'static str) {
         let Some(on) = &self.0 else { return };
         on.retries.add(1, &tool_and_class(tool, Some(class)));
     }
 
-    /// Leases that expired: a worker died or lost its connection.
+    /// Counts leases that expired: a worker died or lost its connection.
     pub fn leases_expired(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.leases_expired.add(count, &[]);
     }
 
-    /// Results of attempts that no longer held their call.
+    /// Counts results of attempts that no longer held their call.
     pub fn results_stale(&self, count: u64) {
         let Some(on) = &self.0 else { return };
         on.results_stale.add(count, &[]);
     }
 
-    /// Messages and rows that this version cannot read: see [`crate::set_aside`].
+    /// Counts messages and rows that this version cannot read: see [`crate::set_aside`].
     pub(crate) fn set_aside(&self, what: &'static str, count: u64) {
         let Some(on) = &self.0 else { return };
         on.set_aside.add(count, &[KeyValue::new(names::SET_ASIDE, what)]);
     }
 
-    /// How long a claimed call had been ready.
+    /// Records how long a claimed call had been ready.
     pub fn queue_age(&self, age: Duration) {
         let Some(on) = &self.0 else { return };
         on.queue_age.record(age.as_secs_f64(), &[]);
     }
 
-    /// So many calls of `pool` are ready and not claimed; the oldest was submitted so long ago.
+    /// Records how many calls of `pool` are ready and not claimed, and how long ago the oldest was submitted.
     pub fn queue_waits(&self, pool: &str, calls: u64, oldest: Duration) {
         let Some(on) = &self.0 else { return };
         let attributes = [text(names::POOL, pool)];
@@ -141,19 +142,19 @@ impl Metrics {
         on.queue_oldest.record(oldest.as_secs_f64(), &attributes);
     }
 
-    /// A batch of `size` items was processed; `kind` is one of few words: `submit`, `claim`, `report` and so on.
+    /// Records a batch of `size` items; `kind` is one of few words: `submit`, `claim`, `report` and so on.
     pub fn batch_size(&self, kind: &'static str, size: usize) {
         let Some(on) = &self.0 else { return };
         on.batch_size.record(size as u64, &[KeyValue::new(names::BATCH_KIND, kind)]);
     }
 
-    /// A task's submission ended with `status` (`accepted`, `existing`, `rejected`).
+    /// Counts a task's submission that ended with `status` (`accepted`, `existing`, `rejected`).
     pub fn task_submitted(&self, status: &'static str) {
         let Some(on) = &self.0 else { return };
         on.tasks_submitted.add(1, &[KeyValue::new(names::SUBMIT_STATUS, status)]);
     }
 
-    /// A task ended for the reason `code`, after so many model turns and corrections.
+    /// Records a task that ended for the reason `code`, after so many model turns and corrections.
     pub fn task_finished(&self, code: &'static str, turns: u32, corrections: u32) {
         let Some(on) = &self.0 else { return };
         let attributes = [KeyValue::new(names::TASK_CODE, code)];
@@ -181,7 +182,6 @@ const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 
 
 /// What an instrument counts or measures.
 pub struct Instrument {
-    /// Its name, as it is exported.
     pub name: &'static str,
     /// `counter`, `histogram` or `gauge`.
     pub kind: &'static str,
@@ -189,7 +189,6 @@ pub struct Instrument {
     pub unit: &'static str,
     /// The attributes that its values have.
     pub attributes: &'static [&'static str],
-    /// Its description.
     pub about: &'static str,
 }
 

@@ -33,8 +33,7 @@ pub const BATCH_KIND: &str = "redial.batch.kind";
 
 /// Value of [`TOOL_NAME`] in metrics for tools that are not registered: names from outside must not become time series.
 pub const OTHER_TOOL: &str = "_other";
-/// The same for all functions of clients.
+/// Value of [`TOOL_NAME`] in metrics for all functions of clients.
 pub const CLIENT_FUNCTION: &str = "_client";
 
-/// Name of the meter and the tracer.
 pub const SCOPE: &str = "redial";

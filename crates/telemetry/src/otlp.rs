@@ -19,7 +19,8 @@ use crate::{
 /// Signals that go through a proxy, each with the variable that names it.
 pub(crate) type Proxies = Vec<(&'static str, &'static str)>;
 
-/// Spans to the collector, in batches. The sampler is that of `OTEL_TRACES_SAMPLER`, the parent's decision by default.
+/// Sends spans to the collector, in batches. The sampler is that of `OTEL_TRACES_SAMPLER`, the parent's decision by
+/// default.
 pub(crate) fn tracer_provider(
     config: &TelemetryConfig,
     proxies: &mut Proxies,
@@ -30,7 +31,7 @@ pub(crate) fn tracer_provider(
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource(config)).build())
 }
 
-/// Metrics to the collector, once a minute (`OTEL_METRIC_EXPORT_INTERVAL`).
+/// Sends metrics to the collector, once a minute (`OTEL_METRIC_EXPORT_INTERVAL`).
 pub(crate) fn meter_provider(
     config: &TelemetryConfig,
     proxies: &mut Proxies,
@@ -45,8 +46,8 @@ fn failed(signal: &'static str, error: &ExporterBuildError) -> TelemetryError {
     TelemetryError::Exporter { signal, reason: error.to_string() }
 }
 
-/// Built on a new thread: a blocking client starts its own runtime, which panics on a thread that is inside one. `proxies`
-/// learns which variable's proxy the signal goes through.
+/// Builds the client on a new thread: a blocking client starts its own runtime, which panics on a thread that is inside
+/// one. `proxies` learns which variable's proxy the signal goes through.
 fn client(names: &Names, signal: &'static str, proxies: &mut Proxies) -> Result<Client, TelemetryError> {
     let variable = |name: &str| std::env::var(name).ok();
     let target = Target::read(names, variable);

@@ -24,10 +24,10 @@ use tracing_subscriber::{
 
 /// A warning is shown again after this.
 pub(crate) const PAUSE: Duration = Duration::from_mins(1);
-/// So many different warnings are remembered; with more they are forgotten, and written once again.
+/// Most warnings that are remembered; with more they are forgotten, and written once again.
 const MOST: usize = 1_000;
 
-/// What was shown when.
+/// When each warning was shown.
 #[derive(Clone, Default)]
 pub(crate) struct Quiet(Arc<Mutex<HashMap<Warning, Shown>>>);
 
@@ -43,7 +43,7 @@ struct Shown {
 }
 
 impl Quiet {
-    /// Whether to show a warning now.
+    /// Decides whether to show a warning now.
     fn shows(&self, warning: Warning, now: Instant) -> bool {
         let mut all = self.0.lock();
         match all.get_mut(&warning) {
@@ -62,7 +62,7 @@ impl Quiet {
         true
     }
 
-    /// As if a minute went by.
+    /// Behaves as if a minute went by.
     #[cfg(test)]
     pub(crate) fn wait(&self) {
         for shown in self.0.lock().values_mut() {
@@ -70,14 +70,14 @@ impl Quiet {
         }
     }
 
-    /// How many like this one were left out before it; 0 the second time.
+    /// Returns how many like this one were left out before it; 0 the second time.
     fn left_out(&self, warning: &Warning) -> u64 {
         let mut all = self.0.lock();
         all.get_mut(warning).map_or(0, |shown| std::mem::take(&mut shown.told))
     }
 }
 
-/// The warning that an event is; `None` for one that is shown in any case.
+/// Returns the warning that an event is; `None` for one that is shown in any case.
 fn warning(event: &Event<'_>) -> Option<Warning> {
     if *event.metadata().level() > Level::WARN {
         return None;

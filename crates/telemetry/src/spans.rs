@@ -7,9 +7,9 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{current_traceparent, is_exporting, names, set_parent};
 
-/// The span of one submission, a child of the sender's span, and the trace context that the call keeps: the spans of all
-/// its attempts are children of it, whichever process runs them. When traces are not exported there is no span, and the
-/// call keeps the context that was sent with it. Text that is not a trace context is dropped.
+/// Makes the span of one submission, a child of the sender's span, and the trace context that the call keeps: the spans
+/// of all its attempts are children of it, whichever process runs them. When traces are not exported there is no span,
+/// and the call keeps the context that was sent with it. Text that is not a trace context is dropped.
 pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<String>) {
     let traceparent = traceparent.filter(|text| traceparent::read(text).is_some());
     if !is_exporting() {
@@ -30,8 +30,8 @@ pub fn submit_call(tool: &str, traceparent: Option<String>) -> (Span, Option<Str
     (span, own.or(traceparent))
 }
 
-/// The span of one task's submission, as [`submit_call`]: the spans of all work on the task are children of it. Its name
-/// is that of the conventions for the work of an agent. `agent`: its declared name.
+/// Makes the span of one task's submission, as [`submit_call`]: the spans of all work on the task are children of it.
+/// Its name is that of the conventions for the work of an agent. `agent`: its declared name.
 pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, Option<String>) {
     let traceparent = traceparent.filter(|text| traceparent::read(text).is_some());
     if !is_exporting() {
@@ -53,8 +53,8 @@ pub fn submit_task(agent: Option<&str>, traceparent: Option<String>) -> (Span, O
     (span, own.or(traceparent))
 }
 
-/// The span of one attempt of a tool, with the names of OpenTelemetry's GenAI conventions. Give it its parent with
-/// [`crate::set_parent`] before it is entered. No span at all when traces are not exported.
+/// Makes the span of one attempt of a tool, with the names of OpenTelemetry's GenAI conventions. Give it its parent
+/// with [`crate::set_parent`] before it is entered. No span at all when traces are not exported.
 ///
 /// It holds neither arguments nor results: they may contain data that must not leave the process.
 pub fn execute_tool(tool: &str, call: &str, attempt: u32) -> Span {
@@ -75,8 +75,8 @@ pub fn execute_tool(tool: &str, call: &str, attempt: u32) -> Span {
     )
 }
 
-/// The span of one attempt to ask a model, which is a call like any other: see [`execute_tool`]. `model` is the name that
-/// agents use.
+/// Makes the span of one attempt to ask a model, which is a call like any other: see [`execute_tool`]. `model` is the
+/// name that agents use.
 pub fn chat(model: &str, conversation: Option<&str>, call: &str, attempt: u32) -> Span {
     if !is_exporting() {
         return Span::none();
@@ -101,7 +101,6 @@ pub fn chat(model: &str, conversation: Option<&str>, call: &str, attempt: u32) -
 pub struct ChatReply<'a> {
     /// The model, by the provider's own name.
     pub model: &'a str,
-    /// Why it stopped.
     pub finish: &'a str,
     /// Tokens that the model read, if the provider told them.
     pub input_tokens: Option<u64>,

@@ -19,7 +19,8 @@ pub const fn is_obeyed(c: char) -> bool {
     is_control || is_invisible(c)
 }
 
-/// Signs of Arabic and Syriac, and of hieroglyphs, are of the same categories and can be seen: they are not among them.
+/// True for those categories without the signs of Arabic and Syriac, and of hieroglyphs, which are of them and can be
+/// seen.
 const fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -38,7 +39,7 @@ const fn is_invisible(c: char) -> bool {
     )
 }
 
-/// The text with each such character written as `\u{1b}`.
+/// Writes each such character of the text as `\u{1b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, false, |out, c| {
         // Writing to a String cannot fail.
@@ -46,14 +47,15 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The same for text that Redial may have coloured: the sequences of colours stay, but those that hide text do not.
+/// Does the same for text that Redial may have coloured: the sequences of colours stay, but those that hide text do
+/// not.
 pub fn visible_in_colour(text: &str) -> Cow<'_, str> {
     escaped(text, true, |out, c| {
         let _ = write!(out, "{}", c.escape_default());
     })
 }
 
-/// JSON text with each such character written as `\u001b`: the same value.
+/// Writes each such character of JSON text as `\u001b`: the same value.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     escaped(json, false, |out, c| match c {
         // In strings it is escaped already; between values it is a blank.
@@ -88,7 +90,7 @@ fn escaped(text: &str, colours: bool, escape: impl Fn(&mut String, char)) -> Cow
     out.into()
 }
 
-/// Bytes of the colour sequence at the start, such as `ESC [ 1 ; 31 m`; 0 if there is none.
+/// Counts the bytes of the colour sequence at the start, such as `ESC [ 1 ; 31 m`; 0 if there is none.
 fn colour(text: &str) -> usize {
     let Some((codes, _)) = text.strip_prefix("\u{1b}[").and_then(|rest| rest.split_once('m')) else { return 0 };
     let is_colour = |code: &str| matches!(code.parse(), Ok(0_u8..=4 | 22..=24 | 30..=37 | 39 | 90..=97));

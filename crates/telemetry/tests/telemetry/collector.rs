@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::{Reply, Request, ScriptedHttp};
 
-/// Starts one that answers every post like this.
+/// Starts a collector that answers every post like this.
 pub(crate) async fn start(answer: Reply) -> ScriptedHttp {
     let collector = ScriptedHttp::start().await;
     for path in ["/v1/traces", "/v1/metrics"] {
@@ -20,7 +20,7 @@ pub(crate) async fn start(answer: Reply) -> ScriptedHttp {
     collector
 }
 
-/// The spans of all posts, each with the resource that sent it.
+/// Reads the spans of all posts, each with the resource that sent it.
 pub(crate) fn spans(posts: &[Request]) -> Vec<(Resource, Span)> {
     let posts = posts.iter().filter(|post| post.path == "/v1/traces");
     let sent = posts.flat_map(|post| ExportTraceServiceRequest::decode(&*post.body).unwrap().resource_spans);
@@ -31,14 +31,13 @@ pub(crate) fn spans(posts: &[Request]) -> Vec<(Resource, Span)> {
     sent.flat_map(with_resource).collect()
 }
 
-/// The metrics of all posts.
+/// Reads the metrics of all posts.
 pub(crate) fn metrics(posts: &[Request]) -> Vec<Metric> {
     let posts = posts.iter().filter(|post| post.path == "/v1/metrics");
     let sent = posts.flat_map(|post| ExportMetricsServiceRequest::decode(&*post.body).unwrap().resource_metrics);
     sent.flat_map(|sent| sent.scope_metrics).flat_map(|scope| scope.metrics).collect()
 }
 
-/// An attribute as text.
 pub(crate) fn attribute(attributes: &[KeyValue], key: &str) -> Option<String> {
     let found = attributes.iter().find(|attribute| attribute.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {

@@ -181,7 +181,7 @@ async fn a_model_that_is_asked_has_the_genai_names() {
     assert_eq!(spans.len(), 2);
 }
 
-/// The attributes of these beginnings, sorted.
+/// Returns the attributes of these beginnings, sorted.
 fn pairs(attributes: &[KeyValue], of: &[&str]) -> String {
     let keys = attributes.iter().map(|one| one.key.as_str()).filter(|key| of.iter().any(|of| key.starts_with(of)));
     let mut pairs: Vec<_> = keys.map(|key| format!("{key}={}", attribute(attributes, key).unwrap())).collect();
@@ -200,7 +200,7 @@ async fn a_call_that_is_not_sampled_is_exported_by_no_process() {
     assert!(spans(&collector.requests()).is_empty());
 }
 
-/// The points of a counter, each a value with its attributes; the sum of a histogram with its unit.
+/// Returns the points of a counter, each a value with its attributes; the sum of a histogram with its unit.
 fn told(metrics: &[Metric], name: &str) -> Vec<String> {
     let metric =
         metrics.iter().find(|metric| metric.name == name).unwrap_or_else(|| panic!("no {name} in {metrics:?}"));

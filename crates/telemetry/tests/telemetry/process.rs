@@ -18,12 +18,12 @@ pub(crate) async fn run(name: &str, variables: &[(&str, &str)]) -> Output {
     output
 }
 
-/// Everything that the child printed.
+/// Returns everything that the child printed.
 pub(crate) fn everything(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The rest of the line of stdout that starts with `label`.
+/// Returns the rest of the line of stdout that starts with `label`.
 pub(crate) fn said<'a>(output: &'a str, label: &str) -> &'a str {
     let found = output.lines().find_map(|line| line.split_once(label).map(|(_, rest)| rest));
     found.unwrap_or_else(|| panic!("no {label:?} in {output}"))
