@@ -17,12 +17,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `initial` up to `cap`, both before jitter.
+    /// Makes waits from `initial` up to `cap`, both before jitter.
     pub const fn new(initial: Duration, cap: Duration) -> Self {
         Self { initial, cap }
     }
 
-    /// No wait is longer than this, jitter included.
+    /// Returns the longest wait that is possible, jitter included.
     pub const fn longest(self) -> Duration {
         match self.cap.checked_div(2) {
             Some(half) => self.cap.saturating_add(half),
@@ -30,17 +30,16 @@ impl Backoff {
         }
     }
 
-    /// The wait after this many failures in a row, from 1; for loops that count their failures anyway.
+    /// Returns the wait after this many failures in a row, from 1; for loops that count their failures anyway.
     pub fn after(self, failures: u32) -> Duration {
         Self { initial: self.doubled(failures), ..self }.waits().next_wait()
     }
 
-    /// The same without jitter, for code that must not depend on chance.
+    /// Returns the wait without jitter, for code that must not depend on chance.
     pub fn doubled(self, failures: u32) -> Duration {
         self.initial.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(self.cap)
     }
 
-    /// The waits one after the other.
     pub fn waits(self) -> Waits {
         let waits = ExponentialBackoffBuilder::new()
             .with_initial_interval(self.doubled(1))
@@ -80,7 +79,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// The next wait; there always is one.
+    /// Returns the next wait; there always is one.
     pub fn next_wait(&mut self) -> Duration {
         self.waits.next_backoff().unwrap_or(self.longest).min(self.longest)
     }

@@ -76,7 +76,7 @@ pub fn fill_missing<'r>(table: &mut DeTable<'_>, required: &[(&'r str, &'static 
     missing.into_iter().map(|(path, _)| *path).collect()
 }
 
-/// Whether one of these messages is about another name that was meant to be this field: then it is not missing as well.
+/// True if one of these messages is about another name that was meant to be this field: then it is not missing as well.
 pub fn is_misspelt<'m>(field: &str, mut messages: impl Iterator<Item = &'m str>) -> bool {
     let name = field.rsplit('.').next().unwrap_or(field);
     messages.any(|message| message.contains(&format!("did you mean {name:?}?")))
@@ -105,7 +105,7 @@ fn stand_in(table: &mut DeTable<'_>, path: &str, value: &'static str, at: usize)
     }
 }
 
-/// The value with every part of a table at one position.
+/// Moves every part of a table in the value to one position.
 fn moved(value: DeValue<'_>, at: usize) -> DeValue<'_> {
     let DeValue::Table(parts) = value else { return value };
     let mut table = DeTable::new();

@@ -12,7 +12,6 @@ use crate::{Place, TomlMistake, field_at, position_of};
 /// A mistake in a file, which cannot be used because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// The file.
     pub file: PathBuf,
     /// Counted from 1.
     pub line: Option<u32>,
@@ -83,17 +82,13 @@ impl FileError {
 /// The entry of a file that is being read, for its errors.
 #[derive(Clone, Copy)]
 pub struct Location<'a> {
-    /// The file.
     pub file: &'a Path,
-    /// Its text.
     pub text: &'a str,
     /// What an entry is, such as `tool`.
     pub kind: &'static str,
-    /// The entry's name, if it has one.
     pub name: Option<&'a str>,
     /// Offset of the entry's name in the text, in bytes; of its table without one.
     pub at: usize,
-    /// The entry's table.
     pub fields: &'a DeTable<'a>,
 }
 

@@ -49,7 +49,8 @@ pub fn json_mistake(text: &str, error: &serde_json::Error) -> JsonMistake {
     JsonMistake { position, message }
 }
 
-/// The byte that a reader complains about. It counts columns in bytes, from 1, and sometimes names the byte before a line.
+/// Returns the byte that a reader complains about. It counts columns in bytes, from 1, and sometimes names the byte
+/// before a line.
 fn byte_of(text: &str, line: usize, column: usize) -> usize {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()))
@@ -85,7 +86,7 @@ fn syntax(technical: &str, text: &str, at: usize) -> String {
     }
 }
 
-/// What is at a byte: one symbol, or a word.
+/// Names what is at a byte: one symbol, or a word.
 fn found(text: &str, at: usize) -> String {
     let rest = text[at..].trim_start();
     match rest.chars().next() {
@@ -101,7 +102,7 @@ fn found(text: &str, at: usize) -> String {
     }
 }
 
-/// A shell takes double quotes away unless single ones are around them.
+/// Explains missing quotes: a shell takes double quotes away unless single ones are around them.
 fn quotes(text: &str, at: usize) -> &'static str {
     match text[at..].trim_start().chars().next() {
         Some('\'') => "; JSON has double quotes only",

@@ -17,7 +17,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The position of the byte `at`; of the end if the text is shorter.
+/// Returns the position of the byte `at`; of the end if the text is shorter.
 pub fn position_of(text: &str, at: usize) -> Position {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -25,12 +25,11 @@ pub fn position_of(text: &str, at: usize) -> Position {
     Position { line: number(before.matches('\n').count()), column: number(before[line_start..].chars().count()) }
 }
 
-/// What of a file a mistake is about. In the order of the file.
+/// What of a file a mistake is about, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// No part of it.
     File,
-    /// What is at a byte.
     At {
         /// The byte; a file that people write is smaller than 4 GiB.
         byte: u32,
@@ -45,7 +44,7 @@ impl Place {
         Self::At { byte: u32::try_from(byte).unwrap_or(u32::MAX), whole: false }
     }
 
-    /// The same place, for a mistake of a whole table.
+    /// Returns the same place for a mistake of a whole table.
     #[must_use]
     pub const fn of_whole(self) -> Self {
         match self {
@@ -54,7 +53,7 @@ impl Place {
         }
     }
 
-    /// The byte of a part that is wrong by itself.
+    /// Returns the byte of a part that is wrong by itself.
     pub const fn wrong_part(self) -> Option<usize> {
         match self {
             Self::At { byte, whole: false } => Some(byte as usize),

@@ -7,10 +7,9 @@ use toml::{
 
 use crate::words;
 
-/// So many mistakes of one file are told; who has more is better served by the first ones.
+/// Most mistakes of one file that are told; who has more is better served by the first ones.
 pub const LIMIT: usize = 20;
 
-/// A mistake in a text of TOML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TomlMistake {
     /// The byte of the text where it is; `None` if it is about the whole.
@@ -19,7 +18,7 @@ pub struct TomlMistake {
     pub message: String,
 }
 
-/// The mistake that a reader reports, in plain words.
+/// Returns the mistake that a reader reports, in plain words.
 pub fn toml_mistake(error: &Error) -> TomlMistake {
     let message = error.message().lines().next().unwrap_or_default();
     let field = error.message().lines().nth(1).and_then(|line| line.strip_prefix("in `")?.strip_suffix('`'));
@@ -30,7 +29,8 @@ pub fn toml_mistake(error: &Error) -> TomlMistake {
     TomlMistake { at: error.span().map(|span| span.start), message }
 }
 
-/// What keeps a text from being TOML: one mistake for each line, because what follows one is most often its consequence.
+/// Returns what keeps a text from being TOML: one mistake for each line, because what follows one is most often its
+/// consequence.
 pub fn syntax_mistakes(text: &str, errors: &[Error]) -> Vec<TomlMistake> {
     let mut found: Vec<(Option<usize>, &Error)> =
         errors.iter().map(|error| (error.span().map(|span| span.start), error)).collect();
@@ -60,7 +60,7 @@ pub fn entries<'t>(text: &'t str, name: &str) -> Entries<'t> {
     entries_beside(text, name, &[])
 }
 
-/// The same for a file that may have other entries, too.
+/// Parses a file that may have other entries, too.
 pub fn entries_beside<'t>(text: &'t str, name: &str, others: &[&'static str]) -> Entries<'t> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut found = Entries { tables: Vec::new(), others: Vec::new(), mistakes: syntax_mistakes(text, &errors) };
@@ -120,7 +120,8 @@ impl<'t> Entries<'t> {
     }
 }
 
-/// Where a field of a table is, by its path such as `budgets.turns`; of the longest part of the path that is there.
+/// Returns where a field of a table is, by its path such as `budgets.turns`; of the longest part of the path that is
+/// there.
 pub fn field_at(table: &DeTable<'_>, path: &str) -> Option<usize> {
     let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == first)?;

@@ -5,7 +5,7 @@ const CLOSE: f64 = 0.72;
 /// Longer names are compared with nothing.
 const LONGEST: usize = 200;
 
-/// The one of the `allowed` names that `name` probably stands for.
+/// Returns the one of the `allowed` names that `name` probably stands for.
 pub fn did_you_mean<'a>(name: &str, allowed: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > LONGEST {
         return None;
@@ -20,7 +20,7 @@ pub fn did_you_mean<'a>(name: &str, allowed: impl IntoIterator<Item = &'a str>) 
     (best.0 >= CLOSE).then_some(best.1)
 }
 
-/// What a deserializer found or wanted, as people say it: ``string "x"`` → `the text "x"`.
+/// Says what a deserializer found or wanted as people do: ``string "x"`` → `the text "x"`.
 pub(crate) fn plain(what: &str) -> String {
     let what = what.trim();
     for (technical, words) in FOUND {
@@ -65,7 +65,7 @@ const WANTED: [(&str, &str); 16] = [
     ("f32", "a number"),
 ];
 
-/// The message of a typed reader without its jargon; `None` if it has another form.
+/// Returns the message of a typed reader without its jargon; `None` if it has another form.
 pub(crate) fn data_message(message: &str) -> Option<String> {
     if message.starts_with("string values must be quoted") {
         return Some(
@@ -92,7 +92,8 @@ pub(crate) fn data_message(message: &str) -> Option<String> {
     None
 }
 
-/// `` `leese`, expected one of `lease`, `log` `` → `unknown field "leese"; did you mean "lease"? allowed: lease, log`.
+/// Rewrites `` `leese`, expected one of `lease`, `log` `` → `unknown field "leese"; did you mean "lease"? allowed:
+/// lease, log`.
 fn unknown(kind: &str, rest: &str) -> Option<String> {
     let (name, expected) = match rest.split_once("`, ") {
         Some((name, expected)) => (name, expected),

@@ -26,16 +26,16 @@ pub fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A client that uses no proxy. It follows no redirects: a redirect could send credentials to another host, and repeating a
-/// `POST` would repeat its effect.
+/// Builds a client that uses no proxy. It follows no redirects: a redirect could send credentials to another host, and
+/// repeating a `POST` would repeat its effect.
 pub fn direct() -> ClientBuilder {
     install_crypto();
     #[expect(clippy::disallowed_methods, reason = "the one place")]
     Client::builder().no_proxy().redirect(Policy::none()).user_agent(USER_AGENT)
 }
 
-/// A blocking client for one address; `None` is this machine. Builds its own runtime, so it must not be built within one. The second value is the
-/// variable that names the proxy, if requests go through one.
+/// Builds a blocking client for one address; `None` is this machine. It has its own runtime, so it must not be built
+/// within one. The second value is the variable that names the proxy, if requests go through one.
 pub fn blocking(
     url: Option<&Url>,
     has_secret: bool,
@@ -64,8 +64,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Clients whose connections are made within `connect_timeout`; a request has no other timeout. `variable` gives the
-    /// value of an environment variable.
+    /// Makes clients whose connections are made within `connect_timeout`; a request has no other timeout. `variable`
+    /// gives the value of an environment variable.
     pub fn new(connect_timeout: Duration, variable: impl Fn(&str) -> Option<String>) -> reqwest::Result<Self> {
         let proxies = Proxies::read(variable);
         let builder = || direct().connect_timeout(connect_timeout);
@@ -73,8 +73,8 @@ impl Http {
         Ok(Self { direct: builder().build()?, proxied: through, proxies: Arc::new(proxies) })
     }
 
-    /// The client for requests to the host of this address. `has_secret` says whether they have something in them that only
-    /// their service may read.
+    /// Returns the client for requests to the host of this address. `has_secret` says whether they have something in
+    /// them that only their service may read.
     pub fn route(&self, url: &Url, has_secret: bool) -> Route {
         let way = self.proxies.way(url, has_secret);
         let client = match way {

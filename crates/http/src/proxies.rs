@@ -13,7 +13,6 @@ const HTTPS: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"
 /// The variables that name hosts without a proxy.
 const NO: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// A variable and its value.
 type Variable = (&'static str, String);
 
 /// What the environment says about proxies.
@@ -25,7 +24,7 @@ pub(crate) struct Proxies {
 }
 
 impl fmt::Debug for Proxies {
-    /// Without values, which may have a password.
+    /// Omits values, which may have a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |variable: &Option<Variable>| variable.as_ref().map(|(name, _)| *name);
         f.debug_struct("Proxies")
@@ -51,7 +50,7 @@ impl Proxies {
         Self { http, https, rules }
     }
 
-    /// How a request gets to the host of this address.
+    /// Decides how a request gets to the host of this address.
     pub(crate) fn way(&self, url: &Url, has_secret: bool) -> Way {
         let is_encrypted = url.scheme() == "https";
         let named = if is_encrypted { &self.https } else { &self.http };
@@ -68,7 +67,8 @@ impl Proxies {
         }
     }
 
-    /// The same for a client. Only requests that [`Self::way`] sends to a proxy may use it, because it knows no exceptions.
+    /// Returns the proxies for a client. Only requests that [`Self::way`] sends to a proxy may use it, because it knows
+    /// no exceptions.
     pub(crate) fn list(&self) -> reqwest::Result<Vec<Proxy>> {
         let usable = |scheme: &str, value: &str| {
             let rules = Matcher::builder().all(value.to_owned()).build();

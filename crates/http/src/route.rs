@@ -15,7 +15,6 @@ pub(crate) enum Way {
     Tunnel(&'static str),
 }
 
-/// The client for requests to one host.
 #[derive(Clone, Debug)]
 pub struct Route {
     client: Client,
@@ -27,12 +26,11 @@ impl Route {
         Self { client, way }
     }
 
-    /// The client that these requests use.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// A failure without a complete answer, with what a proxy has to do with it.
+    /// Adds to a failure without a complete answer what a proxy has to do with it.
     #[must_use]
     pub fn unanswered(&self, failure: Failure) -> Failure {
         match self.way {
@@ -45,7 +43,7 @@ impl Route {
         }
     }
 
-    /// The failure for an answer, which may be that of a proxy.
+    /// Adds to the failure for an answer that it may be that of a proxy.
     #[must_use]
     pub fn answered(&self, failure: Failure) -> Failure {
         use ErrorClass::{Auth, Configuration, RateLimited, Unavailable};

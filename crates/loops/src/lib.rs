@@ -24,9 +24,7 @@ pub struct Loops {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the loop {name:?} panicked: {message}")]
 pub struct LoopPanic {
-    /// The loop.
     pub name: &'static str,
-    /// What it said.
     pub message: String,
 }
 
@@ -37,7 +35,7 @@ struct Alarm {
 }
 
 impl Loops {
-    /// Loops that are tracked apart from these; a panic in one of them stops the same role.
+    /// Returns loops that are tracked apart from these; a panic in one of them stops the same role.
     #[must_use]
     pub fn group(&self) -> Self {
         Self { tracker: TaskTracker::new(), alarm: Arc::clone(&self.alarm) }
@@ -54,12 +52,13 @@ impl Loops {
         })
     }
 
-    /// For work whose panic must not stop the role, because somebody outside may cause it: the answer to one request.
+    /// Returns the tracker for work whose panic must not stop the role, because somebody outside may cause it: the
+    /// answer to one request.
     pub const fn tracker(&self) -> &TaskTracker {
         &self.tracker
     }
 
-    /// The first loop that panicked, of this group or of another one of the role.
+    /// Returns the first loop that panicked, of this group or of another one of the role.
     pub fn panic(&self) -> Option<LoopPanic> {
         self.alarm.first.get().cloned()
     }

@@ -15,8 +15,8 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// `None` without secrets. Secrets that together are so large that no automaton can be built (2 GiB) are not expected:
-    /// an environment is far smaller.
+    /// Builds the automaton; `None` without secrets. Secrets that together are so large that none can be built (2 GiB)
+    /// are not expected: an environment is far smaller.
     pub(crate) fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Option<Self> {
         let forms: Vec<String> = secrets.flat_map(forms_of).collect();
         let longest = forms.iter().map(String::len).max()?;
@@ -30,8 +30,8 @@ impl Finder {
         self.longest
     }
 
-    /// Where forms are, in order; those that overlap are one. A form that is broken into lines is found, too, such as
-    /// Base64 in lines of 76 characters, also if the line breaks are escaped as in a JSON string.
+    /// Returns where forms are, in order; those that overlap are one. A form that is broken into lines is found, too,
+    /// such as Base64 in lines of 76 characters, also if the line breaks are escaped as in a JSON string.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut found = self.within(text);
         if let Some((joined, offsets)) = without_line_breaks(text) {
@@ -57,7 +57,7 @@ impl Finder {
     }
 }
 
-/// Ranges in the order of their beginnings, those that overlap as one.
+/// Sorts ranges by their beginnings and joins those that overlap.
 fn merged(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -69,7 +69,7 @@ fn merged(ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// The text without line breaks and their escapes, and where each byte of it was; `None` if there are none.
+/// Returns the text without line breaks and their escapes, and where each byte of it was; `None` if there are none.
 fn without_line_breaks(text: &[u8]) -> Option<(Vec<u8>, Vec<usize>)> {
     let is_break = |byte: u8| matches!(byte, b'\n' | b'\r');
     let is_escape = |at: usize| text[at] == b'\\' && matches!(text.get(at + 1), Some(b'n' | b'r'));

@@ -19,7 +19,7 @@ const COMPONENT: &AsciiSet = &UNRESERVED.remove(b'!').remove(b'*').remove(b'\'')
 /// A form's field (WHATWG URL, 5.2), except that a space becomes `+`.
 const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_').remove(b' ');
 
-/// Every form of a secret, itself among them; none is empty.
+/// Returns every form of a secret, itself among them; none is empty.
 pub(crate) fn forms_of(secret: &str) -> Vec<String> {
     let mut forms = Vec::new();
     // A variable read from a file often ends with a line break that no program shows.
@@ -40,8 +40,8 @@ pub(crate) fn forms_of(secret: &str) -> Vec<String> {
     forms
 }
 
-/// Inside a JSON string as `JSON.stringify`, `json.dumps` of Python, `json_encode` of PHP and `encoding/json` of Go write it,
-/// and in JSON that is itself a string of JSON: a tool may print the answer of a service.
+/// Writes it inside a JSON string as `JSON.stringify`, `json.dumps` of Python, `json_encode` of PHP and `encoding/json`
+/// of Go do, and in JSON that is itself a string of JSON: a tool may print the answer of a service.
 fn json_forms(text: &str) -> impl Iterator<Item = String> {
     let quoted = in_json(text);
     let ascii = ascii_json(&quoted);
@@ -55,7 +55,7 @@ fn in_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// JSON with every other character than ASCII as `\u…`.
+/// Writes JSON with every other character than ASCII as `\u…`.
 fn ascii_json(quoted: &str) -> String {
     let escaped = |c: char| {
         let mut units = [0; 2];
@@ -67,7 +67,7 @@ fn ascii_json(quoted: &str) -> String {
     quoted.chars().map(escaped).collect()
 }
 
-/// Percent-encoded by the rules of different parts of a URL, in both cases of the digits.
+/// Percent-encodes by the rules of different parts of a URL, in both cases of the digits.
 fn percent_forms(text: &str) -> impl Iterator<Item = String> {
     let encoded = |set| utf8_percent_encode(text, set).to_string();
     let form = encoded(FORM).replace(' ', "+");
@@ -75,7 +75,7 @@ fn percent_forms(text: &str) -> impl Iterator<Item = String> {
     forms.into_iter().flat_map(|form| [lower_digits(&form), form])
 }
 
-/// The two characters after each `%` in lower case.
+/// Writes the two characters after each `%` in lower case.
 fn lower_digits(form: &str) -> String {
     let mut digits = 0_u8;
     let lower = |c: char| {
@@ -91,8 +91,8 @@ fn in_html(text: &str) -> String {
     text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
-/// As a part of anything in Base64: what stands before the secret shifts its bits, so there are three forms, each without the
-/// digits that depend on what stands around it.
+/// Encodes it as a part of anything in Base64: what stands before the secret shifts its bits, so there are three forms,
+/// each without the digits that depend on what stands around it.
 fn base64_forms(text: &[u8]) -> impl Iterator<Item = String> {
     (0..3).flat_map(move |before| {
         let bytes = [&b"\0\0"[..before], text].concat();

@@ -40,8 +40,8 @@ fn is_public_variable(name: &str) -> bool {
     PUBLIC_NAMES.contains(&name) || PUBLIC_STARTS.iter().any(|start| name.starts_with(start))
 }
 
-/// The secrets in a variable that a program inherits and nobody declared as one: by its name (`…_TOKEN`), the password of a
-/// URL, or a value that looks like none of a path, a number, a word or a name of words (`eu-central-1`).
+/// Returns the secrets in a variable that a program inherits and nobody declared as one: by its name (`…_TOKEN`), the
+/// password of a URL, or a value that looks like none of a path, a number, a word or a name of words (`eu-central-1`).
 pub fn secrets_of_variable(name: &str, value: &str) -> Vec<String> {
     if is_public_variable(name) {
         return Vec::new();
@@ -62,14 +62,14 @@ pub fn secrets_of_variable(name: &str, value: &str) -> Vec<String> {
     }
 }
 
-/// One absolute path or several; not Base64 that begins with a slash.
+/// True for one absolute path or several; not for Base64 that begins with a slash.
 fn is_path(value: &str) -> bool {
     value.starts_with(['/', '~', '.'])
         && value.split(':').all(|path| path.is_empty() || path.starts_with(['/', '~', '.']))
         && !value.ends_with('=')
 }
 
-/// Words of small letters, or numbers, with separators: nobody takes this for a generated secret.
+/// True for words of small letters, or numbers, with separators: nobody takes this for a generated secret.
 fn is_words(value: &str) -> bool {
     let is_word = |word: &str| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -86,7 +86,7 @@ fn digits(word: &str) -> usize {
     word.bytes().filter(u8::is_ascii_digit).count()
 }
 
-/// The password in a URL, decoded if it is percent-encoded.
+/// Returns the password in a URL, decoded if it is percent-encoded.
 fn password(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

@@ -2,8 +2,8 @@
 
 use std::{error::Error, io};
 
-/// The kind of the I/O error that caused an HTTP client's error. Only the kind may be shown: the error itself may contain
-/// host names.
+/// Returns the kind of the I/O error that caused an HTTP client's error. Only the kind may be shown: the error itself
+/// may contain host names.
 pub fn io_kind(error: &dyn Error) -> Option<io::ErrorKind> {
     let mut causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.find_map(|cause| {

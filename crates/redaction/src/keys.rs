@@ -11,7 +11,7 @@ const MIN_PART: usize = 4;
 /// At least this many bytes of the beginning of a secret are a part of it, without a mask.
 const MIN_START: usize = 12;
 
-/// The text without parts of secrets: beside a mask, as in `sk-abc***1234`, or the beginning of one.
+/// Removes parts of secrets from a text: beside a mask, as in `sk-abc***1234`, or the beginning of one.
 pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a str>, mark: &str) -> String {
     let mut found = Vec::new();
     let masks: Vec<Range<usize>> = masks(text).take(MAX_MASKS).collect();
@@ -28,7 +28,7 @@ pub(crate) fn without_parts<'a>(text: &str, secrets: impl Iterator<Item = &'a st
     replaced(text, found, mark)
 }
 
-/// The runs that stand for the hidden part of a key.
+/// Finds the runs that stand for the hidden part of a key.
 fn masks(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut characters = text.char_indices().peekable();
     std::iter::from_fn(move || {
@@ -52,7 +52,7 @@ fn masks(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The mask with the parts of the secret on both sides.
+/// Extends the mask over the parts of the secret on both sides.
 fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
     let (before, after) = (&text[..mask.start], &text[mask.end..]);
     let longest = secret.len().min(MAX_PART);
@@ -63,7 +63,7 @@ fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
     (left + right >= MIN_PART).then(|| mask.start - left..mask.end + right)
 }
 
-/// The text with `mark` in place of each range. Ranges are in the order of their beginnings and may overlap.
+/// Puts `mark` in place of each range. Ranges are in the order of their beginnings and may overlap.
 pub(crate) fn replaced(text: &str, ranges: Vec<Range<usize>>, mark: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut at = 0;

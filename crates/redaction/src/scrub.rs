@@ -26,7 +26,7 @@ static FOR_MODELS: LazyLock<Vec<Rule>> =
 /// Longer texts are cut before they are searched for secrets; what is shown is shorter still.
 const MAX_BYTES: usize = 4 * limits::MAX_ERROR_MESSAGE;
 
-/// A text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. A removed piece is replaced by
+/// Makes a text fit for a model, at most [`limits::MAX_ERROR_MESSAGE`] bytes. A removed piece is replaced by
 /// `[removed]`, `[host]` or `[path]`.
 pub fn scrub(text: &str, known: &Known<'_>) -> String {
     let text = apply_all(RULES.iter().chain(FOR_MODELS.iter()), cut(&trace::reduce(text)), known);
@@ -39,9 +39,9 @@ pub fn reveals_secret(text: &str, known: &Known<'_>) -> bool {
     scrub(text, known).matches(mark).count() > text.matches(mark).count()
 }
 
-/// The failure as it may be stored, without hosts and without secrets that nobody declared; its message and diagnostics are
-/// within the limit. `own` is the host that requests are sent to, which may be a public one; `sent` are the arguments, whose
-/// words stay, as do values that were sent.
+/// Returns the failure as it may be stored, without hosts and without secrets that nobody declared; its message and
+/// diagnostics are within the limit. `own` is the host that requests are sent to, which may be a public one; `sent` are
+/// the arguments, whose words stay, as do values that were sent.
 ///
 /// Call it after [`Secrets::redact_failure`](crate::Secrets::redact_failure), because a secret may contain a host.
 #[must_use]
@@ -65,7 +65,7 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>, sent: &str) -> Fa
     }
 }
 
-/// The start of a text, not in the middle of a word: half a secret might not look like one.
+/// Cuts a text, not in the middle of a word: half a secret might not look like one.
 fn cut(text: &str) -> &str {
     if text.len() <= MAX_BYTES {
         return text;

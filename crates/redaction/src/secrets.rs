@@ -33,8 +33,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// These secrets: each as it is, as JSON, percent-encoded, as HTML, and from 6 bytes on as Base64 and hexadecimal. Blank
-    /// ones are ignored.
+    /// Holds these secrets: each as it is, as JSON, percent-encoded, as HTML, and from 6 bytes on as Base64 and
+    /// hexadecimal. Ignores blank ones.
     pub fn new<'a>(values: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let mut values: Vec<SecretString> =
             values.into_iter().filter(|value| !value.expose_secret().trim().is_empty()).cloned().collect();
@@ -43,19 +43,16 @@ impl Secrets {
         Self(Arc::new(Inner { values, finder: OnceLock::new() }))
     }
 
-    /// These, and one more.
     #[must_use]
     pub fn and(&self, value: &SecretString) -> Self {
         Self::new(self.0.values.iter().chain([value]))
     }
 
-    /// These and the others.
     #[must_use]
     pub fn union(&self, others: &Self) -> Self {
         Self::new(self.0.values.iter().chain(&others.0.values))
     }
 
-    /// True if the others have all of these.
     pub fn are_within(&self, others: &Self) -> bool {
         let is_known = |value: &SecretString| {
             let found = others.0.values.binary_search_by(|other| other.expose_secret().cmp(value.expose_secret()));
@@ -64,23 +61,23 @@ impl Secrets {
         self.0.values.iter().all(is_known)
     }
 
-    /// Those of at least so many bytes. Shorter ones would be found in texts that have nothing to do with them.
+    /// Keeps those of at least so many bytes. Shorter ones would be found in texts that have nothing to do with them.
     #[must_use]
     pub fn at_least(&self, bytes: usize) -> Self {
         Self::new(self.0.values.iter().filter(|value| value.expose_secret().len() >= bytes))
     }
 
-    /// Length of the longest form, in bytes.
+    /// Returns the length of the longest form, in bytes.
     pub fn longest(&self) -> usize {
         self.finder().map_or(0, Finder::longest)
     }
 
-    /// The text with `[secret]` in place of each secret.
+    /// Puts `[secret]` in place of each secret.
     pub fn redact(&self, text: &str) -> String {
         keys::replaced(text, self.find(text.as_bytes()), MARK)
     }
 
-    /// The same for bytes of any kind.
+    /// Redacts bytes of any kind.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
         let mut at = 0;
@@ -109,7 +106,7 @@ impl Secrets {
         inner.finder.get_or_init(|| Finder::new(inner.values.iter().map(ExposeSecret::expose_secret))).as_ref()
     }
 
-    /// The failure without secrets, in its message, diagnostics and details. The message may still be over the limit.
+    /// Removes secrets from a failure's message, diagnostics and details. The message may still be over the limit.
     #[must_use]
     pub fn redact_failure(&self, mut failure: Failure) -> Failure {
         failure.message = self.redact_error(&failure.message);
@@ -123,7 +120,7 @@ impl Secrets {
         failure
     }
 
-    /// The output without secrets; a service that echoes its request would otherwise have them recorded.
+    /// Removes secrets from an output; a service that echoes its request would otherwise have them recorded.
     pub fn redact_output(&self, output: Box<RawValue>) -> Result<Box<RawValue>, Failure> {
         let found = self.find(output.get().as_bytes());
         if found.is_empty() {
@@ -132,7 +129,7 @@ impl Secrets {
         RawValue::from_string(keys::replaced(output.get(), found, MARK)).or_else(|_| self.redact_values(&output))
     }
 
-    /// The same value by value, for a secret that is a number or a part of JSON's own syntax.
+    /// Redacts value by value, for a secret that is a number or a part of JSON's own syntax.
     fn redact_values(&self, output: &RawValue) -> Result<Box<RawValue>, Failure> {
         let failed = || {
             let message = "the output contains a secret of the worker and is not valid JSON without it";
@@ -146,7 +143,7 @@ impl Secrets {
         RawValue::from_string(redacted).map_err(|_| failed())
     }
 
-    /// The text of an error without secrets, also where only a part of one is shown.
+    /// Removes secrets from the text of an error, also where only a part of one is shown.
     fn redact_error(&self, text: &str) -> String {
         let known = self.0.values.iter().map(ExposeSecret::expose_secret);
         keys::without_parts(&self.redact(text), known, MARK)

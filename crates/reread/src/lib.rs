@@ -73,7 +73,7 @@ impl<T> Reread<T> {
         Ok(Self { file, what, parse, known: Mutex::new(known) })
     }
 
-    /// What the file says, read at most once a second. An invalid file changes only [`Current::problem`].
+    /// Returns what the file says, read at most once a second. An invalid file changes only [`Current::problem`].
     pub async fn at(&self, now: Instant) -> Current<T> {
         let mut known = self.known.lock().await;
         if let Some(path) = &self.file
@@ -115,7 +115,7 @@ impl<T> Reread<T> {
     }
 }
 
-/// `None` if the file's metadata cannot be read.
+/// Returns the file's version; `None` if its metadata cannot be read.
 async fn version(path: &Path) -> Option<Version> {
     let metadata = fs::metadata(path).await.ok()?;
     Some((metadata.modified().ok(), metadata.len()))

@@ -15,14 +15,15 @@ use crate::{
 const MAX_REQUESTS: usize = 4_096;
 /// Bytes of one sender that may wait; the last request may exceed them.
 const MAX_BYTES: usize = 16 << 20;
-/// The same of all senders together; each may have one request beyond that.
+/// Bytes of all senders together that may wait; each may have one request beyond that.
 const MAX_BYTES_OF_ALL: usize = 128 << 20;
 /// What an item takes besides its bytes, about.
 const ITEM_BYTES: usize = 512;
-/// So many bytes are taken at once, and one item more: a batch of large requests must not hold up those that come after it.
+/// Bytes that are taken at once, and one item more: a batch of large requests must not hold up those that come after
+/// it.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What waits, by sender.
+/// A queue that serves its senders in turn.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     inner: Mutex<Inner<T>>,
@@ -33,9 +34,8 @@ pub struct FairQueue<T> {
 
 #[derive(Debug)]
 struct Inner<T> {
-    /// Each with its bytes.
+    /// Each item with its bytes.
     waiting: Turns<(T, usize)>,
-    /// By sender.
     bytes: HashMap<String, usize>,
     bytes_of_all: usize,
     closed: bool,
@@ -49,7 +49,8 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// Adds an item of so many bytes. Gives it back if too much of its sender, or of all, waits, or if it is closed.
+    /// Adds an item of so many bytes. Gives it back if too much of its sender, or of all, waits, or if the queue is
+    /// closed.
     pub fn add(&self, sender: &str, item: T, bytes: usize) -> Result<(), T> {
         let bytes = bytes + ITEM_BYTES;
         let mut inner = self.lock();
@@ -66,8 +67,8 @@ impl<T> FairQueue<T> {
         Ok(())
     }
 
-    /// The next items, one of each sender in turn, at most so many; waits for the first. `None` once it is closed and empty.
-    /// Can be cancelled without loss.
+    /// Takes up to `most` items, one of each sender in turn; waits for the first; `None` once closed and empty. Can be
+    /// cancelled without loss.
     pub async fn take(&self, most: usize) -> Option<Vec<T>> {
         loop {
             let changed = self.changed.notified();
@@ -79,8 +80,8 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// The next item of a sender that has a share, with that share; waits for both. `None` once it is closed and empty. Can be
-    /// cancelled without loss.
+    /// Takes the next item of a sender that has a share, with that share; waits for both; `None` once closed and empty.
+    /// Can be cancelled without loss.
     pub async fn take_with(&self, shares: &Shares) -> Option<(T, Share)> {
         loop {
             let changed = self.changed.notified();
@@ -102,7 +103,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// What is there, and whether it is closed.
+    /// Takes up to `most` items without waiting; returns whether the queue is closed, too.
     fn take_now(&self, most: usize) -> (Vec<T>, bool) {
         let mut inner = self.lock();
         let items = inner.take(most, BATCH_BYTES);
@@ -120,7 +121,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Nothing is added any more. Returns what nobody takes within a time.
+    /// Closes the queue: nothing is added any more. Returns what nobody takes within the time.
     pub async fn close(&self, within: Duration) -> Vec<T> {
         let is_empty = {
             let mut inner = self.lock();

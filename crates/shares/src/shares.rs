@@ -54,12 +54,12 @@ struct Waiting<'a> {
 }
 
 impl Shares {
-    /// So many permits of all together.
+    /// Makes so many permits for all together.
     pub fn new(permits: usize) -> Self {
         Self::with(permits, permits)
     }
 
-    /// So many permits of each who asks, however many those are.
+    /// Makes so many permits for each who asks, however many those are.
     pub fn of_each(permits: usize) -> Self {
         Self::with(usize::MAX, permits)
     }
@@ -69,7 +69,7 @@ impl Shares {
         Self(Arc::new(All { most, state: Mutex::new(state), freed: Notify::new() }))
     }
 
-    /// Takes permits if there are as many for this one now. Nothing that waits is looked at.
+    /// Takes permits if there are as many for this one now; does not look at those who wait.
     pub fn try_take(&self, of: &str, count: usize) -> Option<Share> {
         self.state().try_take(self, of, count)
     }
@@ -94,12 +94,12 @@ impl Shares {
         }
     }
 
-    /// How many permits this one holds.
+    /// Counts the permits that this one holds.
     pub fn held(&self, of: &str) -> usize {
         self.state().held.get(of).copied().unwrap_or(0)
     }
 
-    /// How many times this one waits.
+    /// Counts the requests of this one that wait.
     pub fn waiting(&self, of: &str) -> usize {
         self.state().waiting.count(of)
     }
@@ -109,7 +109,7 @@ impl Shares {
         self.0.freed.notified().await;
     }
 
-    /// Gives those who wait what is theirs.
+    /// Gives waiting requests the permits that are theirs.
     fn serve(&self) {
         while let Some((waiter, share)) = self.next() {
             // Whoever went away in this moment gives it back.
@@ -147,12 +147,12 @@ impl State {
         (self.turn(of, count, shares.0.most) == Turn::Takes).then(|| self.take(shares, of, count))
     }
 
-    /// The same if nobody waits.
+    /// Takes permits as [`Shares::try_take`] does if nobody waits.
     fn take_first(&mut self, shares: &Shares, of: &str, count: usize) -> Option<Share> {
         if self.waiting.is_empty() { self.try_take(shares, of, count) } else { None }
     }
 
-    /// Lets one wait; its number.
+    /// Adds a waiting request; returns its number.
     fn wait(&mut self, of: &str, count: usize, sender: oneshot::Sender<Share>) -> u64 {
         self.next += 1;
         self.waiting.push(of, Waiter { number: self.next, count, sender });

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Turns<T> {
     waiting: HashMap<String, VecDeque<T>>,
@@ -10,7 +9,7 @@ pub(crate) struct Turns<T> {
     order: VecDeque<String>,
 }
 
-/// What becomes of the turn of one who asks.
+/// What becomes of the turn of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Its next item is taken.
@@ -28,7 +27,7 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// Adds an item of one who asks.
+    /// Adds an item of a sender.
     pub(crate) fn push(&mut self, of: &str, item: T) {
         if let Some(items) = self.waiting.get_mut(of) {
             items.push_back(item);
@@ -38,7 +37,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// Takes the next item of the first one whose turn it is; that one has its next turn after all others.
+    /// Takes the next item of the first sender whose turn it is; that one has its next turn after all others.
     pub(crate) fn next(&mut self, mut turn: impl FnMut(&str, &T) -> Turn) -> Option<(String, T)> {
         let at = self.order.iter().enumerate().find_map(|(at, of)| {
             let item = self.waiting.get(of)?.front()?;
@@ -55,7 +54,7 @@ impl<T> Turns<T> {
         Some((of, item))
     }
 
-    /// Removes the first item of one who asks that is such.
+    /// Removes the first item of a sender for which `is_such` holds.
     pub(crate) fn remove(&mut self, of: &str, is_such: impl FnMut(&T) -> bool) {
         let Some(items) = self.waiting.get_mut(of) else { return };
         if let Some(at) = items.iter().position(is_such) {
@@ -67,7 +66,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// How many items of one who asks wait.
+    /// Counts the items of a sender that wait.
     pub(crate) fn count(&self, of: &str) -> usize {
         self.waiting.get(of).map_or(0, VecDeque::len)
     }

@@ -28,7 +28,7 @@ pub struct AllowedError(String);
 impl FromStr for Allowed {
     type Err = AllowedError;
 
-    /// Hosts, addresses and networks, separated by commas.
+    /// Reads hosts, addresses and networks, separated by commas.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut allowed = Self::default();
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -43,18 +43,16 @@ impl FromStr for Allowed {
 }
 
 impl Allowed {
-    /// Whether this host was named, whatever its addresses are.
+    /// True if this host was named, whatever its addresses are.
     pub fn names(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.hosts.contains(&host)
     }
 
-    /// Whether deliveries may go to this address.
     pub fn may_reach(&self, address: IpAddr) -> bool {
         is_public(address) || self.contains(address)
     }
 
-    /// Whether this address is in a network of the list.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(address))
@@ -89,7 +87,7 @@ fn is_host(entry: &str) -> bool {
     (1..=253).contains(&entry.len()) && entry.chars().all(fits) && !is_number
 }
 
-/// Whether an address belongs to the public internet, by the registries of special addresses (RFC 6890 and its successors).
+/// True for an address of the public internet, by the registries of special addresses (RFC 6890 and its successors).
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -108,7 +106,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_local && !is_special
 }
 
-/// The address of version 4 within one of version 6: mapped, compatible, translated (64:ff9b::/96) or of 6to4.
+/// Returns the address of version 4 within one of version 6: mapped, compatible, translated (64:ff9b::/96) or of 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {

@@ -8,9 +8,7 @@ use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha2::Sha256;
 use uuid::Uuid;
 
-/// Fewest bytes of a key.
 const MIN_KEY: usize = 32;
-/// Most bytes of a key.
 const MAX_KEY: usize = 1024;
 /// Bytes of [`WebhookKey::id`], before they are written as hexadecimal digits.
 const ID: usize = 6;
@@ -44,8 +42,8 @@ impl WebhookKey {
         }
     }
 
-    /// What tells one key from another and nothing else about it: on record with each webhook, so that a worker with another
-    /// key says so, and does not send signatures that nobody can verify.
+    /// Returns what tells one key from another and nothing else about it: on record with each webhook, so that a worker
+    /// with another key says so, and does not send signatures that nobody can verify.
     pub fn id(&self) -> String {
         let digest = mac(self.0.expose_secret(), &[b"redial webhook key id"]);
         digest[..ID].iter().fold(String::with_capacity(2 * ID), |mut id, byte| {
@@ -55,12 +53,12 @@ impl WebhookKey {
         })
     }
 
-    /// The secret of a version of a webhook, as its receiver gets it: `whsec_` and Base64.
+    /// Returns the secret of a version of a webhook, as its receiver gets it: `whsec_` and Base64.
     pub fn secret(&self, tenant: &str, webhook: Uuid, version: u32) -> SecretString {
         format!("whsec_{}", STANDARD.encode(self.secret_bytes(tenant, webhook, version))).into()
     }
 
-    /// The same as bytes, which sign.
+    /// Returns the secret as bytes, which sign.
     pub(crate) fn secret_bytes(&self, tenant: &str, webhook: Uuid, version: u32) -> [u8; 32] {
         // No part can run into the next one: a tenant's name has no '|', and the others have a fixed form.
         let parts: [&[u8]; 5] = [tenant.as_bytes(), b"|", webhook.as_bytes(), b"|", &version.to_be_bytes()];
@@ -68,7 +66,7 @@ impl WebhookKey {
     }
 }
 
-/// HMAC-SHA256 of the parts, one behind the other.
+/// Computes HMAC-SHA256 of the parts, one behind the other.
 pub(crate) fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // Shorter and longer keys are padded and hashed (RFC 2104), so every length is allowed.
     let Ok(mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };

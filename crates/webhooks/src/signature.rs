@@ -8,9 +8,7 @@ use crate::key::{WebhookKey, mac};
 /// What is signed, and for whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed<'a> {
-    /// Whose webhook it is.
     pub tenant: &'a str,
-    /// The webhook.
     pub webhook: Uuid,
     /// The header `webhook-id`: the same for every try of an event.
     pub id: &'a str,
@@ -20,7 +18,7 @@ pub struct Signed<'a> {
     pub body: &'a [u8],
 }
 
-/// The header `webhook-signature`: a signature for each version of the secret, separated by spaces.
+/// Writes the header `webhook-signature`: a signature for each version of the secret, separated by spaces.
 pub fn signed(key: &WebhookKey, what: &Signed<'_>, versions: &[u32]) -> String {
     let timestamp = what.timestamp.to_string();
     let parts: [&[u8]; 5] = [what.id.as_bytes(), b".", timestamp.as_bytes(), b".", what.body];

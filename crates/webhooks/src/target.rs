@@ -6,7 +6,6 @@ use url::{Host, Url};
 
 use crate::address::Allowed;
 
-/// Most bytes of a URL.
 pub const MAX_URL: usize = 2_000;
 
 /// Why nothing is delivered to a URL.

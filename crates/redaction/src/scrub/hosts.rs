@@ -45,7 +45,7 @@ pub(super) fn rules() -> Vec<Rule> {
     rules
 }
 
-/// `host=db port=5432`, `Server=db;`, and URLs of every scheme.
+/// Finds `host=db port=5432`, `Server=db;`, and URLs of every scheme.
 fn connection_strings() -> Vec<Rule> {
     vec![
         host(r#"(?i)\b(?:host|hostname|hostaddr|server|data source)=(?P<x>[^\s,;&"'()\[\]{}]+)"#, any),
@@ -58,7 +58,7 @@ fn connection_strings() -> Vec<Rule> {
     ]
 }
 
-/// Addresses and names outside a connection string.
+/// Finds addresses and names outside a connection string.
 fn names() -> Vec<Rule> {
     vec![
         host(r"(?P<x>\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?)", is_ipv4),
@@ -102,13 +102,13 @@ fn host(pattern: &str, is_meant: fn(&Hit<'_>) -> bool) -> Rule {
     Rule::new(Kind::Host, pattern, is_meant)
 }
 
-/// `-` and `_` join names to other words: `db.internal-refused`.
+/// True for a name that stands free: `-` and `_` join names to other words, as in `db.internal-refused`.
 fn is_free(hit: &Hit<'_>) -> bool {
     !hit.before().ends_with(|c: char| c.is_ascii_alphanumeric())
         && !hit.after().starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Names that are kept for examples, as in the words of a schema.
+/// False for names that are kept for examples, as in the words of a schema.
 fn is_no_example(hit: &Hit<'_>) -> bool {
     let host = hit.piece().to_ascii_lowercase();
     let is = |name: &str| host == name || host.strip_suffix(name).is_some_and(|front| front.ends_with('.'));
@@ -138,7 +138,7 @@ fn is_ipv6(hit: &Hit<'_>) -> bool {
     alone && address.parse::<Ipv6Addr>().is_ok()
 }
 
-/// `api.eu.acme.com`, not `www.acme.com`, and not the start of `com.acme.io.Reader`.
+/// True for `api.eu.acme.com`, not for `www.acme.com`, and not for the start of `com.acme.io.Reader`.
 fn is_machine(hit: &Hit<'_>) -> bool {
     hit.stands_alone() && is_no_example(hit) && !hit.piece().to_ascii_lowercase().starts_with("www.")
 }
@@ -150,7 +150,7 @@ fn is_name_with_port(hit: &Hit<'_>) -> bool {
     hit.stands_alone() && is_name && !CODE.contains(&ending)
 }
 
-/// `db-7:5432`, `redis:6379`, `vllm:8000`; not `line:42`.
+/// True for `db-7:5432`, `redis:6379`, `vllm:8000`; not for `line:42`.
 fn is_service_with_port(hit: &Hit<'_>) -> bool {
     let (name, port) = hit.piece().split_once(':').unwrap_or_default();
     let port = port.parse::<u16>().unwrap_or_default();
@@ -158,7 +158,7 @@ fn is_service_with_port(hit: &Hit<'_>) -> bool {
     hit.stands_alone() && port >= 80 && (is_machine || SERVICES.contains(&name.to_ascii_lowercase().as_str()))
 }
 
-/// A token that does not belong to a sentence.
+/// True for a token that does not belong to a sentence.
 fn looks_like_a_machine(hit: &Hit<'_>) -> bool {
     let name = hit.piece();
     name.contains(|c: char| c.is_ascii_alphabetic())

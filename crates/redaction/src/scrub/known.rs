@@ -50,12 +50,12 @@ struct Texts<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// `sent`: the arguments as the model wrote them, JSON or not; `details`: broken rules with what was sent there.
+    /// Makes them of `sent`, the arguments as the model wrote them, JSON or not, and `details`, broken rules with what
+    /// was sent there.
     pub const fn new(sent: &'a str, details: &'a [FieldError]) -> Self {
         Self { sent, details, texts: OnceCell::new() }
     }
 
-    /// Nothing is known.
     pub const fn nothing() -> Self {
         Self::new("", &[])
     }
@@ -94,7 +94,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Every string in a value as it reads without escapes, keys too.
+/// Visits every string in a value as it reads without escapes, keys too.
 fn strings(value: &Value, take: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => take(text),

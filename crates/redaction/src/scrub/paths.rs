@@ -55,8 +55,8 @@ pub(super) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// A path on a disk: under a folder that every system has, or to a file of source code or settings. `/date` and
-/// `/v1/cities` are not paths on a disk.
+/// True for a path on a disk: under a folder that every system has, or to a file of source code or settings. `/date`
+/// and `/v1/cities` are none.
 fn is_file(hit: &Hit<'_>) -> bool {
     let piece = hit.piece();
     let path = piece.split(':').next().unwrap_or_default();

@@ -2,7 +2,6 @@
 
 use regex::Regex;
 
-/// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Secret,
@@ -11,7 +10,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What stands in its place.
     pub(super) const fn mark(self) -> &'static str {
         match self {
             Self::Secret => "[removed]",
@@ -29,7 +27,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// `\b` in the pattern is the border of an ASCII word: Chinese has no blanks between words.
+    /// Compiles a pattern whose `\b` is the border of an ASCII word: Chinese has no blanks between words.
     #[expect(
         clippy::expect_used,
         reason = "the patterns are constants, which every test uses, or a name that was escaped"
@@ -40,7 +38,6 @@ impl Rule {
     }
 }
 
-/// Where a piece was found.
 pub(super) struct Hit<'a> {
     pub(super) text: &'a str,
     pub(super) start: usize,
@@ -60,7 +57,7 @@ impl<'a> Hit<'a> {
         &self.text[self.end..]
     }
 
-    /// It is no part of a longer word, nor of a longer name with dots.
+    /// True if it is no part of a longer word, nor of a longer name with dots.
     pub(super) fn stands_alone(&self) -> bool {
         let before = self.before().chars().next_back();
         let mut after = self.after().chars();

@@ -74,7 +74,7 @@ pub(super) fn rules() -> Vec<Rule> {
     ]
 }
 
-/// Anything long that no person would write.
+/// Finds anything long that no person would write.
 pub(super) fn random() -> Rule {
     Rule::new(Kind::Secret, r"(?P<x>[A-Za-z0-9_+/=-]{32,})", |hit| {
         let has = |test: fn(&u8) -> bool| hit.piece().bytes().any(|byte| test(&byte));
@@ -82,7 +82,7 @@ pub(super) fn random() -> Rule {
     })
 }
 
-/// The secret follows the scheme, or was removed there.
+/// False for a scheme that the secret follows, or followed until it was removed.
 fn is_no_scheme(hit: &Hit<'_>) -> bool {
     const SCHEMES: [&str; 6] = ["bearer", "basic", "digest", "token", "negotiate", "apikey"];
     !SCHEMES.contains(&hit.piece().to_ascii_lowercase().as_str())
@@ -92,7 +92,7 @@ fn has_digit(hit: &Hit<'_>) -> bool {
     hit.piece().contains(|c: char| c.is_ascii_digit())
 }
 
-/// Letters with digits, or with capitals among them.
+/// True for letters with digits, or with capitals among them.
 fn is_mixed(hit: &Hit<'_>) -> bool {
     let piece = hit.piece();
     let has_letter = piece.contains(|c: char| c.is_ascii_alphabetic());
@@ -116,7 +116,8 @@ fn is_no_word_of_logins(hit: &Hit<'_>) -> bool {
     !WORDS.contains(&hit.piece().trim_end_matches('.').to_ascii_lowercase().as_str())
 }
 
-/// A value, and not the next words of a sentence such as "password: must have 8 characters" or "token: expired".
+/// True for a value, and not for the next words of a sentence such as "password: must have 8 characters" or "token:
+/// expired".
 fn is_a_value(hit: &Hit<'_>) -> bool {
     const STATES: [&str; 14] = [
         "null",

@@ -3,7 +3,7 @@
 /// The first line of a trace of Python.
 const PYTHON: &str = "Traceback (most recent call last)";
 
-/// A text without the frames of stack traces of Python, Java, JavaScript, Rust, Go, .NET, Ruby and PHP.
+/// Removes the frames of stack traces of Python, Java, JavaScript, Rust, Go, .NET, Ruby and PHP from a text.
 pub(super) fn reduce(text: &str) -> String {
     let text = unescaped(text);
     let mut kept: Vec<&str> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn reduce(text: &str) -> String {
     kept.join("\n")
 }
 
-/// A trace in a JSON string is one line with `\n` in it.
+/// Unescapes a trace in a JSON string, which is one line with `\n` in it.
 fn unescaped(text: &str) -> String {
     let signs = [PYTHON, "\\n\\tat ", "\\n    at ", "\\ngoroutine ", "stack backtrace:"];
     if text.contains("\\n") && signs.iter().any(|sign| text.contains(sign)) {
@@ -36,7 +36,6 @@ fn unescaped(text: &str) -> String {
     text.to_owned()
 }
 
-/// What the lines are part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
@@ -105,12 +104,12 @@ fn has_line_number(plain: &str) -> bool {
     parts.any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A line of carets or tildes under source code.
+/// True for a line of carets or tildes under source code.
 fn is_marker(plain: &str) -> bool {
     plain.contains('^') && plain.bytes().all(|byte| matches!(byte, b'^' | b'~' | b' '))
 }
 
-/// A message without the prefix in the first line of a trace.
+/// Removes the prefix in the first line of a trace.
 fn without_prefix(plain: &str) -> &str {
     if let Some(thrown) = plain.strip_prefix("Exception in thread ") {
         return thrown.split_once("\" ").map_or(thrown, |(_, message)| message);

@@ -14,7 +14,7 @@ const TRACES: &str = include_str!("traces.txt");
 const MACHINES: &str = include_str!("machines.txt");
 const SECRETS: &str = include_str!("secrets.txt");
 
-/// The texts of a file. Those of `TRACES` have a name in their first line.
+/// Reads the texts of a file. Those of `TRACES` have a name in their first line.
 fn texts(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.trim_end().split("\n---\n")
 }
@@ -29,7 +29,6 @@ fn a_stack_trace_becomes_its_message() {
     insta::assert_snapshot!(lines.join("\n\n"));
 }
 
-/// Each text, and what is left of it.
 fn cleaned(file: &'static str) -> String {
     let lines = texts(file).map(|text| format!("{text}\n    {}", clean(text).replace('\n', "⏎")));
     lines.collect::<Vec<_>>().join("\n")
@@ -122,7 +121,7 @@ fn no_half_of_a_secret_is_left_where_a_long_text_is_cut() {
     assert_eq!(clean(&"x".repeat(100_000)), "");
 }
 
-/// Pieces of real messages, and noise.
+/// Generates pieces of real messages, and noise.
 fn piece() -> impl Strategy<Value = String> {
     let known: Vec<String> = traces().map(|(_, trace)| trace.to_owned()).collect();
     let words = "password= Bearer hunter2 10.0.0.1 :5432 https:// db-7.internal /home/x/y at sk-abcdefghijk1 token: ::1 [ ] \" \
