@@ -19,11 +19,9 @@ const TRIMMED: i64 = 5_000;
 /// What a user asks to be done.
 #[derive(Clone, Debug)]
 pub struct NewAction<'a> {
-    /// Who.
     pub caller: &'a Caller,
     /// The way in, such as `nats`.
     pub door: &'a str,
-    /// What, such as `calls.redrive`.
     pub verb: &'a str,
     /// What it is about: ids or names. The first hundred are kept, and the number of all.
     pub targets: &'a [String],
@@ -32,13 +30,9 @@ pub struct NewAction<'a> {
 /// Which actions to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
 pub struct ActionFilter {
-    /// Within this tenant.
     pub tenant: Option<String>,
-    /// Of this user.
     pub user: Option<String>,
-    /// Of this verb.
     pub verb: Option<String>,
-    /// Asked for then or later.
     pub since: Option<Time>,
     /// Only actions before this one, to page on.
     pub before: Option<i64>,
@@ -121,7 +115,7 @@ impl Store {
         })
     }
 
-    /// Actions, newest first.
+    /// Lists actions, newest first.
     pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionItem>, StoreError> {
         on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(

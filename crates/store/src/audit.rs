@@ -40,7 +40,8 @@ pub use search::{Payload, Texts};
 pub use searched_for::Search;
 
 impl Store {
-    /// The registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the stream.
+    /// Lists the registry, by name. `longest_check_ms`: a call that is checked later than this has no job on the
+    /// stream.
     pub async fn tool_records(&self, longest_check_ms: u64) -> Result<Vec<ToolRecord>, StoreError> {
         let rows = on_connection!(self, |db| {
             sqlx::query_file!("sql/tool_records.sql", bigint(longest_check_ms)).fetch_all(db).await
@@ -66,7 +67,7 @@ impl Store {
             .collect()
     }
 
-    /// What waits until an operator accepts it, by tool and identity.
+    /// Lists what waits until an operator accepts it, by tool and identity.
     pub async fn pending_tools(&self) -> Result<Vec<PendingTool>, StoreError> {
         let rows = on_connection!(self, |db| {
             let (any, all) = (None::<&str>, i64::MAX);
@@ -87,7 +88,7 @@ impl Store {
             .collect()
     }
 
-    /// Workers, the latest first; only live ones unless `all`.
+    /// Lists workers, the latest first; only live ones unless `all`.
     pub async fn worker_records(&self, all: bool) -> Result<Vec<WorkerItem>, StoreError> {
         on_connection!(self, |db| {
             sqlx::query_as!(
@@ -104,7 +105,7 @@ impl Store {
         })
     }
 
-    /// Dead letters, the latest first, perhaps of one tenant only.
+    /// Lists dead letters, the latest first, perhaps of one tenant only.
     pub async fn dead_letter_records(
         &self,
         tenant: Option<&str>,
@@ -139,7 +140,7 @@ impl Store {
     }
 }
 
-/// The errors of a dead letter.
+/// Reads the errors of a dead letter.
 fn listed<T: DeserializeOwned>(errors: &str) -> Vec<T> {
     serde_json::from_str(errors).unwrap_or_default()
 }

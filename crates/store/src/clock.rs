@@ -26,7 +26,7 @@ impl Clock {
         self.behind_ms.store((database - Time::from(own)).num_milliseconds(), Ordering::Relaxed);
     }
 
-    /// An error if nothing may be written with ids of this process.
+    /// Fails if nothing may be written with ids of this process.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         let behind = Duration::from_millis(u64::try_from(self.behind_ms.load(Ordering::Relaxed)).unwrap_or_default());
         if behind > MOST { Err(StoreError::ClockBehind(behind)) } else { Ok(()) }

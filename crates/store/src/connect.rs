@@ -8,7 +8,7 @@ macro_rules! on_connection {
     };
 }
 
-/// The same without another try, for what must not happen twice.
+/// Runs statements without another try, for what must not happen twice.
 macro_rules! once_on_connection {
     ($store:expr, |$db:ident| $work:expr) => {
         $store.run(work_on_connection!($store, $db, $work)).await
@@ -90,9 +90,7 @@ pub enum Purpose {
 pub struct StoreConfig {
     /// `postgres://user:password@host:port/name`. Of several `host:port`, separated by commas, the primary is used.
     pub url: String,
-    /// Connections at most.
     pub connections: u32,
-    /// What they are for.
     pub purpose: Purpose,
 }
 
@@ -135,7 +133,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The error of a connection: who was refused, and where.
+    /// Says in the error of a connection who was refused, and where.
     pub(crate) fn told(&self, error: StoreError) -> StoreError {
         self.hosts.refused().unwrap_or_else(|| error.of_connection(&self.pool.connect_options()))
     }
@@ -301,7 +299,7 @@ impl Store {
         self.run_again_if(StoreError::is_transient, work).await
     }
 
-    /// The same, but errors that may be tried again are these.
+    /// Does the same, but tries again after these errors.
     pub(crate) async fn run_again_if<T, F>(
         &self,
         may_pass: impl Fn(&StoreError) -> bool,
@@ -322,8 +320,9 @@ impl Store {
         }
     }
 
-    /// A connection of the pool. It goes back only by [`Connection::done`]. Whoever waited in a long queue may be gone before its
-    /// connection is open; then it is for the next one. Given up with its caller, on a busy machine none would ever be ready.
+    /// Takes a connection of the pool. It goes back only by [`Connection::done`]. Whoever waited in a long queue may be
+    /// gone before its connection is open; then it is for the next one. Given up with its caller, on a busy machine
+    /// none would ever be ready.
     pub(crate) async fn checkout(&self) -> Result<Connection, sqlx::Error> {
         let checkout = async {
             // The semaphore is never closed.
@@ -355,7 +354,7 @@ impl Store {
         Ok(Transaction::new(db, began))
     }
 
-    /// The database's clock.
+    /// Reads the database's clock.
     pub async fn now(&self) -> Result<Time, StoreError> {
         let now = once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)?;
         self.clock.seen(now, SystemTime::now());
@@ -368,7 +367,6 @@ impl Store {
         once_on_connection!(self, |db| sqlx::query("DELETE FROM calls WHERE false").execute(db).await.map(drop))
     }
 
-    /// Closes all connections.
     pub async fn close(&self) {
         self.hosts.close();
         self.pool.close().await;
@@ -431,19 +429,21 @@ async fn connect_to_primary(url: &str) -> Result<PgConnection, StoreError> {
 /// A setting of Postgres, and its value as Postgres writes it.
 type Setting = (&'static str, &'static str);
 
-/// Settings of each connection; `deploy/roles.sql` gives the same to its roles. Postgres has no time limits by default.
+/// Returns the settings of each connection; `deploy/roles.sql` gives the same to its roles. Postgres has no time limits
+/// by default.
 ///
-/// Dispatch: every statement finds its rows by key, whatever the statistics of a table that was empty a minute ago
-/// say; a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements
-/// join with `c.id = ANY (ARRAY[i.id])` instead of `c.id = i.id`: the latter also allows a walk over the whole table with
+/// Dispatch: every statement finds its rows by key, whatever the statistics of a table that was empty a minute ago say;
+/// a hash join or a scan of all history would be chosen by mistake only. For the same reason the batch statements join
+/// with `c.id = ANY (ARRAY[i.id])` instead of `c.id = i.id`: the latter also allows a walk over the whole table with
 /// the batch as its inner side, which the planner took for cheap (measured: 3.6 s instead of 0.05 s to renew 10,000
-/// leases). Nor are rows collected first that an index holds in order: with the statistics of an hour ago, taking 1,000 calls of
-/// a backlog of 200,000 read and sorted all of them (measured: 0.5 s instead of 0.02 s).
+/// leases). Nor are rows collected first that an index holds in order: with the statistics of an hour ago, taking 1,000
+/// calls of a backlog of 200,000 read and sorted all of them (measured: 0.5 s instead of 0.02 s).
 ///
-/// Postgres plans a statement again for each execution while it takes plans with known values for cheaper, which it does on
-/// partitioned tables: planning was 2.1 of the 4.9 ms that a lone call took. So what is executed for each call has its ids
-/// within `(SELECT $1)`, where the planner does not see them: a plan with them looks no better than one without, and is made
-/// once. Only statements that find their rows by key may do so, because such a plan lives through what the tables become.
+/// Postgres plans a statement again for each execution while it takes plans with known values for cheaper, which it
+/// does on partitioned tables: planning was 2.1 of the 4.9 ms that a lone call took. So what is executed for each call
+/// has its ids within `(SELECT $1)`, where the planner does not see them: a plan with them looks no better than one
+/// without, and is made once. Only statements that find their rows by key may do so, because such a plan lives through
+/// what the tables become.
 ///
 /// Audit: a filter that is not set must not spoil the plan of those that are, so each question is planned with its
 /// values.

@@ -46,12 +46,9 @@ const MAX_NAMED_AT_ONCE: usize = 4_000;
 /// A message of a stream that was rejected, as a whole or in part: one row, however many of its entries are bad.
 #[derive(Clone, Debug)]
 pub struct DeadLetter {
-    /// Why.
     pub rejections: Rejections,
     source: &'static str,
-    /// Of a submission.
     tenant: Option<String>,
-    /// Of the worker that sent reports.
     identity: Option<String>,
     payload: Vec<u8>,
     /// The calls that reports name; `None` if they are too many.
@@ -73,18 +70,18 @@ pub struct Rejection {
     pub position: Option<u32>,
     /// A code of `docs/errors`.
     pub code: String,
-    /// The same in words.
+    /// The error in words.
     pub message: String,
 }
 
 impl DeadLetter {
-    /// A message of the intake stream, unchanged. Its subject says whose it is.
+    /// Makes one of a message of the intake stream, unchanged. Its subject says whose it is.
     pub fn of_intake(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
         let tenant = caller(subject).map(|caller| caller.tenant.to_string());
         Self { rejections, source: INTAKE, tenant, identity: None, payload, calls: Some(Vec::new()) }
     }
 
-    /// A message of the result stream, unchanged. Its subject says which worker identity sent it.
+    /// Makes one of a message of the result stream, unchanged. Its subject says which worker identity sent it.
     pub fn of_results(subject: &str, payload: Vec<u8>, rejections: Rejections) -> Self {
         let identity = results_identity(subject).map(|identity| identity.to_string());
         let calls = Some(calls_named(&payload)).filter(|calls| calls.len() <= MAX_NAMED);
@@ -95,7 +92,7 @@ impl DeadLetter {
         self.calls.as_deref().unwrap_or_default()
     }
 
-    /// Why its content is not kept: a call that it names may have been erased.
+    /// Says why its content is not kept: a call that it names may have been erased.
     fn withheld(&self, on_record: &HashMap<Uuid, OnRecord>) -> Option<&'static str> {
         match &self.calls {
             None => Some(TOO_MANY),
@@ -103,14 +100,14 @@ impl DeadLetter {
         }
     }
 
-    /// The tenant of a submission, or of all the calls on record that reports name.
+    /// Returns the tenant of a submission, or of all the calls on record that reports name.
     fn tenant<'a>(&'a self, on_record: &'a HashMap<Uuid, OnRecord>) -> Option<&'a str> {
         let mut tenants = self.named().iter().filter_map(|call| on_record.get(call)).map(|call| call.tenant.as_str());
         let of_first = || tenants.next().filter(|first| tenants.all(|tenant| tenant == *first));
         self.tenant.as_deref().or_else(of_first)
     }
 
-    /// Who sent it; empty if that is not known.
+    /// Returns who sent it; empty if that is not known.
     fn sender(&self) -> &str {
         self.identity.as_deref().or(self.tenant.as_deref()).unwrap_or_default()
     }
@@ -129,12 +126,11 @@ impl Rejections {
         }
     }
 
-    /// Errors that were added, kept or not.
+    /// Counts the errors that were added, kept or not.
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// Code and words of the first error.
     pub fn first(&self) -> (&str, &str) {
         let first = self.first.first();
         first.map_or((Code::Internal.as_str(), ""), |first| (first.code.as_str(), first.message.as_str()))
@@ -214,7 +210,7 @@ async fn write(transaction: &mut Transaction, messages: &[DeadLetter], errors: &
     Ok(())
 }
 
-/// How many messages fit one statement; at least one.
+/// Counts the messages that fit one statement; at least one.
 fn fitting(messages: &[DeadLetter]) -> usize {
     let most = limits::fitting(messages.iter().map(|message| message.payload.len()), messages.len(), MAX_BYTES);
     limits::fitting(messages.iter().map(|message| message.named().len()), most, MAX_NAMED_AT_ONCE)

@@ -15,9 +15,7 @@ pub enum StoreError {
     Refused {
         /// `host:port/database`.
         address: String,
-        /// Who logged in.
         user: String,
-        /// The server's message.
         reason: String,
         /// What to set.
         remedy: &'static str,
@@ -37,9 +35,7 @@ pub enum StoreError {
     /// A setting of the server breaks a promise of Redial.
     #[error("Postgres has {name} = {value}: {why}")]
     UnsafeSetting {
-        /// The setting.
         name: &'static str,
-        /// Its value.
         value: String,
         /// What it would break, and the remedy.
         why: &'static str,
@@ -95,14 +91,11 @@ pub enum StoreError {
          and run `redial migrate` again, it goes on there"
     )]
     Migration {
-        /// Which.
         version: i64,
-        /// What Postgres said.
         reason: String,
         /// How many this run had applied before.
         done: String,
     },
-    /// Migrations failed.
     #[error("migration: {0}")]
     Migrate(MigrateError),
     /// Anything that Postgres or the connection said.
@@ -113,7 +106,6 @@ pub enum StoreError {
 /// No other set of tools fits into a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullPool {
-    /// The pool.
     pub pool: String,
     /// The sets that it has, which are as many as are allowed.
     pub most: u32,
@@ -126,7 +118,7 @@ pub struct FullPool {
 #[error("{0}")]
 pub(crate) struct NotUsable(pub(crate) String);
 
-/// The library would add the line of the server's source code.
+/// Returns the message without the line of the server's source code that the library would add.
 pub(crate) fn message(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Database(db) => db.message().to_owned(),
@@ -168,7 +160,7 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
-    /// The error of a connection: whether the server refused it, and whose login that was.
+    /// Makes the error of a connection: whether the server refused it, and whose login that was.
     pub(crate) fn of_connection(self, options: &PgConnectOptions) -> Self {
         let Self::Sql(sqlx::Error::Database(db)) = &self else { return self };
         let remedy = match db.code().as_deref() {
@@ -276,7 +268,8 @@ const IDLE_IN_TRANSACTION: &str = "25P03";
 /// Two tasks of a conversation that start at once meet at this index, and one of them is rolled back: it has to wait.
 const ONE_AT_A_TIME: &str = "tasks_running";
 
-/// What to do if a pooler will never make a connection; `None` if it may, as once its server is back. Only the text tells.
+/// Returns what to do if a pooler will never make a connection; `None` if it may, as once its server is back. Only the
+/// text tells.
 fn remedy_of_pooler(text: &str) -> Option<&'static str> {
     let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if text.starts_with(PARAMETER) {
@@ -294,9 +287,9 @@ fn remedy_of_pooler(text: &str) -> Option<&'static str> {
     }
 }
 
-/// SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53 resources,
-/// 55P03 lock timeout, 57 operator intervention (shutdown, 57P03 starting up), 25006 read-only: a standby, or a primary
-/// that is fenced, 25P03 idle in a transaction for too long. Postgres documentation, appendix A.
+/// True for SQLSTATE classes that pass by themselves: 08 connection, 40 rollback (deadlock, serialisation), 53
+/// resources, 55P03 lock timeout, 57 operator intervention (shutdown, 57P03 starting up), 25006 read-only: a standby,
+/// or a primary that is fenced, 25P03 idle in a transaction for too long. Postgres documentation, appendix A.
 fn is_transient(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,

@@ -35,19 +35,18 @@ impl Store {
 }
 
 impl Store {
-    /// The health of the tools that fail or recover.
+    /// Returns the health of the tools that fail or recover.
     pub async fn unwell_tools(&self) -> Result<Vec<ToolHealth>, StoreError> {
         on_connection!(self, |db| sqlx::query_file_as!(ToolHealth, "sql/unwell_tools.sql").fetch_all(db).await)
     }
 }
 
 impl LockedHealth {
-    /// What is on record; nothing of tools that have not been seen.
+    /// Returns what is on record; nothing of tools that have not been seen.
     pub fn health(&self) -> &[ToolHealth] {
         &self.health
     }
 
-    /// The database's time.
     pub const fn now(&self) -> Time {
         self.now
     }

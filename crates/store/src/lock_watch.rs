@@ -17,7 +17,7 @@ const WARY: Duration = Duration::from_mins(1);
 pub(crate) struct LockWatch(Mutex<HashMap<CallId, Instant>>);
 
 impl LockWatch {
-    /// Those of these calls that were locked lately.
+    /// Returns those of these calls that were locked lately.
     pub(crate) fn among(&self, calls: &[CallId]) -> Vec<CallId> {
         let mut met = self.0.lock();
         met.retain(|_, at| at.elapsed() < WARY);

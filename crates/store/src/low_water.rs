@@ -50,12 +50,12 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// A mark at this time of the database.
+    /// Makes a mark at this time of the database.
     pub const fn new(lowest: Time) -> Self {
         Self { lowest: Some(lowest), wide: None }
     }
 
-    /// Where a look at this moment begins; `None`: at the lowest entry.
+    /// Returns where a look at this moment begins; `None`: at the lowest entry.
     pub fn begin(&self, at: Instant) -> Option<Time> {
         let margin = if self.is_wide(at) { MARGIN + WIDE } else { SHORT };
         self.lowest.map(|lowest| lowest - margin)
@@ -68,7 +68,7 @@ impl Mark {
         *self = Self { lowest: Some(lowest.map_or(now, |lowest| lowest.min(now))), wide };
     }
 
-    /// Whether this was the lowest entry at the last look.
+    /// True if this was the lowest entry at the last look.
     pub fn is_at(&self, lowest: Time) -> bool {
         self.lowest == Some(lowest)
     }
@@ -96,7 +96,7 @@ pub(crate) struct CallMarks {
 }
 
 impl CallMarks {
-    /// Where looks for both at this moment begin.
+    /// Returns where looks for both at this moment begin.
     pub(crate) fn begin(&mut self, at: Instant) -> [Option<Time>; 2] {
         if is_whole(self.whole, at) {
             *self = Self::default();
@@ -104,7 +104,7 @@ impl CallMarks {
         [self.others.begin(at), self.backlog.begin(at)]
     }
 
-    /// The lowest entries of both, at this time of the database, by a look that began at that moment.
+    /// Takes note of the lowest entries of both, at this time of the database, by a look that began at that moment.
     pub(crate) fn found(&mut self, others: Option<Time>, backlog: Option<Time>, now: Time, at: Instant) {
         self.others.found(others, now, at);
         self.backlog.found(backlog, now, at);
@@ -133,7 +133,7 @@ pub(crate) struct TaskLook {
 }
 
 impl TaskMarks {
-    /// Where a look at this moment begins.
+    /// Returns where a look at this moment begins.
     pub(crate) fn begin(&mut self, at: Instant) -> TaskLook {
         if is_whole(self.whole, at) {
             *self = Self::default();
@@ -142,7 +142,8 @@ impl TaskMarks {
         TaskLook { item: self.item, wake_at: self.wake.begin(at), is_turn }
     }
 
-    /// The lowest item, or the last one that there was, and the lowest due time, at this time of the database.
+    /// Takes note of the lowest item, or the last one that there was, and the lowest due time, at this time of the
+    /// database.
     pub(crate) fn found(&mut self, item: Option<i64>, wake_at: Option<Time>, now: Time, at: Instant) {
         self.wake.found(wake_at, now, at);
         (self.item, self.next_item) = (self.next_item, item);

@@ -31,7 +31,7 @@ pub(crate) async fn compare(connection: &mut PgConnection) -> Result<Found, sqlx
 }
 
 impl Found {
-    /// Whether this program may use the database; if not, why.
+    /// Fails, with the reason, if this program may not use the database.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.check_schema()?;
         match self {
@@ -42,7 +42,7 @@ impl Found {
         }
     }
 
-    /// Whether tables would be made and found where they belong.
+    /// Fails unless tables would be made and found where they belong.
     pub(crate) fn check_schema(&self) -> Result<(), StoreError> {
         match self.schema.as_deref() {
             Some(SCHEMA) => Ok(()),
@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// The versions of the migrations that a database has.
+/// Reads the versions of the migrations that a database has.
 pub(crate) async fn applied(connection: &mut PgConnection) -> Result<Vec<i64>, sqlx::Error> {
     let table: Option<String> =
         sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations')::text").fetch_one(&mut *connection).await?;

@@ -14,10 +14,10 @@ pub(crate) struct OnRecord {
     pub(crate) worker: Option<String>,
 }
 
-/// Those of these calls that are on record. None of them is deleted before the transaction ends.
+/// Locks and returns those of these calls that are on record. None of them is deleted before the transaction ends.
 ///
-/// The caller compares in memory: a join of two lists in one statement takes time in the product of their lengths, because the
-/// connections of dispatchers have no hash joins.
+/// The caller compares in memory: a join of two lists in one statement takes time in the product of their lengths,
+/// because the connections of dispatchers have no hash joins.
 pub(crate) async fn lock_on_record(
     transaction: &mut Transaction,
     calls: impl Iterator<Item = Uuid>,

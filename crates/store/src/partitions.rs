@@ -38,7 +38,6 @@ pub struct Partition {
 /// What became of a partition that was to be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// It is gone.
     Done {
         /// Calls that were still needed, and moved.
         moved: u64,
@@ -52,7 +51,7 @@ pub enum Dropped {
 }
 
 impl Store {
-    /// The partitions, oldest first.
+    /// Lists the partitions, oldest first.
     pub async fn partitions(&self) -> Result<Vec<Partition>, StoreError> {
         let rows = on_connection!(self, |db| {
             let rows = sqlx::query!(

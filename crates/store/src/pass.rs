@@ -12,7 +12,7 @@ impl Default for Pass {
 }
 
 impl Pass {
-    /// Behind which row the next step begins.
+    /// Returns behind which row the next step begins.
     pub(crate) fn place(&self) -> &str {
         &self.0
     }

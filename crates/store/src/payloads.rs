@@ -24,7 +24,6 @@ const AT_ONCE: usize = 8;
 /// The arguments of an attempt that were too large for its grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedArguments {
-    /// The tool.
     pub tool: String,
     /// See [`Granted::tool_version`](crate::Granted::tool_version).
     pub tool_version: Option<Uuid>,
@@ -33,12 +32,12 @@ pub struct OpenedArguments {
 }
 
 impl Store {
-    /// Keeps a piece. `false` if its owner has too many already.
+    /// Keeps a piece; `false` if its owner has too many already.
     pub async fn put_piece(&self, owner: &str, payload: Uuid, piece: u32, text: &str) -> Result<bool, StoreError> {
         self.insert_pieces(owner, payload, piece, &[text]).await
     }
 
-    /// Puts a body into pieces. `None` if its owner has too many already.
+    /// Puts a body into pieces; `None` if its owner has too many already.
     pub async fn put_payload(&self, owner: &str, body: &str) -> Result<Option<Payload>, StoreError> {
         let pieces = pieces(body);
         let payload = Payload::of(pieces.len());
@@ -51,7 +50,7 @@ impl Store {
         Ok(Some(payload))
     }
 
-    /// `false`, and nothing written, if their owner has too many already.
+    /// Writes pieces; `false`, and nothing written, if their owner has too many already.
     async fn insert_pieces(&self, owner: &str, payload: Uuid, first: u32, texts: &[&str]) -> Result<bool, StoreError> {
         let kept = KEPT.as_secs_f64();
         on_connection!(self, |db| {
@@ -79,7 +78,7 @@ impl Store {
         })
     }
 
-    /// One piece; `None` if it is not there, or not any more.
+    /// Returns one piece; `None` if it is not there, or not any more.
     pub async fn piece(&self, owner: &str, payload: Uuid, piece: u32) -> Result<Option<String>, StoreError> {
         on_connection!(self, |db| {
             let text = sqlx::query_scalar!(
@@ -92,7 +91,8 @@ impl Store {
         })
     }
 
-    /// How many bytes a body has; `None` if some of its pieces are not there. That does not change: a piece that is there stays as it is.
+    /// Counts the bytes of a body; `None` if some of its pieces are not there. That does not change: a piece that is
+    /// there stays as it is.
     pub async fn payload_bytes(&self, owner: &str, payload: Payload) -> Result<Option<usize>, StoreError> {
         let (pieces, bytes) = on_connection!(self, |db| {
             let sizes = sqlx::query!(
@@ -109,7 +109,7 @@ impl Store {
         Ok((unsigned(pieces) == u64::from(payload.pieces) && pieces > 0).then_some(bytes))
     }
 
-    /// A body, put together; `None` if some of its pieces are not there any more.
+    /// Puts a body together; `None` if some of its pieces are not there any more.
     pub async fn payload(&self, owner: &str, payload: Payload) -> Result<Option<String>, StoreError> {
         on_connection!(self, |db| {
             let body = sqlx::query_scalar!(
@@ -124,7 +124,7 @@ impl Store {
         })
     }
 
-    /// A body is not needed any more.
+    /// Deletes a body that is not needed any more.
     pub async fn drop_payload(&self, owner: &str, payload: Uuid) -> Result<(), StoreError> {
         self.run_again(|| async {
             let mut db = self.checkout().await?;
@@ -149,8 +149,9 @@ impl Store {
         })
     }
 
-    /// How many bytes are read at most for the arguments of an attempt that a worker holds; `None` if it does not hold it. Of the
-    /// beginning of a message that a model was shown in part, up to four times as much is read: characters are counted there.
+    /// Returns how many bytes are read at most for the arguments of an attempt that a worker holds; `None` if it does
+    /// not hold it. Of the beginning of a message that a model was shown in part, up to four times as much is read:
+    /// characters are counted there.
     pub async fn arguments_bytes(&self, worker: &WorkerId, grant: GrantRef) -> Result<Option<usize>, StoreError> {
         let bytes = on_connection!(self, |db| {
             let bytes = sqlx::query_scalar!(
@@ -167,8 +168,8 @@ impl Store {
         Ok(bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
     }
 
-    /// The arguments of an attempt that a worker holds, as it gets them, or why a model's turn cannot be put together; `None` if it does not
-    /// hold it.
+    /// Returns the arguments of an attempt that a worker holds, as it gets them, or why a model's turn cannot be put
+    /// together; `None` if it does not hold it.
     pub async fn arguments_of(
         &self,
         worker: &WorkerId,

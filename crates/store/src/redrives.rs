@@ -71,8 +71,8 @@ impl TenantStore<'_> {
         })
     }
 
-    /// Ends a redrive, and says whether it had not ended before; `None` if the tenant has none of this id. Nothing runs again
-    /// because of it once this has returned.
+    /// Ends a redrive, and says whether it had not ended before; `None` if the tenant has none of this id. Nothing runs
+    /// again because of it once this has returned.
     pub async fn cancel_redrive(&self, redrive: RedriveId) -> Result<Option<(RedriveView, bool)>, StoreError> {
         let changed = on_connection!(self.store(), |db| {
             let cancelled = sqlx::query!(
@@ -99,7 +99,6 @@ impl Store {
     }
 }
 
-/// A row of the table.
 pub(crate) struct RawRedrive {
     pub(crate) id: Uuid,
     pub(crate) filter: String,
@@ -117,7 +116,7 @@ pub(crate) struct RawRedrive {
     pub(crate) at_most: Option<i64>,
 }
 
-/// As it is shown. A filter that this version cannot read is shown as an empty one, with the reason.
+/// Shows a redrive. A filter that this version cannot read is shown as an empty one, with the reason.
 impl From<RawRedrive> for RedriveView {
     fn from(raw: RawRedrive) -> Self {
         use crate::columns::{uint, unsigned};

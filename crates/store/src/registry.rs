@@ -23,7 +23,6 @@ use crate::{
 /// What a heartbeat says about its worker.
 #[derive(Clone, Debug)]
 pub struct WorkerHeartbeat<'a> {
-    /// The worker.
     pub worker: &'a WorkerId,
     /// Calls it can run at once.
     pub slots: u32,
@@ -51,7 +50,6 @@ pub struct Registered {
 /// What became of a tool that should be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// It is removed.
     Done {
         /// The calls of it that wait in the backlog.
         waiting: u64,
@@ -175,7 +173,7 @@ impl Store {
         registered.await?.map_err(StoreError::FullPool)
     }
 
-    /// The consumers with workers that are not draining.
+    /// Lists the consumers with workers that are not draining.
     pub async fn working_consumers(&self) -> Result<Vec<WorkingConsumer>, StoreError> {
         let rows = on_connection!(self, |db| {
             sqlx::query_file!("sql/working_consumers.sql", bigint(SILENT_FOR_MS)).fetch_all(db).await
@@ -193,7 +191,7 @@ impl Store {
         Ok(consumer.collect())
     }
 
-    /// When a worker that has the tool was last seen, by tool.
+    /// Returns when a worker that has the tool was last seen, by tool.
     pub async fn tools_last_seen(&self) -> Result<HashMap<String, Time>, StoreError> {
         on_connection!(self, |db| {
             let rows = sqlx::query_file!("sql/tools_last_seen.sql").fetch_all(&mut *db).await?;
@@ -253,7 +251,7 @@ impl Store {
         })
     }
 
-    /// Every tool on record, by name. A spec that this version cannot read is left out and logged.
+    /// Lists every tool on record, by name. A spec that this version cannot read is left out and logged.
     pub async fn tools(&self) -> Result<Vec<ToolSpec>, StoreError> {
         let rows = on_connection!(self, |db| {
             sqlx::query!(r#"SELECT name, spec::text AS "spec!" FROM tools ORDER BY name"#).fetch_all(db).await

@@ -58,7 +58,7 @@ impl Store {
         })
     }
 
-    /// The task behind this id, by id; `None` if there is none.
+    /// Returns the task behind this id, by id; `None` if there is none.
     pub async fn next_task(&self, after: Uuid) -> Result<Option<Uuid>, StoreError> {
         on_connection!(self, |db| {
             sqlx::query_scalar!("SELECT id FROM tasks WHERE id > $1 ORDER BY id LIMIT 1", after)
@@ -91,7 +91,7 @@ impl Store {
         self.delete_gone_workers_of(None, cutoff, limit).await
     }
 
-    /// The same of one identity, or of all.
+    /// Deletes gone workers of one identity, or of all.
     pub(crate) async fn delete_gone_workers_of(
         &self,
         identity: Option<&str>,
@@ -137,13 +137,13 @@ impl Store {
     }
 }
 
-/// The smallest version 7 UUID of a later time. Ids are made by dispatchers' clocks, so ten minutes are added for
-/// clocks that differ from the database's; `finished_at` decides in the end.
+/// Returns the smallest version 7 UUID of a later time. Ids are made by dispatchers' clocks, so ten minutes are added
+/// for clocks that differ from the database's; `finished_at` decides in the end.
 pub(crate) fn first_id_after(time: Time) -> Uuid {
     first_id(time + TimeDelta::minutes(10))
 }
 
-/// The smallest version 7 UUID of a time; of times that none can hold, the nearest.
+/// Returns the smallest version 7 UUID of a time; of times that none can hold, the nearest.
 pub(crate) fn first_id(time: Time) -> Uuid {
     let ms = u64::try_from(time.timestamp_millis()).unwrap_or(0).min((1 << 48) - 1);
     Uuid::from_u128(u128::from(ms) << 80)

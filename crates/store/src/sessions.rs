@@ -6,30 +6,28 @@ use redial_proto::TokenId;
 
 use crate::{StoreError, Time, connect::Store};
 
-/// Sessions of a token.
+/// Most sessions of a token.
 const MAX_SESSIONS: i32 = 20;
 
 /// A session as a gateway needs it.
 #[derive(Clone, Debug)]
 pub struct SessionRecord {
-    /// Its token.
     pub token: TokenId,
-    /// When it ends.
     pub expires_at: Time,
     /// When this was read, by the database's clock.
     pub read_at: Time,
 }
 
 impl SessionRecord {
-    /// Whether it has expired this long after it was read.
+    /// True if it has expired this long after it was read.
     pub fn has_ended_by(&self, since_read: Duration) -> bool {
         self.expires_at <= self.read_at + since_read
     }
 }
 
 impl Store {
-    /// Signs a browser in with a token, for so long at most; `None` if the token has ended. `hash` is the SHA-256 of the session's id.
-    /// A token has 20 sessions at most: the oldest goes.
+    /// Signs a browser in with a token, for so long at most; `None` if the token has ended. `hash` is the SHA-256 of
+    /// the session's id. A token has 20 sessions at most: the oldest goes.
     pub async fn create_session(
         &self,
         hash: [u8; 32],
@@ -49,7 +47,7 @@ impl Store {
         })
     }
 
-    /// A session by the SHA-256 of its id; `None` if it is not on record.
+    /// Returns a session by the SHA-256 of its id; `None` if it is not on record.
     pub async fn session(&self, hash: [u8; 32]) -> Result<Option<SessionRecord>, StoreError> {
         let found = on_connection!(self, |db| {
             let found = sqlx::query!(

@@ -19,7 +19,7 @@ impl Store {
         done.map(drop)
     }
 
-    /// How many servers of the NATS cluster keep each stream; `None` if no dispatcher ever said so.
+    /// Returns how many servers of the NATS cluster keep each stream; `None` if no dispatcher ever said so.
     pub async fn stream_replicas(&self) -> Result<Option<u32>, StoreError> {
         let found = on_connection!(self, |db| {
             sqlx::query_scalar!("SELECT replicas FROM stream_settings").fetch_optional(db).await

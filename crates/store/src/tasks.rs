@@ -31,12 +31,12 @@ pub(crate) use view::RawView;
 use redial_proto::TaskId;
 use redial_records::TaskCall;
 
-/// The position of a call in a task, from its columns.
+/// Reads the position of a call in a task from its columns.
 pub(crate) fn task_call(task: Option<uuid::Uuid>, turn: Option<i32>, call_index: Option<i32>) -> Option<TaskCall> {
     Some(TaskCall { task: TaskId(task?), turn: crate::uint(turn?), call_index: crate::uint(call_index?) })
 }
 
-/// A row holds what this version cannot read; nothing is decided on a part of it.
+/// Makes the error for a row that holds what this version cannot read; nothing is decided on a part of it.
 fn unreadable(error: String) -> sqlx::Error {
     sqlx::Error::Decode(error.into())
 }

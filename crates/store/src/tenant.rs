@@ -21,7 +21,7 @@ pub struct TenantStore<'a> {
 }
 
 impl Store {
-    /// What belongs to this tenant.
+    /// Returns the store as this tenant sees it.
     pub const fn of<'a>(&'a self, tenant: &'a Tenant) -> TenantStore<'a> {
         TenantStore { store: self, tenant }
     }
@@ -38,17 +38,17 @@ impl<'a> TenantStore<'a> {
 }
 
 impl TenantStore<'_> {
-    /// Of these calls those of the tenant, as decisions need them.
+    /// Returns those of these calls that are of the tenant, as decisions need them.
     pub async fn load(&self, calls: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
         self.store.load(&self.own(calls).await?).await
     }
 
-    /// Whether the tenant has this call.
+    /// True if the tenant has this call.
     pub async fn has_call(&self, call: CallId) -> Result<bool, StoreError> {
         Ok(!self.own(&[call]).await?.is_empty())
     }
 
-    /// Of these calls those of the tenant, what they were asked to do.
+    /// Returns what those of these calls that are of the tenant were asked to do.
     pub async fn contents(&self, calls: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
         let mut contents = self.store.contents(calls).await?;
         contents.retain(|_, content| content.tenant == self.tenant.as_str());
@@ -60,12 +60,12 @@ impl TenantStore<'_> {
         self.store.groups_in_order(calls).await
     }
 
-    /// Of these calls of the tenant those that are being erased.
+    /// Returns those of these calls of the tenant that are being erased.
     pub async fn being_erased(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         self.store.being_erased(calls).await
     }
 
-    /// Of these calls those of the tenant.
+    /// Returns those of these calls that are of the tenant.
     pub(crate) async fn own(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
         on_connection!(self.store, |db| {
@@ -89,9 +89,9 @@ impl TenantStore<'_> {
         Ok(found.map(|found| (TaskState::shown(&found.state), found.is_new)))
     }
 
-    /// A task, its steps after step `after`, and the messages that those wrote: as many steps as fit into `max_bytes` of
-    /// JSON, and at least one if there is one. Should that one be too long, its texts are cut. `None` if the tenant has no such
-    /// task.
+    /// Returns a task, its steps after step `after`, and the messages that those wrote: as many steps as fit into
+    /// `max_bytes` of JSON, and at least one if there is one. Should that one be too long, its texts are cut. `None` if
+    /// the tenant has no such task.
     pub async fn task_report(
         &self,
         task: TaskId,
@@ -101,7 +101,7 @@ impl TenantStore<'_> {
         self.store.task_report(self.tenant, task, after, max_bytes).await
     }
 
-    /// The number of the last step of a task; 0 if there is none, or no such task of the tenant.
+    /// Returns the number of the last step of a task; 0 if there is none, or no such task of the tenant.
     pub async fn last_step(&self, task: TaskId) -> Result<u32, StoreError> {
         on_connection!(self.store, |db| {
             let last = sqlx::query_scalar!(
@@ -114,12 +114,12 @@ impl TenantStore<'_> {
         })
     }
 
-    /// The same in pages of about `about` bytes, for who can take a step of any length: nothing is cut.
+    /// Returns a report in pages of about `about` bytes, for who can take a step of any length: nothing is cut.
     pub async fn task_page(&self, task: TaskId, after: u32, about: usize) -> Result<Option<TaskReport>, StoreError> {
         self.store.task_page(self.tenant, task, after, about).await
     }
 
-    /// Tokens of the tenant, newest first.
+    /// Lists tokens of the tenant, newest first.
     pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenItem>, StoreError> {
         let filter = TokenFilter { tenant: Some(self.tenant.to_string()), ..filter.clone() };
         let tokens = self.store.tokens(&filter, limit).await?;

@@ -15,17 +15,13 @@ const MAX_TOKENS: i64 = 10_000;
 pub struct NewToken<'a> {
     /// Made by whoever asks.
     pub id: &'a TokenId,
-    /// Of its secret.
     pub hash: TokenHash,
-    /// The tenant that it is of.
     pub tenant: &'a Tenant,
     /// The user that it stands for.
     pub user: &'a User,
-    /// What it may do.
     pub roles: &'a BTreeSet<UserRole>,
     /// What it is for.
     pub label: &'a str,
-    /// How long it is valid.
     pub expiry: TokenExpiry,
     /// When it ends at the latest.
     pub latest: Option<Time>,
@@ -67,9 +63,7 @@ pub struct RevokedToken {
 /// A token as a gateway needs it.
 #[derive(Clone, Debug)]
 pub struct TokenRecord {
-    /// Its id.
     pub id: TokenId,
-    /// The tenant that it is of.
     pub tenant: Tenant,
     /// The user that it stands for.
     pub user: User,
@@ -77,7 +71,6 @@ pub struct TokenRecord {
     pub roles: BTreeSet<UserRole>,
     /// When it ends; `None` if it does not.
     pub expires_at: Option<Time>,
-    /// When it was revoked.
     pub revoked_at: Option<Time>,
     /// When this was read, by the database's clock.
     pub read_at: Time,
@@ -85,12 +78,12 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// Whether this is the hash of its secret.
+    /// True if this is the hash of its secret.
     pub fn has_hash(&self, hash: TokenHash) -> bool {
         self.hash == hash
     }
 
-    /// Whether it was revoked when this was read, or has expired this long after that.
+    /// True if it was revoked when this was read, or has expired this long after that.
     pub fn has_ended_by(&self, since_read: Duration) -> bool {
         self.revoked_at.is_some() || self.expires_at.is_some_and(|at| at <= self.read_at + since_read)
     }
@@ -101,7 +94,6 @@ impl TokenRecord {
 pub struct TokenFilter {
     /// Of this tenant. Within a tenant's store it is that one, whatever this says.
     pub tenant: Option<String>,
-    /// Of this user.
     pub user: Option<String>,
     /// Only those that are valid now.
     pub only_valid: bool,
@@ -200,7 +192,7 @@ impl Store {
         Ok(found.map(|revoked_at| RevokedToken { revoked_at, changed, descendants }))
     }
 
-    /// A token, for a gateway that was sent it.
+    /// Returns a token, for a gateway that was sent it.
     pub async fn token(&self, id: &TokenId) -> Result<Option<TokenRecord>, StoreError> {
         let found = on_connection!(self, |db| {
             let found = sqlx::query!(
@@ -232,7 +224,7 @@ impl Store {
             .map(|_| ())
     }
 
-    /// Tokens, newest first.
+    /// Lists tokens, newest first.
     pub async fn tokens(&self, filter: &TokenFilter, limit: u32) -> Result<Vec<TokenItem>, StoreError> {
         on_connection!(self, |db| {
             let rows = sqlx::query_file_as!(
@@ -258,7 +250,7 @@ impl Store {
     }
 }
 
-/// Who asked, with the tenant: an operator is of another one than the token.
+/// Writes who asked, with the tenant: an operator is of another one than the token.
 fn who(caller: &Caller) -> String {
     format!("{}.{}", caller.tenant, caller.user)
 }

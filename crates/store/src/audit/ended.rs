@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::CallAudit;
 
 impl CallAudit {
-    /// The call as its task got it into its inbox. `None` if it has not ended, or belongs to no task.
+    /// Returns the call as its task got it into its inbox; `None` if it has not ended, or belongs to no task.
     pub fn ended(&self) -> Option<EndedCall> {
         let (line, of) = (&self.line, self.task?);
         let state = Some(line.state).filter(|state| state.is_terminal())?;

@@ -9,19 +9,18 @@ use crate::{StoreError, TenantStore, Time, columns::uint};
 /// A position in the order of ends: a time, and the last id of those that ended then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndedPosition {
-    /// The time.
     pub at: Time,
     /// The id; nil: before all that ended then.
     pub id: Uuid,
 }
 
 impl EndedPosition {
-    /// Before all that ended at this time.
+    /// Makes the position before all that ended at this time.
     pub const fn before(at: Time) -> Self {
         Self { at, id: Uuid::nil() }
     }
 
-    /// Where an end is in the order of ends.
+    /// Returns where an end is in the order of ends.
     pub fn of(item: &EndedItem) -> Self {
         let id = item.call.map(|call| call.0).or(item.task.map(|task| task.0));
         Self { at: item.at, id: id.unwrap_or_default() }
@@ -29,8 +28,8 @@ impl EndedPosition {
 }
 
 impl TenantStore<'_> {
-    /// Calls and tasks of the tenant that ended after a position, in the order of their ends: `limit` at most. What is
-    /// committed later may have ended before what is returned: see [`crate::stats::Fence`].
+    /// Returns calls and tasks of the tenant that ended after a position, in the order of their ends: `limit` at most.
+    /// What is committed later may have ended before what is returned: see [`crate::stats::Fence`].
     pub async fn ended_since(&self, after: EndedPosition, limit: u32) -> Result<Vec<EndedItem>, StoreError> {
         let tenant = self.tenant().as_str();
         let rows = on_connection!(self.store(), |db| {

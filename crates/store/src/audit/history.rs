@@ -13,7 +13,6 @@ const SPREAD: chrono::TimeDelta = chrono::TimeDelta::minutes(20);
 /// One step through the calls, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The calls that match.
     pub calls: Vec<FoundCall>,
     /// The calls that were looked at, newest first.
     pub looked: Vec<CallId>,
@@ -26,7 +25,6 @@ pub struct Found {
 /// A call that matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundCall {
-    /// Its id.
     pub call: CallId,
     /// When it was accepted.
     pub submitted_at: Time,
@@ -34,7 +32,6 @@ pub struct FoundCall {
     pub total_ms: Option<i64>,
 }
 
-/// A call that matches, as its query returns it.
 struct RawFound {
     call: Uuid,
     submitted_at: Time,
@@ -60,7 +57,7 @@ impl Store {
         Ok(Found { looked: looked.into_iter().map(CallId).collect(), ended, last, calls })
     }
 
-    /// Lines of the history, newest first; calls that are not on record are left out.
+    /// Returns lines of the history, newest first; calls that are not on record are left out.
     pub async fn call_lines(&self, calls: &[CallId]) -> Result<Vec<CallItem>, StoreError> {
         if calls.is_empty() {
             return Ok(Vec::new());
@@ -89,7 +86,7 @@ impl Store {
         Ok(lines)
     }
 
-    /// The newest calls that a filter lets through.
+    /// Returns the newest calls that a filter lets through.
     pub async fn history(&self, filter: &Filter, limit: u32) -> Result<Vec<CallItem>, StoreError> {
         let (mut filter, mut calls) = (filter.clone(), Vec::new());
         loop {
@@ -158,17 +155,17 @@ impl Store {
     }
 }
 
-/// A class that this version knows. Another one is left out: the message says what it is.
+/// Reads a class that this version knows. Another one is left out: the message says what it is.
 pub(super) fn known(class: Option<&str>) -> Option<ErrorClass> {
     class?.parse().ok()
 }
 
-/// No call that was submitted then or later has a smaller id.
+/// Returns the smallest id of calls that were submitted then or later.
 pub(super) fn since_id(since: Option<Time>) -> Option<Uuid> {
     since.map(|since| first_id_after(since - SPREAD))
 }
 
-/// No call that was submitted before has this id or a greater one.
+/// Returns an id that all calls submitted before are below.
 pub(super) fn until_id(until: Option<Time>) -> Option<Uuid> {
     until.map(first_id_after)
 }

@@ -7,13 +7,11 @@ use crate::{Store, StoreError, Time};
 /// A call or a task that an id names.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// Its id.
     pub id: Uuid,
     /// Whether it is a task; else it is a call.
     pub is_task: bool,
     /// The tool of a call, the agent of a task.
     pub name: Option<String>,
-    /// Its state.
     pub state: String,
     /// When it was accepted.
     pub submitted_at: Time,
@@ -29,7 +27,7 @@ struct Neighbours {
 }
 
 impl Store {
-    /// Calls and tasks whose ids lie in a range, in order of their ids; of either the first `limit`.
+    /// Returns calls and tasks whose ids lie in a range, in order of their ids; of either the first `limit`.
     pub async fn ids_between(&self, first: Uuid, last: Uuid, limit: u32) -> Result<Vec<Named>, StoreError> {
         let mut named = on_connection!(self, |db| {
             sqlx::query_file_as!(Named, "sql/ids_between.sql", first, last, i64::from(limit)).fetch_all(db).await
@@ -38,7 +36,7 @@ impl Store {
         Ok(named)
     }
 
-    /// How many hexadecimal digits of each id no other call or task on record begins with, in no order.
+    /// Counts for each id the hexadecimal digits that no other call or task on record begins with, in no order.
     pub async fn unique_digits(&self, ids: &[Uuid]) -> Result<Vec<(Uuid, usize)>, StoreError> {
         let rows =
             on_connection!(self, |db| sqlx::query_file_as!(Neighbours, "sql/neighbours.sql", ids).fetch_all(db).await)?;

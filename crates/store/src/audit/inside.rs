@@ -11,9 +11,7 @@ use crate::{Store, StoreError};
 /// What must be in the arguments and results of calls. Every condition narrows.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
-    /// In the arguments.
     pub arguments: Vec<Condition>,
-    /// In the result.
     pub output: Vec<Condition>,
     /// In either.
     pub text: Option<String>,
@@ -48,7 +46,7 @@ impl Inside {
 }
 
 impl Store {
-    /// Those of these calls, newest first, that hold all this.
+    /// Returns those of these calls, newest first, that hold all this.
     pub async fn holding(&self, calls: &[FoundCall], inside: &Inside) -> Result<Vec<FoundCall>, StoreError> {
         if inside.is_empty() {
             return Ok(calls.to_vec());

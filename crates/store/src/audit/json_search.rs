@@ -19,7 +19,7 @@ pub struct Condition {
     pointer: Vec<String>,
     /// As the user wrote it: a text, or JSON.
     text: String,
-    /// The same as JSON, if it is JSON.
+    /// The text as JSON, if it is JSON.
     json: Option<Value>,
 }
 
@@ -50,7 +50,7 @@ impl Condition {
         values.into_iter().any(|value| self.is(value))
     }
 
-    /// A text that is in all JSON that has the value, unless that has escapes. `None`: there is no such text.
+    /// Returns a text that is in all JSON that has the value, unless that has escapes; `None`: there is no such text.
     pub fn needle(&self) -> Option<String> {
         match &self.json {
             None | Some(Value::Bool(_) | Value::Null) => Some(self.text.clone()),
@@ -86,7 +86,7 @@ pub fn contains(json: &str, text: &str) -> bool {
             .any(|token| unescaped(token).is_some_and(|token| token.contains(text)))
 }
 
-/// The members of an object with this name, or the element of an array with this index.
+/// Returns the members of an object with this name, or the element of an array with this index.
 fn members<'a>(json: &'a str, name: &str) -> Vec<&'a str> {
     let (mut found, mut depth, mut index) = (Vec::new(), 0_usize, 0_usize);
     let (mut is_object, mut value_is_next) = (false, false);
@@ -121,7 +121,7 @@ fn members<'a>(json: &'a str, name: &str) -> Vec<&'a str> {
     found
 }
 
-/// The text that a JSON string stands for; `None` if there is none, as for half of a surrogate pair.
+/// Returns the text that a JSON string stands for; `None` if there is none, as for half of a surrogate pair.
 fn unescaped(token: &str) -> Option<String> {
     serde_json::from_str(token).ok()
 }

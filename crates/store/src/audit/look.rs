@@ -50,7 +50,6 @@ pub struct Searched {
     pub ended: bool,
 }
 
-/// One step.
 struct Step {
     rows: Vec<RawLooked>,
     /// The last call of the index that was looked at.
@@ -58,7 +57,6 @@ struct Step {
     ended: bool,
 }
 
-/// A call that was looked at, as its query returns it.
 struct RawLooked {
     call: Uuid,
     submitted_at: Time,
@@ -68,7 +66,7 @@ struct RawLooked {
 }
 
 impl TenantStore<'_> {
-    /// The next calls that match, as far as the limits let it look.
+    /// Returns the next calls that match, as far as the limits let it look.
     pub async fn search(&self, search: &Search, limits: Limits) -> Result<Searched, StoreError> {
         let (began, mut searched) = (Instant::now(), Searched::default());
         let mut search = search.clone();
@@ -175,7 +173,7 @@ impl TenantStore<'_> {
             .await
     }
 
-    /// Those of the rows that match so far of which one of these workers ran an attempt, or runs one.
+    /// Returns those of the rows that match so far of which one of these workers ran an attempt, or runs one.
     async fn ran_by(&self, rows: &[RawLooked], workers: &[String]) -> Result<HashSet<Uuid>, StoreError> {
         let ids: Vec<Uuid> = rows.iter().filter(|row| row.matches).map(|row| row.call).collect();
         on_connection!(self.store(), |db| {

@@ -22,15 +22,11 @@ const COMPARED: i64 = 200;
 pub struct TaskSearch {
     /// The fields of the task; `tenant` is not looked at.
     pub filter: TaskFilter,
-    /// That began with this model.
     pub model: Option<String>,
-    /// Why they ended.
     pub code: Option<TaskCode>,
     /// The user who submitted them.
     pub submitted_by: Option<String>,
-    /// Not in these states.
     pub not_states: Vec<TaskState>,
-    /// Not of these agents.
     pub not_agents: Vec<String>,
     /// With this text in their input.
     pub text: Option<String>,
@@ -75,7 +71,7 @@ struct RawLooked {
 }
 
 impl TenantStore<'_> {
-    /// The next tasks that match, as far as the limits let it look.
+    /// Returns the next tasks that match, as far as the limits let it look.
     pub async fn search_tasks(&self, search: &TaskSearch, limits: Limits) -> Result<SearchedTasks, StoreError> {
         let (began, mut searched) = (Instant::now(), SearchedTasks::default());
         let mut search = search.clone();
@@ -103,7 +99,7 @@ impl TenantStore<'_> {
         Ok(searched)
     }
 
-    /// The tasks that run or wait, if only such are searched and they are few.
+    /// Returns the tasks that run or wait, if only such are searched and they are few.
     async fn open_tasks(&self, search: &TaskSearch) -> Result<Option<Vec<Uuid>>, StoreError> {
         let state = search.filter.state.filter(|state| !state.is_terminal());
         let Some(state) = state.filter(|_| search.filter.conversation.is_none()) else { return Ok(None) };
@@ -166,7 +162,7 @@ impl TenantStore<'_> {
 }
 
 impl<'a> Along<'a> {
-    /// The index on which as many tasks reach furthest back.
+    /// Returns the index on which as many tasks reach furthest back.
     async fn of(search: &'a TaskSearch, tenant: &'a str, db: &mut PgConnection) -> Result<Self, sqlx::Error> {
         let none = Self::default();
         let filter = &search.filter;
@@ -201,7 +197,8 @@ impl<'a> Along<'a> {
 }
 
 impl TaskSearch {
-    /// The state with an index that all tasks have which match. Only tasks with an answer end otherwise than failed or cancelled.
+    /// Returns the state with an index that all tasks have which match. Only tasks with an answer end otherwise than
+    /// failed or cancelled.
     fn ended_as(&self) -> Option<&'static str> {
         let of_code = self.code.and_then(|code| match code {
             TaskCode::Answered | TaskCode::AnswerCutOff => None,

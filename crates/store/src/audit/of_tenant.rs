@@ -24,20 +24,21 @@ pub struct Conversations {
 }
 
 impl TenantStore<'_> {
-    /// Of these calls those of the tenant, with everything on record about them.
+    /// Returns those of these calls that are of the tenant, with everything on record about them.
     pub async fn records_of(&self, calls: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
         let mut records = self.store().records_of(&self.own(calls).await?).await?;
         records.retain(|record| record.tenant == self.tenant().as_str());
         Ok(records)
     }
 
-    /// The newest tasks that a filter lets through; its tenant is not looked at.
+    /// Returns the newest tasks that a filter lets through; its tenant is not looked at.
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
         let filter = TaskFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
         self.store().tasks(&filter, limit).await
     }
 
-    /// The next conversations, at most `limit`. A part may have fewer, because it reads a bounded number of tasks.
+    /// Returns the next conversations, at most `limit`. A part may have fewer, because it reads a bounded number of
+    /// tasks.
     pub async fn conversations(&self, before: Option<TaskId>, limit: u32) -> Result<Conversations, StoreError> {
         let rows = on_connection!(self.store(), |db| {
             let before = before.map(|before| before.0);
@@ -64,14 +65,14 @@ impl TenantStore<'_> {
         Ok(Conversations { conversations, next })
     }
 
-    /// Whether the tenant has a task of this conversation.
+    /// True if the tenant has a task of this conversation.
     pub async fn has_conversation(&self, conversation: &str) -> Result<bool, StoreError> {
         let filter = TaskFilter { conversation: Some(conversation.to_owned()), ..TaskFilter::default() };
         Ok(!self.tasks(&filter, 1).await?.is_empty())
     }
 
-    /// The messages of a conversation behind this position, in order: at most `limit`, and as many as `bytes` of text hold,
-    /// but one at least.
+    /// Returns the messages of a conversation behind this position, in order: at most `limit`, and as many as `bytes`
+    /// of text hold, but one at least.
     pub async fn messages(
         &self,
         conversation: &str,
@@ -94,13 +95,13 @@ impl TenantStore<'_> {
         Ok(rows.into_iter().filter_map(RawMessage::shown).collect())
     }
 
-    /// Submissions that were rejected after they had been put on the intake stream, newest first, each with the first `bytes`
-    /// of its message and the number of all of them.
+    /// Returns submissions that were rejected after they had been put on the intake stream, newest first, each with the
+    /// first `bytes` of its message and the number of all of them.
     pub async fn rejected(&self, before: Option<i64>, limit: u32, bytes: u32) -> Result<Vec<RejectedItem>, StoreError> {
         self.dead_letters_of(before, None, limit, bytes).await
     }
 
-    /// One of them, with the whole message.
+    /// Returns one of them, with the whole message.
     pub async fn rejected_one(&self, id: i64) -> Result<Option<RejectedItem>, StoreError> {
         let found = self.dead_letters_of(None, Some(id), 1, i32::MAX.unsigned_abs()).await?;
         Ok(found.into_iter().next())
@@ -134,21 +135,21 @@ impl TenantStore<'_> {
             .collect())
     }
 
-    /// Figures of the tenant's calls; the tenant of the question is not looked at.
+    /// Returns figures of the tenant's calls; the tenant of the question is not looked at.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
         let question = StatsQuestion { tenant: Some(self.tenant().to_string()), ..question.clone() };
         self.store().stats(&question).await
     }
 
-    /// What users of the tenant did, newest first; the tenant of the filter is not looked at.
+    /// Returns what users of the tenant did, newest first; the tenant of the filter is not looked at.
     pub async fn actions(&self, filter: &ActionFilter, limit: u32) -> Result<Vec<ActionItem>, StoreError> {
         let filter = ActionFilter { tenant: Some(self.tenant().to_string()), ..filter.clone() };
         let actions = self.store().actions(&filter, limit).await?;
         Ok(actions.into_iter().map(|action| ActionItem { tenant: None, ..action }).collect())
     }
 
-    /// Workers, the latest first; only live ones unless `all`. `None` unless the tenant is that of the operators: workers belong
-    /// to no tenant.
+    /// Returns workers, the latest first; only live ones unless `all`. `None` unless the tenant is that of the
+    /// operators: workers belong to no tenant.
     pub async fn workers(&self, all: bool) -> Result<Option<Vec<WorkerItem>>, StoreError> {
         if *self.tenant() != Tenant::default() {
             return Ok(None);

@@ -10,23 +10,21 @@ use crate::{Store, StoreError, TenantStore, columns::column};
 /// How far a call or a task is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Its id.
     pub id: Uuid,
-    /// The tenant that it is of.
     pub tenant: String,
     /// A number that changes with whatever happens to it. Otherwise it means nothing, but see [`Progress::has_ended`].
     pub position: i64,
 }
 
 impl Progress {
-    /// Whether it has ended: the lowest bit of the position.
+    /// True if it has ended: the lowest bit of the position.
     pub const fn has_ended(&self) -> bool {
         self.position & 1 == 1
     }
 }
 
 impl Store {
-    /// How far these calls and tasks are; those that are not on record are left out.
+    /// Returns how far these calls and tasks are; those that are not on record are left out.
     pub async fn progress(&self, ids: &[Uuid]) -> Result<Vec<Progress>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -36,7 +34,7 @@ impl Store {
 }
 
 impl TenantStore<'_> {
-    /// The states of these calls; those that the tenant does not have are left out.
+    /// Returns the states of these calls; those that the tenant does not have are left out.
     pub async fn call_states(&self, calls: &[CallId]) -> Result<HashMap<CallId, CallState>, StoreError> {
         let ids: Vec<Uuid> = column(calls, |call| call.0);
         let rows = on_connection!(self.store(), |db| {
@@ -50,12 +48,12 @@ impl TenantStore<'_> {
         Ok(rows.into_iter().map(|row| (CallId(row.id), CallState::shown(&row.state))).collect())
     }
 
-    /// A task without its steps. `None` if the tenant has no such task.
+    /// Returns a task without its steps; `None` if the tenant has no such task.
     pub async fn task(&self, task: TaskId) -> Result<Option<TaskView>, StoreError> {
         self.store().task_view(self.tenant(), task).await
     }
 
-    /// The newest turn of a task, and whether its model has not answered yet; `None` before the first turn.
+    /// Returns the newest turn of a task, and whether its model has not answered yet; `None` before the first turn.
     pub async fn newest_turn(&self, task: TaskId) -> Result<Option<(u32, bool)>, StoreError> {
         let row = on_connection!(self.store(), |db| {
             let row = sqlx::query!(

@@ -9,8 +9,8 @@ use crate::{StoreError, TenantStore, columns::unsigned};
 const COUNTED: i64 = 50_000;
 
 impl TenantStore<'_> {
-    /// The open calls of the tenant by tool, that with the most waiting calls first; of all tenants, if `all` says so, which is for
-    /// operators. Only they are told of workers.
+    /// Returns the open calls of the tenant by tool, that with the most waiting calls first; of all tenants, if `all`
+    /// says so, which is for operators. Only they are told of workers.
     pub async fn queues(&self, all: bool) -> Result<QueueList, StoreError> {
         let tenant = (!all).then(|| self.tenant().as_str());
         let rows = on_connection!(self.store(), |db| sqlx::query_file!("sql/queues.sql", tenant, COUNTED)

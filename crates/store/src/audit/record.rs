@@ -15,7 +15,6 @@ use crate::{
     tasks::{AskedTurn, TurnRoom, Unexpanded, task_call},
 };
 
-/// A call as its queries return it.
 pub(super) struct RawRecord {
     pub(super) call: Uuid,
     pub(super) tool: String,
@@ -52,7 +51,6 @@ pub(super) struct RawRecord {
     pub(super) late: bool,
 }
 
-/// An attempt as its queries return it.
 struct RawAttempt {
     call: Uuid,
     attempt: i32,
@@ -88,12 +86,12 @@ const HELD: TimeDelta = TimeDelta::seconds(1);
 const COUNTED: i64 = 100_000;
 
 impl Store {
-    /// One call with all that is known of it.
+    /// Returns one call with all that is known of it.
     pub async fn record(&self, id: CallId) -> Result<Option<CallAudit>, StoreError> {
         Ok(self.records_of(&[id]).await?.pop())
     }
 
-    /// Calls with all that is known of them, in no order; those that are not on record are left out.
+    /// Returns calls with all that is known of them, in no order; those that are not on record are left out.
     pub async fn records_of(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let heads =
@@ -101,7 +99,7 @@ impl Store {
         self.records(self.with_whole_turns(heads).await?).await
     }
 
-    /// The same of calls that have ended, in a fraction of the time; others are left out.
+    /// Returns calls that have ended, in a fraction of the time; others are left out.
     pub async fn records_of_ended(&self, ids: &[CallId]) -> Result<Vec<CallAudit>, StoreError> {
         let ids = distinct(ids);
         let heads = async {
@@ -253,7 +251,7 @@ fn by_call(rows: Vec<RawAttempt>) -> Result<Attempts, StoreError> {
 }
 
 impl RawRecord {
-    /// It asks a model.
+    /// True if it asks a model.
     pub(super) fn is_turn(&self) -> bool {
         self.pool == turn::POOL
     }
@@ -316,7 +314,7 @@ impl RawRecord {
             late_reports,
         })
     }
-    /// What the call waits for, with what is known of its retry if that is held back.
+    /// Returns what the call waits for, with what is known of its retry if that is held back.
     fn waits(
         &self,
         worker_last_seen_at: Option<Time>,
@@ -340,7 +338,7 @@ impl RawRecord {
         }))
     }
 
-    /// When the next attempt may begin; `None` also if too many retries are before it.
+    /// Returns when the next attempt may begin; `None` also if too many retries are before it.
     fn next_attempt(&self, held: Option<&HeldRetry>) -> Option<Time> {
         match held {
             Some(held) => held.until_about(),
@@ -350,7 +348,7 @@ impl RawRecord {
 }
 
 impl HeldRetry {
-    /// When it has its turn; `None` if too many are before it.
+    /// Returns when it has its turn; `None` if too many are before it.
     fn until_about(&self) -> Option<Time> {
         (self.before <= COUNTED).then_some(self.until_about)
     }

@@ -14,7 +14,6 @@ const CALLS_OF_WORKER: u32 = 1_000;
 /// Which calls to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// The tool's name.
     pub tool: Option<String>,
     /// Where the calls stand.
     pub state: Option<CallState>,
@@ -22,7 +21,6 @@ pub struct Filter {
     pub class: Option<ErrorClass>,
     /// Submitted then or later.
     pub since: Option<Time>,
-    /// Submitted before.
     pub until: Option<Time>,
     /// A worker that ran an attempt of them, or runs one.
     pub worker: Option<String>,
@@ -30,16 +28,15 @@ pub struct Filter {
     pub conversation: Option<String>,
     /// The idempotency key, of tenant `default` unless `tenant` names another.
     pub key: Option<String>,
-    /// The tenant.
     pub tenant: Option<String>,
-    /// The task that asked for them.
     pub task: Option<TaskId>,
     /// Only calls submitted before this one, to page on.
     pub before: Option<CallId>,
 }
 
 impl Filter {
-    /// Calls to look at in one step, to find `wanted`: those of a worker are found first, and those that match among them.
+    /// Counts the calls to look at in one step, to find `wanted`: those of a worker are found first, and those that
+    /// match among them.
     pub fn step(&self, wanted: u32) -> u32 {
         if self.worker.is_some() { wanted.max(CALLS_OF_WORKER) } else { wanted }
     }
@@ -52,13 +49,10 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     /// The conversation, of tenant `default` unless `tenant` names another.
     pub conversation: Option<String>,
-    /// The tenant.
     pub tenant: Option<String>,
-    /// The agent's name.
     pub agent: Option<String>,
     /// Submitted then or later.
     pub since: Option<Time>,
-    /// Submitted before.
     pub until: Option<Time>,
     /// Only tasks submitted before this one, to page on.
     pub before: Option<TaskId>,
@@ -83,7 +77,6 @@ pub struct CallAudit {
     pub submitted_by: Option<String>,
     /// The pool it goes to.
     pub pool: String,
-    /// The tool's effect.
     pub effect: String,
     /// The ended call that this one runs again.
     pub redrive_of: Option<Uuid>,
@@ -111,7 +104,6 @@ pub struct CallAudit {
     pub late_reports: Vec<LateReport>,
 }
 
-/// One attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRecord {
     /// From 1.
@@ -128,7 +120,7 @@ pub struct AttemptRecord {
     pub outcome: String,
     /// Why it failed.
     pub class: Option<String>,
-    /// The same in words.
+    /// The class in words.
     pub message: Option<String>,
     /// When the retry was due.
     pub retry_at: Option<Time>,
@@ -150,7 +142,6 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 /// A tool of the registry.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolRecord {
-    /// Its name.
     pub name: String,
     /// As registered.
     pub spec: Box<RawValue>,
@@ -178,10 +169,8 @@ pub struct ToolRecord {
 /// What a worker identity registered, and what waits until an operator accepts it.
 #[derive(Clone, Debug, Serialize)]
 pub struct PendingTool {
-    /// The tool.
     #[serde(skip)]
     pub tool: String,
-    /// The identity.
     pub identity: String,
     /// The worker that registered it last.
     pub worker: String,
@@ -198,7 +187,6 @@ pub struct PendingTool {
 /// A dead letter: a message that could not be processed.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeadLetterRecord {
-    /// Its number.
     pub id: i64,
     /// `intake` or `results`.
     pub source: String,
@@ -210,7 +198,7 @@ pub struct DeadLetterRecord {
     pub identity: Option<String>,
     /// Why: the code of the first error.
     pub code: String,
-    /// The same in words.
+    /// The code in words.
     pub message: String,
     /// How many entries of the message were rejected; 1 if it could not be read at all.
     pub error_count: u32,

@@ -28,7 +28,6 @@ pub struct Texts {
 /// What a call was asked and what it answered.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    /// Its id.
     pub call: CallId,
     /// As the tool gets them: JSON.
     pub arguments: String,
@@ -48,8 +47,8 @@ struct RawPayload {
 }
 
 impl Store {
-    /// Those of these calls that may contain the texts, newest first, in groups that [`Store::payloads`] may read at once.
-    /// JSON can write a text with escapes, so the caller must look itself.
+    /// Returns those of these calls that may contain the texts, newest first, in groups that [`Store::payloads`] may
+    /// read at once. JSON can write a text with escapes, so the caller must look itself.
     pub async fn may_contain(&self, calls: &[CallId], texts: &Texts) -> Result<Vec<Vec<CallId>>, StoreError> {
         let ids = uuids(calls);
         let Texts { arguments, output, anywhere } = texts;
@@ -59,7 +58,7 @@ impl Store {
         Ok(groups(&rows))
     }
 
-    /// Arguments and results of calls, newest first.
+    /// Returns arguments and results of calls, newest first.
     pub async fn payloads(&self, calls: &[CallId]) -> Result<Vec<Payload>, StoreError> {
         let ids = uuids(calls);
         let rows =
@@ -68,18 +67,18 @@ impl Store {
         Ok(rows.into_iter().map(payload).collect())
     }
 
-    /// About how many bytes the record of a call has; 0 if it is not on record.
+    /// Estimates the bytes of the record of a call; 0 if it is not on record.
     pub async fn record_bytes(&self, call: CallId) -> Result<usize, StoreError> {
         let sizes = self.record_sizes(&[call]).await?;
         Ok(sizes.iter().map(|sized| usize::try_from(sized.bytes).unwrap_or(0)).sum())
     }
 
-    /// These calls, newest first, in groups that [`Store::records_of`] may read at once.
+    /// Returns these calls, newest first, in groups that [`Store::records_of`] may read at once.
     pub async fn record_groups(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
         Ok(groups(&self.record_sizes(calls).await?))
     }
 
-    /// The same of all these calls, also those that are not on record, in their order.
+    /// Groups all these calls in their order, also those that are not on record.
     pub async fn groups_in_order(&self, calls: &[CallId]) -> Result<Vec<Vec<CallId>>, StoreError> {
         // However large it is; somebody waits for the notice of its end.
         if let [call] = calls {
@@ -91,7 +90,7 @@ impl Store {
         Ok(groups(&calls.iter().map(sized).collect::<Vec<_>>()))
     }
 
-    /// Newest first.
+    /// Returns the sizes, newest first.
     async fn record_sizes(&self, calls: &[CallId]) -> Result<Vec<Sized>, StoreError> {
         let ids = uuids(calls);
         on_connection!(self, |db| sqlx::query_file_as!(Sized, "sql/record_sizes.sql", &ids).fetch_all(db).await)

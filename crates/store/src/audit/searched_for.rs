@@ -9,9 +9,7 @@ use super::{Filter, Inside};
 pub struct Search {
     /// The fields of the call; `tenant` is not looked at.
     pub filter: Filter,
-    /// Not of these tools.
     pub not_tools: Vec<String>,
-    /// Not in these states.
     pub not_states: Vec<CallState>,
     /// Not ended with these error classes.
     pub not_classes: Vec<ErrorClass>,
@@ -19,9 +17,7 @@ pub struct Search {
     pub agent: Option<String>,
     /// Not of a task of these declared agents.
     pub not_agents: Vec<String>,
-    /// Of tools with this effect.
     pub effect: Option<ToolEffect>,
-    /// Not of tools with these effects.
     pub not_effects: Vec<ToolEffect>,
     /// Not with an attempt on these workers.
     pub not_workers: Vec<String>,

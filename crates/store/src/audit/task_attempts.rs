@@ -18,8 +18,9 @@ const REPLY: i32 = 256 * 1024;
 const REPLIES: usize = 16;
 
 impl TenantStore<'_> {
-    /// The calls of a task behind this position of turn and number, in order, at most `limit`; none of another tenant. When a call's
-    /// next attempt starts is when its retry is due; what it waits for and what the model wrote is not read.
+    /// Returns the calls of a task behind this position of turn and number, in order, at most `limit`; none of another
+    /// tenant. When a call's next attempt starts is when its retry is due; what it waits for and what the model wrote
+    /// is not read.
     pub async fn timed_calls(
         &self,
         task: TaskId,
@@ -80,7 +81,7 @@ impl TenantStore<'_> {
             .collect()
     }
 
-    /// What models answered in these turns of a task, as JSON, one for each turn; a long answer is left out.
+    /// Returns what models answered in these turns of a task, as JSON, one for each turn; a long answer is left out.
     pub async fn replies(&self, task: TaskId, turns: &[u32]) -> Result<Vec<(u32, String)>, StoreError> {
         let mut replies = Vec::new();
         for turns in turns.chunks(REPLIES) {
@@ -93,8 +94,8 @@ impl TenantStore<'_> {
         Ok(replies)
     }
 
-    /// The agent of a task as it was when the task was submitted, and the language of Redial's texts to its model; `None` if the
-    /// tenant has no such task.
+    /// Returns the agent of a task as it was when the task was submitted, and the language of Redial's texts to its
+    /// model; `None` if the tenant has no such task.
     pub async fn task_spec(&self, task: TaskId) -> Result<Option<(String, Box<RawValue>)>, StoreError> {
         let found = on_connection!(self.store(), |db| {
             let found = sqlx::query!(
@@ -109,7 +110,8 @@ impl TenantStore<'_> {
         Ok(Some((row.language, RawValue::from_string(row.spec).map_err(bad)?)))
     }
 
-    /// About how many bytes the record of a task holds: everything that [`crate::Store::task_calls`] and its conversation would be.
+    /// Estimates the bytes of the record of a task: everything that [`crate::Store::task_calls`] and its conversation
+    /// would be.
     pub async fn task_size(&self, task: TaskId) -> Result<u64, StoreError> {
         let bytes = on_connection!(self.store(), |db| sqlx::query_file_scalar!("sql/task_size.sql", task.0)
             .fetch_one(db)

@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Store {
-    /// The newest tasks that a filter lets through.
+    /// Returns the newest tasks that a filter lets through.
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Vec<TaskView>, StoreError> {
         let rows = on_connection!(self, |db| {
             sqlx::query_file_as!(
@@ -36,7 +36,8 @@ impl Store {
         Ok(rows.into_iter().map(TaskView::from).collect())
     }
 
-    /// Every call that a task asked for, by turn and call_index; model turns are call_index 0, without the messages that they saw.
+    /// Returns every call that a task asked for, by turn and call_index; model turns are call_index 0, without the
+    /// messages that they saw.
     pub async fn task_calls(&self, task: TaskId) -> Result<Vec<CallAudit>, StoreError> {
         let rows = on_connection!(self, |db| {
             let mut done = sqlx::query_file_as!(RawRecord, "sql/task_calls.sql", task.0).fetch_all(&mut *db).await?;

@@ -112,7 +112,6 @@ pub(super) async fn apply(db: &mut PgConnection, transitions: &[Transition]) -> 
     .await
 }
 
-/// What a change writes.
 struct Row<'a> {
     transition: &'a Transition,
     /// When the sweeper checks it next; `None` leaves that as it is. An ended call is never due.

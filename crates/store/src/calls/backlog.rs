@@ -21,7 +21,6 @@ const MOST_FOUND: i32 = 100;
 /// A position in one part of the backlog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The part.
     pub part: BacklogPart,
     /// Nothing before this waits, as far as is known: the time of a submission, or when a retry began to wait. `None`: nothing is
     /// known.
@@ -31,7 +30,6 @@ pub struct Position {
 /// Where tenants may wait that are not known of: for a tool, between two tenants in the order of their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The tool.
     pub tool: String,
     /// First attempts or retries.
     pub backlog: Backlog,
@@ -50,7 +48,6 @@ pub struct Feed {
     pub from: Position,
     /// The consumer whose workers have the tool.
     pub consumer: String,
-    /// The pool of that consumer.
     pub pool: String,
     /// How many at most, up to [`MAX_FED`].
     pub most: u32,
@@ -77,7 +74,7 @@ pub struct Fed {
 }
 
 impl Store {
-    /// Which of these parts of backlogs hold something, and where the first of it waits.
+    /// Returns which of these parts of backlogs hold something, and where the first of it waits.
     pub async fn waiting(&self, parts: &[Position]) -> Result<Vec<Position>, StoreError> {
         if parts.is_empty() {
             return Ok(Vec::new());
@@ -100,7 +97,7 @@ impl Store {
         Ok(found.into_iter().filter_map(|row| position((row.n, row.since))).collect())
     }
 
-    /// Whose calls wait, of tenants in these gaps, and where the first of each does.
+    /// Returns whose calls wait, of tenants in these gaps, and where the first of each does.
     pub async fn waiting_tenants(&self, gaps: &[Gap]) -> Result<Vec<Position>, StoreError> {
         if gaps.is_empty() {
             return Ok(Vec::new());

@@ -13,17 +13,13 @@ use crate::{
 /// One granted attempt.
 #[derive(Clone, Debug)]
 pub struct Granted {
-    /// The attempt.
     pub job: JobRef,
     /// The request that asked for it.
     pub claim: ClaimId,
-    /// The tool's name.
     pub tool: String,
     /// A JSON object; `None` if it has more than [`limits::MAX_INLINE`] bytes.
     pub arguments: Option<String>,
-    /// The call's pinned effect.
     pub effect: ToolEffect,
-    /// The tenant of its submitter.
     pub tenant: String,
     /// The conversation that its submitter named.
     pub conversation: Option<String>,

@@ -61,8 +61,8 @@ impl Store {
         locked.await.inspect_err(|_| *self.low_water.calls() = CallMarks::default())
     }
 
-    /// How long until the next call is due; negative if one is due already, `None` if none is within this time. Those that were found
-    /// locked are left out: looks would begin at them for as long as they are.
+    /// Returns how long until the next call is due; negative if one is due already, `None` if none is within this time.
+    /// Those that were found locked are left out: looks would begin at them for as long as they are.
     pub async fn next_wake(&self, within: Duration, met: &[CallId]) -> Result<Option<TimeDelta>, StoreError> {
         let (began, met) = (Instant::now(), ids(met));
         let [others, backlog] = self.low_water.calls().begin(began);
@@ -75,8 +75,8 @@ impl Store {
         Ok(next.map(|wake: Time| wake - row.now))
     }
 
-    /// Calls that are due and that another transaction holds locked, besides those of `met`; up to `limit` that wait in the backlog, and
-    /// up to `limit` others.
+    /// Returns calls that are due and that another transaction holds locked, besides those of `met`; up to `limit` that
+    /// wait in the backlog, and up to `limit` others.
     pub async fn locked_due_calls(&self, limit: u32, met: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
         let [others, backlog] = self.low_water.calls().begin(Instant::now());
         let met = ids(met);
@@ -88,7 +88,7 @@ impl Store {
 }
 
 impl LockedCalls {
-    /// The calls, as they are while they are locked.
+    /// Returns the calls, as they are while they are locked.
     pub fn calls(&self) -> &[CallRecord] {
         &self.calls
     }

@@ -21,7 +21,8 @@ pub(super) struct RawFacts {
     pub(super) notified_task: Option<Uuid>,
 }
 
-/// The changes are committed, so an unreadable value must not hide them: what follows from it is left out instead.
+/// Reads what changes left on record. They are committed, so an unreadable value must not hide them: what follows from
+/// it is left out instead.
 pub(super) fn facts(rows: Vec<RawFacts>) -> Vec<CallFacts> {
     let facts = rows.into_iter().map(|row| {
         let call = CallId(row.id);

@@ -20,9 +20,7 @@ const FOREIGN: i64 = 10;
 /// A report of an attempt that is no longer its worker's.
 #[derive(Clone, Debug)]
 pub struct LateReport {
-    /// The attempt.
     pub job: JobRef,
-    /// Its sender.
     pub worker: WorkerId,
     /// The output that it reports, valid JSON, or the failure.
     pub result: Result<String, Failure>,
@@ -50,7 +48,7 @@ impl Store {
     }
 }
 
-/// How many reports fit one statement; at least one.
+/// Counts the reports that fit one statement; at least one.
 fn fitting(reports: &[&LateReport]) -> usize {
     let size = |report: &&LateReport| report.result.as_ref().map_or(limits::MAX_ERROR_MESSAGE, String::len);
     limits::fitting(reports.iter().map(size), limits::MAX_BATCH, MAX_BYTES)

@@ -38,8 +38,8 @@ pub(super) struct RawCall {
     pub(super) read_at: Time,
 }
 
-/// A row that this version cannot read is in state [`CallState::Other`], in which nothing is decided about it: a newer version wrote it, or
-/// somebody changed it by hand.
+/// Reads a row. One that this version cannot read is in state [`CallState::Other`], in which nothing is decided about
+/// it: a newer version wrote it, or somebody changed it by hand.
 impl From<RawCall> for CallRecord {
     fn from(raw: RawCall) -> Self {
         let read = || -> Result<_, String> {
@@ -78,14 +78,14 @@ impl From<RawCall> for CallRecord {
 }
 
 impl Store {
-    /// The calls with these ids, as far as they exist.
+    /// Loads the calls with these ids, as far as they exist.
     pub async fn load(&self, ids: &[CallId]) -> Result<Vec<CallRecord>, StoreError> {
         let ids = distinct(ids);
         let rows = on_connection!(self, |db| sqlx::query_file_as!(RawCall, "sql/load.sql", &ids).fetch_all(db).await)?;
         Ok(rows.into_iter().map(CallRecord::from).collect())
     }
 
-    /// What these calls were asked to do, as far as they exist.
+    /// Loads what these calls were asked to do, as far as they exist.
     pub(crate) async fn contents(&self, ids: &[CallId]) -> Result<HashMap<CallId, CallContent>, StoreError> {
         let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows = on_connection!(self, |db| {

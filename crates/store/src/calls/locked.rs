@@ -8,13 +8,13 @@ use uuid::Uuid;
 use crate::{StoreError, connect::Store};
 
 impl Store {
-    /// Which of these calls a statement leaves out: those that are still locked since one timed out.
+    /// Returns which of these calls a statement leaves out: those that are still locked since one timed out.
     pub(super) async fn avoided(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
         self.locked(&self.locks.among(calls)).await
     }
 
-    /// Adds those of these calls that are locked, after a statement about them timed out. False if there are none but those that it left
-    /// out: something else is locked, and the same statement would only wait for it again.
+    /// Adds those of these calls that are locked, after a statement about them timed out; false if there are none but
+    /// those that it left out: something else is locked, and the same statement would only wait for it again.
     pub(super) async fn adds_locked(&self, calls: &[CallId], locked: &mut HashSet<CallId>) -> Result<bool, StoreError> {
         let before = locked.len();
         let found = self.locked(calls).await?;
@@ -23,7 +23,7 @@ impl Store {
         Ok(locked.len() > before)
     }
 
-    /// Which of these calls another transaction holds locked now.
+    /// Returns which of these calls another transaction holds locked now.
     pub async fn locked(&self, calls: &[CallId]) -> Result<HashSet<CallId>, StoreError> {
         if calls.is_empty() {
             return Ok(HashSet::new());

@@ -16,7 +16,6 @@ use crate::{
 /// A grant that its worker still holds, or that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The grant.
     pub grant: GrantRef,
     /// Its lease was extended. If not, its call is locked, or its worker must register first, and the lease stays as it is.
     pub renewed: bool,
@@ -78,7 +77,7 @@ impl Store {
     }
 }
 
-/// Leaves those of which nothing is known yet.
+/// Keeps only those of which nothing is known yet.
 fn keep_others(grants: &mut Vec<GrantRef>, known: &[Held]) {
     let known: HashSet<GrantRef> = known.iter().map(|held| held.grant).collect();
     grants.retain(|grant| !known.contains(grant));

@@ -14,7 +14,6 @@ use crate::{
 /// A job of a pack for which a worker had no free slot.
 #[derive(Clone, Copy, Debug)]
 pub struct ReturnedJob<'a> {
-    /// The attempt.
     pub job: JobRef,
     /// The tool's name, as the worker says.
     pub tool: &'a str,
@@ -25,8 +24,8 @@ pub struct ReturnedJob<'a> {
 }
 
 impl Store {
-    /// Which of these jobs are to be published again: those of calls that are ready, and were published where the worker says. A job that
-    /// may not be at once was last published a second ago or earlier.
+    /// Returns which of these jobs are to be published again: those of calls that are ready, and were published where
+    /// the worker says. A job that may not be at once was last published a second ago or earlier.
     pub async fn returned_jobs(&self, returned: &[ReturnedJob<'_>]) -> Result<HashSet<JobRef>, StoreError> {
         let mut sorted = returned.to_vec();
         // As in a claim.

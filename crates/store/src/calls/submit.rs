@@ -19,17 +19,12 @@ use crate::{
 /// What became of a new call.
 #[derive(Clone, Debug)]
 pub enum Submitted {
-    /// It is on record.
     Written,
     /// Another one with its key was there before, or the call was redriven before.
     Existing {
-        /// That call.
         id: CallId,
-        /// Its state.
         state: CallState,
-        /// Its fingerprint.
         content: Option<Uuid>,
-        /// When it was submitted.
         submitted_at: Time,
     },
     /// It was not written, because of a call that was there before and is deleted now, or because the call that it repeats is being
@@ -40,7 +35,7 @@ pub enum Submitted {
 }
 
 impl Submitted {
-    /// Why nobody knows what became of the call.
+    /// Returns why nobody knows what became of the call.
     pub fn unread(&self) -> Option<&StoreError> {
         match self {
             Self::Unread(error) => Some(error),
@@ -128,7 +123,7 @@ impl Store {
     }
 }
 
-/// Whether the row of a call is all that is written of it, and nothing but its id can be on record before.
+/// True if the row of a call is all that is written of it, and nothing but its id can be on record before.
 fn is_bare(call: &NewCall) -> bool {
     call.key.is_none()
         && call.redrive_of.is_none()

@@ -19,7 +19,7 @@ pub(super) struct Success<'a> {
 }
 
 impl<'a> Success<'a> {
-    /// `None` for every other transition.
+    /// Reads a transition; `None` for every other one.
     pub(super) fn of(transition: &'a Transition) -> Option<Self> {
         let Guard {
             state: CallState::Running,

@@ -13,9 +13,7 @@ use crate::{
 /// A grant that a worker holds, and that is perhaps not on record.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldGrant<'a> {
-    /// The worker.
     pub worker: &'a WorkerId,
-    /// The grant.
     pub grant: GrantRef,
     /// The worker held it at this time, if not later.
     pub held_at: Option<Time>,
@@ -24,7 +22,6 @@ pub struct HeldGrant<'a> {
 /// A grant that was lost: its call is ready for just this attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostGrant {
-    /// The grant.
     pub grant: GrantRef,
     /// The worker may not serve the tool, or has not registered it.
     pub is_refused: bool,

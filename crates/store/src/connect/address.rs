@@ -82,7 +82,7 @@ struct Given<'a> {
     ports: Option<&'a str>,
 }
 
-/// What follows the scheme. The library would take any scheme for its own.
+/// Returns what follows the scheme. The library would take any scheme for its own.
 fn rest(url: &str) -> Result<&str, StoreError> {
     match url.split_once("://") {
         Some((scheme, rest)) if ["postgres", "postgresql"].contains(&scheme.to_ascii_lowercase().as_str()) => Ok(rest),
@@ -118,7 +118,7 @@ fn list(value: &str) -> Vec<&str> {
     found
 }
 
-/// Each host with its port.
+/// Lists each host with its port.
 fn places<'a>(parts: &Parts<'a>, given: &Given<'a>) -> Result<Vec<(&'a str, Option<&'a str>)>, StoreError> {
     let hosts = list(given.hosts.unwrap_or(parts.hosts));
     let numbers = given.ports.map(list).unwrap_or_default();
@@ -141,7 +141,7 @@ fn places<'a>(parts: &Parts<'a>, given: &Given<'a>) -> Result<Vec<(&'a str, Opti
     Ok(places)
 }
 
-/// An IPv6 address is in brackets, which stay.
+/// Splits a host and its port. An IPv6 address is in brackets, which stay.
 fn host_and_port(text: &str, n: usize) -> Result<(&str, Option<&str>), StoreError> {
     let end = if text.starts_with('[') {
         match text.find(']') {

@@ -19,12 +19,12 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// On a connection whose transaction has begun.
+    /// Wraps a connection whose transaction has begun.
     pub(super) const fn new(connection: Connection, began: Instant) -> Self {
         Self { connection, began }
     }
 
-    /// When it began: all its statements together have one time limit.
+    /// Returns when it began: all its statements together have one time limit.
     pub(crate) const fn began(&self) -> Instant {
         self.began
     }

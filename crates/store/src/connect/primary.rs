@@ -35,7 +35,6 @@ const ALL: Duration = Duration::from_millis(500);
 /// Which server is used.
 #[derive(Clone, Copy, Debug)]
 struct Chosen {
-    /// Its index among the hosts.
     host: usize,
     /// When it was started, if it was asked.
     started: i64,
@@ -93,7 +92,7 @@ impl Drop for Watchers {
 }
 
 impl Hosts {
-    /// `prepare`: the options of a pool from those of a host.
+    /// Makes the hosts of an address. `prepare`: the options of a pool from those of a host.
     pub(crate) fn new(address: Address, prepare: impl Fn(PgConnectOptions) -> PgConnectOptions) -> Self {
         let options: Vec<PgConnectOptions> = address.hosts.into_iter().map(prepare).collect();
         let only = Chosen { host: 0, started: 0, since: Instant::now() };
@@ -112,7 +111,7 @@ impl Hosts {
         self.shared.options.len() > 1
     }
 
-    /// The options of the first host, with which a pool begins.
+    /// Returns the options of the first host, with which a pool begins.
     pub(crate) fn first(&self) -> PgConnectOptions {
         self.shared.options[0].clone()
     }
@@ -124,12 +123,12 @@ impl Hosts {
         Self { watchers: Arc::new(Watchers(hosts.map(watch).collect())), shared: self.shared }
     }
 
-    /// Asks no more.
+    /// Stops asking.
     pub(crate) fn close(&self) {
         self.watchers.stop();
     }
 
-    /// A connection of the pool to the primary.
+    /// Returns a connection of the pool to the primary.
     pub(crate) async fn acquire(&self, pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
         let mut chosen = self.shared.chosen.subscribe();
         loop {
@@ -161,13 +160,13 @@ impl Hosts {
         }
     }
 
-    /// Whether a connection of this age is one to the server that is used.
+    /// True if a connection of this age is one to the server that is used.
     pub(crate) fn is_current(&self, age: Duration) -> bool {
         let chosen = *self.shared.chosen.borrow();
         self.shared.options.len() == 1 || chosen.is_some_and(|chosen| age < chosen.since.elapsed())
     }
 
-    /// Whether the server of a new connection may be used.
+    /// Fails unless the server of a new connection may be used.
     pub(crate) async fn check(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         if self.shared.any {
             return Ok(());
@@ -201,13 +200,13 @@ impl Hosts {
         }
     }
 
-    /// The error of a caller that got no connection in time: why there is no primary, if that is known.
+    /// Makes the error of a caller that got no connection in time: why there is no primary, if that is known.
     pub(crate) fn timed_out(&self) -> sqlx::Error {
         self.shared.failed.notify_waiters();
         self.shared.seen().why.clone().map_or(sqlx::Error::PoolTimedOut, no_primary)
     }
 
-    /// The error for good, if no host will ever let this user in.
+    /// Returns the error for good, if no host will ever let this user in.
     pub(crate) fn refused(&self) -> Option<StoreError> {
         self.shared.refused()
     }
@@ -251,7 +250,7 @@ impl Shared {
         }
     }
 
-    /// A host that answers: the one that is used, or the first.
+    /// Chooses a host that answers: the one that is used, or the first.
     fn any_of(&self, reports: &[Option<Report>]) -> Result<usize, NoPrimary> {
         let chosen = self.chosen.borrow().map(|chosen| chosen.host).filter(|host| reports[*host].is_some());
         chosen.or_else(|| reports.iter().position(Option::is_some)).ok_or(NoPrimary::Objections(Vec::new()))
@@ -272,7 +271,7 @@ impl Shared {
         }
     }
 
-    /// Each host, and why it is not used.
+    /// Lists each host, and why it is not used.
     fn why(&self, seen: &Seen, found: &NoPrimary) -> String {
         let name_of = |host: usize| name(&self.options[host]);
         let objections = match found {
@@ -292,7 +291,7 @@ impl Shared {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    /// The chosen server answered when it was asked last.
+    /// True if the chosen server answered when it was asked last.
     fn is_calm(&self) -> bool {
         let chosen = *self.chosen.borrow();
         let seen = self.seen();
@@ -349,12 +348,12 @@ async fn ask(connection: &mut Option<PgConnection>, options: &PgConnectOptions) 
     Report::of(connection).await
 }
 
-/// An error that passes: a primary will be there.
+/// Makes an error that passes: a primary will be there.
 fn no_primary(why: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::other(NotUsable(why)))
 }
 
-/// `host:port`, without the login.
+/// Writes `host:port`, without the login.
 pub(crate) fn name(options: &PgConnectOptions) -> String {
     format!("{}:{}", options.get_host(), options.get_port())
 }

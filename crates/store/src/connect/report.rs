@@ -24,8 +24,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Asks. A login whose own sessions are read-only (`ALTER ROLE … SET default_transaction_read_only`) does not make the
-    /// server so.
+    /// Asks the server. A login whose own sessions are read-only (`ALTER ROLE … SET default_transaction_read_only`)
+    /// does not make the server so.
     pub(crate) async fn of(connection: &mut PgConnection) -> Result<Self, sqlx::Error> {
         // The timeline of the control file is that of the last checkpoint, which comes a while after a promotion.
         let question = "SELECT c.system_identifier, \
@@ -44,7 +44,7 @@ impl Report {
         Ok(Self { system, timeline, is_standby, is_read_only, started, is_followed, is_synchronous })
     }
 
-    /// Why this server must not be used, if it must not. `newest`: the newest timeline that was seen.
+    /// Says why this server must not be used, if it must not. `newest`: the newest timeline that was seen.
     pub(crate) fn objection(&self, newest: Option<Newest>) -> Option<String> {
         if self.is_standby {
             return Some("is a standby".to_owned());
@@ -71,7 +71,7 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// The newer of what was seen and what is seen now.
+    /// Returns the newer of what was seen and what is seen now.
     pub(crate) fn with(seen: Option<Self>, report: &Report) -> Self {
         let now = Self { system: report.system, timeline: report.timeline };
         seen.filter(|seen| seen.system == now.system && seen.timeline > now.timeline).unwrap_or(now)
@@ -87,8 +87,8 @@ pub(crate) enum NoPrimary {
     Several(Vec<usize>),
 }
 
-/// The index of the server to use: the writable one on the newest timeline. `seen`: the newest timeline that was seen
-/// before; a server that is gone now may have had a newer one.
+/// Elects the server to use by its index: the writable one on the newest timeline. `seen`: the newest timeline that was
+/// seen before; a server that is gone now may have had a newer one.
 pub(crate) fn elect(reports: &[Option<Report>], seen: Option<Newest>) -> Result<usize, NoPrimary> {
     let known = || reports.iter().enumerate().filter_map(|(n, report)| Some((n, report.as_ref()?)));
     let newest = |system: i64| {
@@ -121,7 +121,7 @@ mod tests {
         Report { system: 1, timeline, is_standby, is_read_only, started, is_followed, is_synchronous }
     }
 
-    /// The index of the server to use, of servers that have all answered.
+    /// Elects one of servers that have all answered.
     fn elected<const N: usize>(servers: [Report; N], seen: Option<Newest>) -> Result<usize, NoPrimary> {
         elect(&servers.map(Some), seen)
     }

@@ -23,7 +23,7 @@ struct Batch<'a> {
     calls: Option<Vec<&'a RawValue>>,
 }
 
-/// The calls that a message of reports names: the ids in fields whose name begins with `call`.
+/// Returns the calls that a message of reports names: the ids in fields whose name begins with `call`.
 pub(crate) fn calls_named(payload: &[u8]) -> Vec<Uuid> {
     let mut calls = BTreeSet::new();
     let mut rest = payload;
@@ -34,7 +34,7 @@ pub(crate) fn calls_named(payload: &[u8]) -> Vec<Uuid> {
     calls.into_iter().collect()
 }
 
-/// The id behind the name of a field, of which the beginning was read: `_id": "…"`.
+/// Reads the id behind the name of a field, of which the beginning was read: `_id": "…"`.
 fn id_of_field(rest: &[u8]) -> Option<Uuid> {
     let name = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
     let value = rest.get(name..)?.strip_prefix(b"\"")?.trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
@@ -64,7 +64,7 @@ impl Entry {
     }
 }
 
-/// The submissions of a message; `None` if one of them cannot be read.
+/// Reads the submissions of a message; `None` if one of them cannot be read.
 fn entries(payload: &[u8]) -> Option<Vec<Entry>> {
     if payload.trim_ascii_start().first() != Some(&b'{') {
         return None;
@@ -81,7 +81,7 @@ fn holds(payload: &[u8], text: &str) -> bool {
     serde_json::to_string(text).is_ok_and(|text| find(payload, text.as_bytes()).is_some())
 }
 
-/// Where a text begins; names are short, so each byte is looked at a few times.
+/// Finds where a text begins; names are short, so each byte is looked at a few times.
 fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|part| part == wanted)
 }

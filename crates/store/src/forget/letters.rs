@@ -94,7 +94,7 @@ async fn read(db: &mut PgConnection, scope: &Scope, after: i64, since: Option<Ti
     Ok(letters)
 }
 
-/// What is known to be of the scope, and the reports of its calls.
+/// Returns what is known to be of the scope, and the reports of its calls.
 async fn of_scope(db: &mut PgConnection, scope: &Scope, letters: &Letters) -> Result<HashSet<i64>, sqlx::Error> {
     let named: Vec<Uuid> = letters.reports.keys().copied().collect();
     let calls = sqlx::query_scalar!(
@@ -109,7 +109,7 @@ async fn of_scope(db: &mut PgConnection, scope: &Scope, letters: &Letters) -> Re
     Ok(letters.known.iter().chain(reports).copied().collect())
 }
 
-/// The reports of calls that are not on record.
+/// Returns the reports of calls that are not on record.
 async fn of_no_call(db: &mut PgConnection, letters: &Letters) -> Result<HashSet<i64>, sqlx::Error> {
     let named: Vec<Uuid> = letters.reports.keys().copied().collect();
     let known = sqlx::query_scalar!("SELECT id FROM calls WHERE id = ANY ($1)", &named).fetch_all(db).await?;

@@ -21,7 +21,6 @@ pub struct OpenCalls {
 /// A task that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenTask {
-    /// The task.
     pub task: TaskId,
     /// It is asked to stop, and has not read that yet.
     pub is_asked: bool,
@@ -33,7 +32,7 @@ impl Store {
         on_connection!(self, |db| sqlx::query_file_scalar!("sql/forget_writers.sql", before).fetch_one(db).await)
     }
 
-    /// Up to twice `limit` tasks of a scope that have not ended.
+    /// Returns up to twice `limit` tasks of a scope that have not ended.
     pub async fn open_tasks(&self, of: &Tombstone, limit: u32) -> Result<Vec<OpenTask>, StoreError> {
         self.run_again(|| async {
             let mut db = begin(self).await?;
@@ -62,14 +61,14 @@ impl Store {
         .await
     }
 
-    /// Nothing is open up to this call: the look goes on behind it, or, at the end, the deletion begins. Does nothing if
-    /// another dispatcher was faster.
+    /// Records that nothing is open up to this call: the look goes on behind it, or, at the end, the deletion begins.
+    /// Does nothing if another dispatcher was faster.
     pub async fn looked_at(&self, of: &Tombstone, last: Option<CallId>) -> Result<(), StoreError> {
         let phase = if last.is_some() { Phase::Open } else { Phase::Letters };
         self.go_on(of, phase, last.map(|last| last.0.to_string()), 0).await
     }
 
-    /// The same look is due again in so many ms.
+    /// Makes the same look due again in so many ms.
     pub async fn look_again(&self, of: &Tombstone, ms: u64) -> Result<(), StoreError> {
         self.go_on(of, Phase::Open, of.position.clone(), ms).await
     }
@@ -96,7 +95,7 @@ impl Store {
         })
     }
 
-    /// The calls among these that are about to be erased.
+    /// Returns the calls among these that are about to be erased.
     pub(crate) async fn being_erased(&self, calls: &[CallId]) -> Result<Vec<CallId>, StoreError> {
         let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
         let erased = on_connection!(self, |db| sqlx::query_file_scalar!("sql/forget_being_erased.sql", &ids)

@@ -58,7 +58,7 @@ pub(super) async fn erase(db: &mut PgConnection, tombstone: &mut Tombstone) -> R
     Ok(())
 }
 
-/// A redrive that was asked for later stays: what it may run again is newer, too.
+/// Deletes redrives. One that was asked for later stays: what it may run again is newer, too.
 async fn delete_redrives(db: &mut PgConnection, tombstone: &Tombstone) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM redrives

@@ -8,7 +8,6 @@ use crate::{StoreError, Time, columns::bigint, connect::Store};
 /// A conversation, or everything of a tenant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The tenant.
     pub tenant: String,
     /// The conversation; `None`: everything of the tenant.
     pub conversation: Option<String>,
@@ -37,7 +36,6 @@ impl Phase {
     pub(super) const ALL: [Self; 7] =
         [Self::Open, Self::Letters, Self::Tasks, Self::Calls, Self::Statistics, Self::LastLetters, Self::Done];
 
-    /// As the column holds it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -76,7 +74,6 @@ pub struct NewErasure<'a> {
 /// An erasure on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// Its id.
     pub id: Uuid,
     /// What is erased.
     pub scope: Scope,
@@ -100,7 +97,6 @@ pub struct Tombstone {
     pub counts: ForgetCounts,
 }
 
-/// A row of the table.
 pub(super) struct RawTombstone {
     pub(super) id: Uuid,
     pub(super) tenant: String,
@@ -139,12 +135,12 @@ impl TryFrom<RawTombstone> for Tombstone {
 }
 
 impl Tombstone {
-    /// The position as the phase has it; `None` at its beginning.
+    /// Reads the position as the phase has it; `None` at its beginning.
     pub(super) fn position<T: std::str::FromStr>(&self) -> Option<T> {
         self.position.as_deref()?.parse().ok()
     }
 
-    /// The next phase begins at its beginning.
+    /// Goes on with the beginning of the next phase.
     pub(super) fn go_on_with(&mut self, phase: Phase) {
         (self.phase, self.position) = (phase, None);
     }
@@ -225,7 +221,7 @@ impl Store {
         found.map(Tombstone::try_from).transpose()
     }
 
-    /// The erasure with this id, of whatever scope.
+    /// Returns the erasure with this id, of whatever scope.
     pub async fn tombstone(&self, id: Uuid) -> Result<Option<Tombstone>, StoreError> {
         let none: Option<&str> = None;
         let found = on_connection!(self, |db| {
@@ -253,7 +249,7 @@ impl Store {
         Ok(row.map(|row| (row.id, Tombstone::try_from(row))))
     }
 
-    /// The newest erasures, perhaps of one tenant only.
+    /// Returns the newest erasures, perhaps of one tenant only.
     pub async fn tombstones(&self, tenant: Option<&str>, limit: u32) -> Result<Vec<Tombstone>, StoreError> {
         let rows = on_connection!(self, |db| {
             let any: Option<Uuid> = None;

@@ -7,12 +7,12 @@ use super::RawRedrive;
 use crate::{StoreError, TenantStore, Time};
 
 impl TenantStore<'_> {
-    /// A redrive; `None` if the tenant has none of this id.
+    /// Returns a redrive; `None` if the tenant has none of this id.
     pub async fn redrive(&self, redrive: RedriveId) -> Result<Option<RedriveView>, StoreError> {
         Ok(self.redrives_of(Some(redrive.0), None, None, 1).await?.pop())
     }
 
-    /// Redrives, newest first, behind the one that was created at this time under this id.
+    /// Returns redrives, newest first, behind the one that was created at this time under this id.
     pub async fn redrives(
         &self,
         state: Option<RedriveState>,
@@ -22,7 +22,8 @@ impl TenantStore<'_> {
         self.redrives_of(None, state, before, limit).await
     }
 
-    /// The way by which a redrive of this user was asked for, such as `http`; `None` if its action is not on record any more.
+    /// Returns the way by which a redrive of this user was asked for, such as `http`; `None` if its action is not on
+    /// record any more.
     pub async fn redrive_door(&self, redrive: RedriveId, user: &User) -> Result<Option<String>, StoreError> {
         on_connection!(self.store(), |db| {
             let door = sqlx::query_file_scalar!(

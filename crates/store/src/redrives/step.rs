@@ -17,9 +17,7 @@ use crate::{
 /// A redrive that a dispatcher took, to carry out the next step.
 #[derive(Clone, Debug)]
 pub struct RedriveWork {
-    /// Whose it is.
     pub tenant: Tenant,
-    /// The redrive.
     pub redrive: RedriveId,
     /// Which calls; an error says why this version cannot read it.
     pub filter: Result<RedriveFilter, String>,
@@ -39,7 +37,6 @@ pub struct RedriveWork {
     pub pass: u32,
     /// The step looks at calls before this one.
     pub position: Option<CallId>,
-    /// The user who asked for it.
     pub created_by: String,
     /// When. Only calls that were submitted before count.
     pub created_at: Time,
@@ -149,7 +146,7 @@ impl Store {
     }
 }
 
-/// Whether the redrive still waits for this step. Its row is locked until the end of the transaction.
+/// True if the redrive still waits for this step. Its row is locked until the end of the transaction.
 async fn lock(db: &mut PgConnection, work: &RedriveWork) -> Result<bool, sqlx::Error> {
     let row = sqlx::query_scalar!(
         "SELECT id FROM redrives WHERE tenant = $1 AND id = $2 AND taken_by = $3 AND next_at IS NOT NULL FOR UPDATE",

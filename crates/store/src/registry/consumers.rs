@@ -16,11 +16,10 @@ const CONSUMER_FREE_AFTER_MS: u64 = 120_000;
 /// Consumers that one worker identity may have in a pool that others use, too: more could leave the others without any.
 const MAX_OF_ONE: u32 = 4;
 
-/// The tools of a worker, by pool.
 pub(super) type Pools<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
-/// The consumers, by pool, of workers with these tools; `None` if one of them does not exist. Until the transaction ends, they are
-/// given to nobody else.
+/// Returns the consumers, by pool, of workers with these tools; `None` if one of them does not exist. Until the
+/// transaction ends, they are given to nobody else.
 pub(super) async fn known_consumers(
     db: &mut PgConnection,
     pools: &Pools<'_>,
@@ -33,8 +32,8 @@ pub(super) async fn known_consumers(
     Ok(Some(consumers))
 }
 
-/// The same for any tools: free consumers are given to them, or new ones are created. One registration at a time. Else the
-/// pool that has as many as it may have.
+/// Returns consumers for any tools: free ones are given to them, or new ones are created. One registration at a time.
+/// Else returns the pool that has as many as it may have.
 pub(super) async fn chosen_consumers(
     db: &mut PgConnection,
     worker: &WorkerId,
@@ -51,7 +50,7 @@ pub(super) async fn chosen_consumers(
     Ok(Ok(consumers))
 }
 
-/// The consumer of the workers of a pool that have these tools; the names are in order.
+/// Finds the consumer of the workers of a pool that have these tools; the names are in order.
 async fn find(db: &mut PgConnection, pool: &str, tools: &[&str]) -> Result<Option<String>, sqlx::Error> {
     sqlx::query_scalar!("SELECT name FROM consumers WHERE pool = $1 AND tools = $2 FOR SHARE", pool, tools as &[&str])
         .fetch_optional(db)

@@ -47,9 +47,7 @@ pub struct AcceptedTool {
 /// Why no change was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAccepted {
-    /// The tool is not registered.
     UnknownTool,
-    /// Nothing waits.
     Nothing,
     /// Another change than the one that is meant waits for this identity.
     Changed(WorkerIdentity),
@@ -127,7 +125,7 @@ impl Store {
         .await
     }
 
-    /// The worker identities that may serve each tool.
+    /// Returns the worker identities that may serve each tool.
     pub async fn tool_identities(&self) -> Result<HashMap<String, HashSet<String>>, StoreError> {
         let rows =
             on_connection!(self, |db| sqlx::query!("SELECT tool, identity FROM tool_identities").fetch_all(db).await)?;
@@ -187,7 +185,7 @@ impl Registering<'_> {
         Ok(judged)
     }
 
-    /// Whether the identity has too many tools with those that were just written.
+    /// Returns an error if the identity has too many tools with those that were just written.
     async fn check_numbers(&self, db: &mut PgConnection, judged: &Judged) -> Result<Option<StoreError>, sqlx::Error> {
         let identity = self.identity();
         if !judged.changed_tools.is_empty() {
@@ -241,7 +239,7 @@ impl Registering<'_> {
         .await
     }
 
-    /// The tools on record, whose rows are locked.
+    /// Returns the tools on record, whose rows are locked.
     async fn on_record(
         &self,
         db: &mut PgConnection,
@@ -302,7 +300,8 @@ impl Registering<'_> {
         Ok(())
     }
 
-    /// The tools whose specifications are in other messages, each with whether it waits. Those that are not known yet are left out.
+    /// Returns the tools whose specifications are in other messages, each with whether it waits. Those that are not
+    /// known yet are left out.
     async fn others(&self, db: &mut PgConnection) -> Result<Vec<(String, bool)>, sqlx::Error> {
         let names: Vec<&str> = self.registration.other_tools.keys().map(String::as_str).collect();
         if names.is_empty() {

@@ -48,7 +48,7 @@ pub(super) struct Answered {
 }
 
 impl Store {
-    /// The figures of calls that ended in these hours.
+    /// Returns the figures of calls that ended in these hours.
     pub async fn stats(&self, question: &StatsQuestion) -> Result<Stats, StoreError> {
         let asked = Asked {
             kind: if question.by == By::Worker { Kind::Attempt } else { Kind::Call },
@@ -101,7 +101,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The end of the last hour, if it is before `now`.
+    /// Returns the end of the last hour, if it is before `now`.
     fn end(&self, now: Time) -> Time {
         let end = self.until.map(|until| hour_of(until - TimeDelta::microseconds(1)) + TimeDelta::hours(1));
         end.map_or(now, |end| end.min(now))

@@ -22,20 +22,19 @@ impl Histogram {
         self.add_to(bucket, 1);
     }
 
-    /// Adds another histogram.
     pub fn merge(&mut self, other: &Self) {
         for (bucket, count) in other.counts.iter().enumerate() {
             self.add_to(bucket, *count);
         }
     }
 
-    /// How many durations it holds.
+    /// Counts the durations that it holds.
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The duration in ms that this share of all does not exceed, within [`RELATIVE_ERROR`] or half a ms; `None` if there is
-    /// none. `share` is between 0 and 1.
+    /// Returns the duration in ms that this share of all does not exceed, within [`RELATIVE_ERROR`] or half a ms;
+    /// `None` if there is none. `share` is between 0 and 1.
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let count = self.count();
         if count == 0 {
@@ -56,14 +55,14 @@ impl Histogram {
         self.counts.iter().position(reached).map(middle)
     }
 
-    /// As a column holds it; what is beyond an `int` is cut.
+    /// Writes it as a column holds it; what is beyond an `int` is cut.
     pub(super) fn to_column(&self) -> String {
         let counts: Vec<String> =
             self.counts.iter().map(|count| i32::try_from(*count).unwrap_or(i32::MAX).to_string()).collect();
         format!("{{{}}}", counts.join(","))
     }
 
-    /// From a column; what another version or a person wrote there is read as far as it has a meaning.
+    /// Reads a column; what another version or a person wrote there is read as far as it has a meaning.
     pub(super) fn from_column(counts: &[i32]) -> Self {
         let mut histogram = Self::default();
         for (bucket, count) in counts.iter().enumerate() {
@@ -96,7 +95,7 @@ fn bucket(ms: u64) -> usize {
     if ms == 0 { 0 } else { ((ms as f64).log2() * f64::from(PER_DOUBLING)).floor() as usize + 1 }
 }
 
-/// The geometric middle of a bucket, in ms.
+/// Returns the geometric middle of a bucket, in ms.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

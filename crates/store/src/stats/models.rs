@@ -14,15 +14,12 @@ use crate::{StoreError, TenantStore, Time};
 pub struct ModelGroup {
     /// The start of the hour or day.
     pub at: Option<Time>,
-    /// The model.
     pub model: Option<String>,
-    /// The tool.
     pub tool: Option<String>,
     /// The declared agent; empty for those that were given with their tasks.
     pub agent: Option<String>,
 }
 
-/// The answer.
 #[derive(Clone, Debug)]
 pub struct ModelStats {
     /// The start of the first hour.
@@ -48,7 +45,6 @@ pub struct PlaceLine {
     pub calls: u64,
 }
 
-/// The places of a tool.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// The start of the first hour.
@@ -62,7 +58,7 @@ pub struct Places {
 }
 
 impl TenantStore<'_> {
-    /// How often models were right in the calls of the tenant's tasks, and what they cost.
+    /// Returns how often models were right in the calls of the tenant's tasks, and what they cost.
     pub async fn model_stats(&self, question: &ModelsQuestion) -> Result<ModelStats, StoreError> {
         let tenant = self.tenant().as_str();
         let by = |names: &[ModelsBy]| names.contains(&question.by);
@@ -99,7 +95,7 @@ impl TenantStore<'_> {
         })
     }
 
-    /// The places in the arguments of a tool that broke a rule or were repaired in the tenant's calls.
+    /// Returns the places in the arguments of a tool that broke a rule or were repaired in the tenant's calls.
     pub async fn places(&self, tool: &str, since: Time, until: Option<Time>) -> Result<Places, StoreError> {
         let tenant = self.tenant().as_str();
         let add = |places: &mut BTreeMap<(What, String, String), u64>, tally: Tally| {
@@ -130,7 +126,7 @@ impl ModelsQuestion {
         is(&self.model, model) && is(&self.tool, &key.tool) && is(&self.agent, agent)
     }
 
-    /// The group of a key; `None` if it is in none.
+    /// Returns the group of a key; `None` if it is in none.
     fn group(&self, key: &Key) -> Option<ModelGroup> {
         let [agent, model, _] = &key.names;
         let none = ModelGroup::default();

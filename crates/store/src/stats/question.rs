@@ -11,18 +11,16 @@ use crate::Time;
 
 /// Statistics of calls are kept for so long.
 pub(super) const KEPT: TimeDelta = TimeDelta::days(400);
-/// Those of workers, whose names change with every start, are kept for so long.
+/// Statistics of workers, whose names change with every start, are kept for so long.
 pub(super) const WORKERS_KEPT: TimeDelta = TimeDelta::days(35);
 
-/// How long figures are kept that are grouped like this.
+/// Returns how long figures are kept that are grouped like this.
 pub const fn kept(by: By) -> TimeDelta {
     if matches!(by, By::Worker) { WORKERS_KEPT } else { KEPT }
 }
 
-/// Which figures.
 #[derive(Clone, Debug)]
 pub struct StatsQuestion {
-    /// How to group them.
     pub by: By,
     /// How to group these groups in turn.
     pub and: Option<By>,
@@ -32,7 +30,6 @@ pub struct StatsQuestion {
     pub until: Option<Time>,
     /// Only calls of this tool, or of this model's registered name.
     pub tool: Option<String>,
-    /// Only calls of this tenant.
     pub tenant: Option<String>,
 }
 
@@ -58,7 +55,6 @@ pub struct GroupSums {
     pub attempts: AttemptSums,
 }
 
-/// The answer.
 #[derive(Clone, Debug)]
 pub struct Stats {
     /// The start of the first hour.
@@ -71,25 +67,20 @@ pub struct Stats {
     pub groups: Vec<(Group, GroupSums)>,
 }
 
-/// Which figures of models.
 #[derive(Clone, Debug)]
 pub struct ModelsQuestion {
-    /// How to group them.
     pub by: ModelsBy,
     /// Calls that ended in the hour of this time or later.
     pub since: Time,
     /// Calls that ended before the end of the hour of this time; `None`: until now.
     pub until: Option<Time>,
-    /// Only of this model.
     pub model: Option<String>,
-    /// Only calls of this tool.
     pub tool: Option<String>,
     /// Only of tasks of this declared agent.
     pub agent: Option<String>,
 }
 
 impl GroupSums {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         for (state, calls) in &other.states {
             let all = self.states.entry(state.clone()).or_default();
@@ -99,7 +90,7 @@ impl GroupSums {
         self.attempts.add(&other.attempts);
     }
 
-    /// Its calls that ended in this state.
+    /// Counts its calls that ended in this state.
     pub fn ended_as(&self, state: &str) -> u64 {
         self.states.get(state).copied().unwrap_or(0)
     }
@@ -111,7 +102,7 @@ impl StatsQuestion {
             && self.tool.as_deref().is_none_or(|wanted| wanted == tool)
     }
 
-    /// The group of a call; `None` if it is in none.
+    /// Returns the group of a call; `None` if it is in none.
     pub(super) fn group_of_call(&self, key: &Key) -> Option<Group> {
         let first = Self::group(self.by, key)?;
         let Some(and) = self.and else { return Some(first) };

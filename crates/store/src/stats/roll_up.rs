@@ -67,7 +67,7 @@ impl Store {
         .await
     }
 
-    /// When the first of the calls ended that are not in the statistics yet; `None` if all are.
+    /// Returns when the first of the calls ended that are not in the statistics yet; `None` if all are.
     pub async fn uncounted_since(&self) -> Result<Option<Time>, StoreError> {
         once_on_connection!(self, |db| {
             sqlx::query_scalar!("SELECT min(ended_at) FROM uncounted_calls").fetch_one(&mut *db).await
@@ -100,7 +100,7 @@ async fn try_lock(db: &mut PgConnection) -> Result<bool, sqlx::Error> {
         .await
 }
 
-/// The same, and waits for it.
+/// Locks the statistics, and waits for that.
 pub(crate) async fn lock(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('statistics', 0))").execute(db).await.map(|_| ())
 }

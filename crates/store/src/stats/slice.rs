@@ -31,12 +31,11 @@ const CORRECTABLE: [ErrorClass; 9] = [
     ErrorClass::ToolFailed,
 ];
 
-/// Whether a model that is told of a failure of this class may correct it, and so whether its next call counts as a correction.
+/// True if a model that is told of a failure of this class may correct it, and so its next call counts as a correction.
 pub fn is_correctable(class: ErrorClass) -> bool {
     CORRECTABLE.contains(&class)
 }
 
-/// An ended call.
 struct Row {
     id: Uuid,
     finished_at: Time,
@@ -77,7 +76,7 @@ pub(super) async fn read(db: &mut PgConnection, calls: &[Uuid]) -> Result<Tally,
     Ok(tally)
 }
 
-/// What the models' answers cost, by call.
+/// Reads what the models' answers cost, by call.
 async fn usages(db: &mut PgConnection, rows: &[Row]) -> Result<HashMap<Uuid, UsageSums>, sqlx::Error> {
     let turns: Vec<Uuid> = rows.iter().filter(|row| row.is_answer()).map(|row| row.id).collect();
     let mut usages = HashMap::with_capacity(turns.len());
@@ -89,7 +88,7 @@ async fn usages(db: &mut PgConnection, rows: &[Row]) -> Result<HashMap<Uuid, Usa
     Ok(usages)
 }
 
-/// The usage that an answer tells; `None` if it is no answer that this version can read.
+/// Reads the usage that an answer tells; `None` if it is no answer that this version can read.
 fn usage(reply: &str) -> Option<TurnUsage> {
     /// Only what is needed of a [`redial_proto::TurnReply`].
     #[derive(Deserialize)]
@@ -100,12 +99,12 @@ fn usage(reply: &str) -> Option<TurnUsage> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.usage)
 }
 
-/// A list of a column; nothing of one that this version cannot read.
+/// Reads a list of a column; nothing of one that this version cannot read.
 fn list<T: DeserializeOwned>(json: Option<&str>) -> Vec<T> {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-/// A pointer with `*` for each index, at most [`POINTER`] bytes of it.
+/// Folds a pointer: `*` for each index, at most [`POINTER`] bytes of it.
 fn folded(pointer: &str) -> String {
     let is_index = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = pointer.split('/').map(|part| if is_index(&part) { "*" } else { part }).collect();
@@ -150,8 +149,8 @@ impl Row {
         Key { kind: Kind::Model, tool, names: [agent, model, String::new()], ..key }
     }
 
-    /// What a call of a task adds to the figures of its model. One that ended for another reason, as cancelled, lost or while its tool was
-    /// down, says nothing about its arguments.
+    /// Counts what a call of a task adds to the figures of its model. One that ended for another reason, as cancelled,
+    /// lost or while its tool was down, says nothing about its arguments.
     fn model_sums(&self, usage: UsageSums) -> Sums {
         // Calls, right at once, repaired, wrong, and corrected in one, two, and three or more turns.
         let mut counts = [1, 0, 0, 0, 0, 0, 0];
@@ -161,7 +160,7 @@ impl Row {
         Sums::new([&counts[..], &usage.counts()].concat())
     }
 
-    /// The position of what a call counts as, besides as a call.
+    /// Returns the position of what a call counts as, besides as a call.
     fn rightness(&self) -> Option<usize> {
         if self.call_index == 0 {
             return None;
@@ -183,7 +182,7 @@ impl Row {
         }
     }
 
-    /// The places in its arguments that broke a rule or were repaired, each once.
+    /// Returns the places in its arguments that broke a rule or were repaired, each once.
     fn places(&self) -> BTreeSet<Key> {
         let key = |what: What, pointer: &str, rule: String| {
             let names = [what.as_str().to_owned(), folded(pointer), shorten(&rule, RULE)];
@@ -198,7 +197,7 @@ impl Row {
         errors.chain(repairs).collect()
     }
 
-    /// A model answered.
+    /// True if a model answered.
     fn is_answer(&self) -> bool {
         self.state == "succeeded" && model_name(&self.tool).is_some()
     }

@@ -25,7 +25,6 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: [Self; 4] = [Self::Call, Self::Attempt, Self::Model, Self::Place];
 
-    /// As the table has it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -47,7 +46,6 @@ pub(crate) struct Key {
     pub(crate) names: [String; 3],
 }
 
-/// The sums of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     /// Of its kind, in the order of the fields of its type.
@@ -60,7 +58,6 @@ impl Sums {
         Self { counts: counts.into(), durations: Histogram::default() }
     }
 
-    /// Adds others.
     pub(crate) fn add(&mut self, other: &Self) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         for (all, more) in self.counts.iter_mut().zip(&other.counts) {
@@ -73,7 +70,7 @@ impl Sums {
         self.counts.get(position).copied().unwrap_or(0)
     }
 
-    /// The figures of answers from this position on.
+    /// Reads the figures of answers from this position on.
     fn usage(&self, from: usize) -> UsageSums {
         let [answers, input_tokens, output_tokens, cost_micros, tokens_unknown, cost_unknown] =
             std::array::from_fn(|position| self.count(from + position));
@@ -81,10 +78,8 @@ impl Sums {
     }
 }
 
-/// Sums over calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallSums {
-    /// Calls.
     pub calls: u64,
     /// Attempts beyond the first of each.
     pub retries: u64,
@@ -96,10 +91,8 @@ pub struct CallSums {
     pub usage: UsageSums,
 }
 
-/// Sums over the answers of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageSums {
-    /// Answers.
     pub answers: u64,
     /// Tokens that they read.
     pub input_tokens: u64,
@@ -113,10 +106,8 @@ pub struct UsageSums {
     pub cost_unknown: u64,
 }
 
-/// Sums over attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptSums {
-    /// Attempts.
     pub attempts: u64,
     /// Those that did not succeed.
     pub failed: u64,
@@ -152,7 +143,6 @@ pub enum What {
 }
 
 impl What {
-    /// As the tables have it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -161,7 +151,6 @@ impl What {
     }
 }
 
-/// Sums by key.
 pub(crate) type Tally = BTreeMap<Key, Sums>;
 
 /// Counted under this name: what an hour has no more room for.
@@ -171,13 +160,12 @@ const PLACES_OF_TOOL: usize = 50;
 /// Counted under this name: calls of tools that are not registered. Models and clients invent such names without end.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown tool)";
 
-/// The start of the hour.
 pub(super) fn hour_of(time: Time) -> Time {
     // Only a time beyond the year 200,000 has none.
     time.duration_trunc(TimeDelta::hours(1)).unwrap_or(time)
 }
 
-/// The start of the day, in UTC.
+/// Returns the start of the day, in UTC.
 pub(super) fn day_of(time: Time) -> Time {
     time.duration_trunc(TimeDelta::days(1)).unwrap_or(time)
 }
@@ -204,7 +192,6 @@ impl From<&Sums> for ModelSums {
 }
 
 impl CallSums {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         let Self { calls, retries, corrections, durations, usage } = other;
         self.calls = self.calls.saturating_add(*calls);
@@ -220,7 +207,8 @@ impl CallSums {
 const MOST_OF_ONE: u64 = 1 << 32;
 
 impl UsageSums {
-    /// Of one answer; `None` is an answer of which nothing is known. Estimates are not counted: the sum is a lower bound then.
+    /// Counts one answer; `None` is an answer of which nothing is known. Estimates are not counted: the sum is a lower
+    /// bound then.
     pub(crate) fn of(usage: Option<TurnUsage>) -> Self {
         let told = usage.unwrap_or_default();
         let [input_tokens, output_tokens, cost_micros] = [told.input_tokens, told.output_tokens, told.cost_micros]
@@ -248,7 +236,6 @@ impl UsageSums {
 }
 
 impl AttemptSums {
-    /// Adds others.
     pub fn add(&mut self, other: &Self) {
         let Self { attempts, failed, durations } = other;
         self.attempts = self.attempts.saturating_add(*attempts);
@@ -257,7 +244,7 @@ impl AttemptSums {
     }
 }
 
-/// Takes sums apart.
+/// Splits sums by their hours.
 pub(super) fn by_hour(tally: Tally) -> BTreeMap<Time, Tally> {
     let mut hours: BTreeMap<Time, Tally> = BTreeMap::new();
     for (key, sums) in tally {
@@ -302,7 +289,7 @@ impl Key {
         Self { tenant: OTHER.into(), tool: OTHER.into(), ..self.without_names() }
     }
 
-    /// Without the names that come from outside.
+    /// Removes the names that come from outside.
     fn without_names(mut self) -> Self {
         let outside = match self.kind {
             Kind::Call => 3..3,

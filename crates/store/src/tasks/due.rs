@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::{Store, StoreError, low_water::TaskMarks};
 
 impl Store {
-    /// Up to `limit` tasks with something in their inbox or whose time has come, the longest waiting ones first, without
-    /// those of `except`.
+    /// Returns up to `limit` tasks with something in their inbox or whose time has come, the longest waiting ones
+    /// first, without those of `except`.
     pub async fn due_tasks(&self, limit: u32, except: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
         let except: Vec<Uuid> = except.iter().map(|task| task.0).collect();
         let began = Instant::now();

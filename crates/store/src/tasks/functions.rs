@@ -7,18 +7,16 @@ use crate::{StoreError, TenantStore, columns::uint};
 /// A call of a function that a client serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FunctionCall {
-    /// The call.
     pub call: CallId,
     /// The turn that asked for it, from 1.
     pub turn: u32,
     /// Its number within that turn, from 1.
     pub call_index: u32,
-    /// Its state.
     pub state: CallState,
 }
 
 impl TenantStore<'_> {
-    /// The calls of functions that a task asked its client for, in order; none if the tenant has no such task.
+    /// Returns the calls of functions that a task asked its client for, in order; none if the tenant has no such task.
     pub async fn functions_of(&self, task: TaskId) -> Result<Vec<FunctionCall>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
         let rows = on_connection!(store, |db| {
@@ -33,7 +31,7 @@ impl TenantStore<'_> {
         Ok(rows.into_iter().map(call).collect())
     }
 
-    /// The task that asked its client for this call of a function; `None` if the tenant has no such call.
+    /// Returns the task that asked its client for this call of a function; `None` if the tenant has no such call.
     pub async fn task_of_function(&self, call: CallId) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
         on_connection!(store, |db| {
@@ -48,7 +46,7 @@ impl TenantStore<'_> {
         })
     }
 
-    /// The task that was submitted under this key.
+    /// Returns the task that was submitted under this key.
     pub async fn task_with_key(&self, key: &str) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
         on_connection!(store, |db| {
@@ -59,7 +57,7 @@ impl TenantStore<'_> {
         })
     }
 
-    /// The newest task of a conversation, by the database's clock.
+    /// Returns the newest task of a conversation, by the database's clock.
     pub async fn newest_task(&self, conversation: &str) -> Result<Option<TaskId>, StoreError> {
         let (store, tenant) = (self.store(), self.tenant());
         on_connection!(store, |db| {

@@ -17,17 +17,15 @@ pub(super) struct Received {
     pub(super) item: InboxItem,
 }
 
-/// What inboxes hold.
 pub(super) struct Inboxes {
     /// The database's time.
     pub(super) now: Time,
-    /// In order.
     pub(super) received: Vec<Received>,
     /// Tasks with items that there was no room for.
     pub(super) left: HashSet<TaskId>,
 }
 
-/// The items for these tasks, in their order as far as `room` bytes of results go, and one at least.
+/// Reads the items for these tasks, in their order as far as `room` bytes of results go, and one at least.
 pub(super) async fn read(db: &mut PgConnection, tasks: &[TaskRecord], room: u64) -> Result<Inboxes, sqlx::Error> {
     let mut rows = sqlx::query_file_as!(
         RawItem,
@@ -104,7 +102,7 @@ impl RawItem {
         Ok(EndedCall { call, turn, call_index, state, failure, output: self.output, arguments: self.arguments })
     }
 
-    /// Why the call has no output. Its effect is possible only if it is unknown whether the call did its work.
+    /// Reads why the call has no output. Its effect is possible only if it is unknown whether the call did its work.
     fn failure(&self, state: CallState) -> Result<Option<Failure>, String> {
         let Some(class) = &self.class else { return Ok(None) };
         // A message is complete without its broken rules.

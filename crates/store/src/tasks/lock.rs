@@ -143,9 +143,9 @@ impl LockedTasks {
         std::mem::take(&mut self.left)
     }
 
-    /// The newest part of the conversations of these locked tasks, as far as the reach of each says. A transaction reads a
-    /// few MB: conversations that there is no room for are not among the answer, and their tasks belong to a later
-    /// transaction. One conversation at least is read.
+    /// Reads the newest part of the conversations of these locked tasks, as far as the reach of each says. A
+    /// transaction reads a few MB: conversations that there is no room for are not among the answer, and their tasks
+    /// belong to a later transaction. One conversation at least is read.
     pub async fn conversations(
         &mut self,
         store: &Store,
@@ -166,9 +166,9 @@ impl LockedTasks {
         Ok(tasks.into_iter().zip(read).filter_map(|(task, read)| Some((task, read?))).collect())
     }
 
-    /// The contents of the messages that answer these calls, as far as there are any; calls by their ids in the
-    /// conversation of a locked task. A few MB are read at once: tasks that there is no room for are not among the answer, and belong to a
-    /// later transaction. What one task needs is read in any case.
+    /// Reads the contents of the messages that answer these calls, as far as there are any; calls by their ids in the
+    /// conversation of a locked task. A few MB are read at once: tasks that there is no room for are not among the
+    /// answer, and belong to a later transaction. What one task needs is read in any case.
     pub async fn results(
         &mut self,
         store: &Store,
@@ -237,7 +237,7 @@ impl Locked {
     }
 }
 
-/// It waits, and its user does not want it stopped.
+/// True if it waits, and its user does not want it stopped.
 fn wants_to_start(record: &TaskRecord) -> bool {
     let cancelled = record.inbox.iter().any(|item| matches!(item, InboxItem::Cancel));
     record.state == TaskState::Waiting && !cancelled

@@ -25,7 +25,7 @@ pub(crate) struct RawMessage {
 }
 
 impl RawMessage {
-    /// The message as it is shown; `None` if this version cannot read it.
+    /// Returns the message as it is shown; `None` if this version cannot read it.
     pub(crate) fn shown(self) -> Option<StoredMessage> {
         let (task, seq) = (TaskId(self.task), self.seq);
         let left_out = |reason: &String| tracing::debug!(%task, seq, reason, "Left out a message that cannot be shown");
@@ -73,7 +73,8 @@ pub(super) struct Room {
     pub(super) for_first: bool,
 }
 
-/// The newest parts of conversations, in the order that they are asked for; `None` for those that there is no room for.
+/// Reads the newest parts of conversations, in the order that they are asked for; `None` for those that there is no
+/// room for.
 pub(super) async fn conversations(
     db: &mut PgConnection,
     wanted: &[Wanted<'_>],
@@ -147,7 +148,8 @@ pub(super) enum Found {
     NoRoom,
 }
 
-/// The contents of the messages that answer these calls, in their order; of whole tasks up to `room` bytes, and of one at least.
+/// Reads the contents of the messages that answer these calls, in their order; of whole tasks up to `room` bytes, and
+/// of one at least.
 pub(super) async fn results(
     db: &mut PgConnection,
     calls: &[ConversationCall<'_>],

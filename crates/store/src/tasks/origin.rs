@@ -19,7 +19,7 @@ pub struct TaskOrigin {
 }
 
 impl Store {
-    /// Where a task began. `None` if there is no such task.
+    /// Returns where a task began; `None` if there is no such task.
     pub async fn task_origin(&self, task: TaskId) -> Result<Option<TaskOrigin>, StoreError> {
         let found = on_connection!(self, |db| {
             sqlx::query!(

@@ -67,7 +67,7 @@ impl Store {
         Ok(found.filter(|(of, _)| of == tenant.as_str()).map(|(_, view)| view))
     }
 
-    /// These tasks as far as they are on record, each with its tenant.
+    /// Returns these tasks as far as they are on record, each with its tenant.
     pub async fn task_views(&self, tasks: &[TaskId]) -> Result<Vec<(String, TaskView)>, StoreError> {
         let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
         let rows =
@@ -90,8 +90,8 @@ impl Store {
         Ok(rows.into_iter().map(|row| step(row.step, row.at, &row.input, &row.decisions)).collect())
     }
 
-    /// How many of the steps may fit, by the lengths of the texts that they wrote, which cost little to ask for: a hundred of
-    /// them may be 50 MB long.
+    /// Counts the steps that may fit, by the lengths of the texts that they wrote, which cost little to ask for: a
+    /// hundred of them may be 50 MB long.
     async fn likely_to_fit(
         &self,
         tenant: &Tenant,
@@ -144,7 +144,7 @@ impl Store {
     }
 }
 
-/// What is left for the steps.
+/// Returns the bytes that are left for the steps.
 fn room(view: &TaskView, max_bytes: usize) -> usize {
     max_bytes.saturating_sub(size(view) + ENVELOPE)
 }
@@ -152,7 +152,7 @@ fn room(view: &TaskView, max_bytes: usize) -> usize {
 /// The brackets and names around the parts of a report.
 const ENVELOPE: usize = 64;
 
-/// A step as it is shown: one that this version cannot read is unknown.
+/// Returns a step as it is shown: one that this version cannot read is unknown.
 fn step(n: i32, at: Time, input: &str, decisions: &str) -> TaskStep {
     let read = serde_json::from_str(input).and_then(|input| Ok((input, serde_json::from_str(decisions)?)));
     let (input, decisions) = read.unwrap_or((TaskInput::Unknown, Vec::new()));
@@ -167,7 +167,7 @@ fn written_by(steps: &[TaskStep]) -> BTreeSet<u32> {
     steps.iter().flat_map(|step| step.decisions.iter().filter_map(seq)).collect()
 }
 
-/// How many steps fit with their messages; one at least.
+/// Counts the steps that fit with their messages; one at least.
 fn fitting(steps: &[TaskStep], messages: &[StoredMessage], room: usize) -> usize {
     let mut taken = 0;
     let fits = |step: &&TaskStep| {
@@ -200,7 +200,6 @@ fn cut(report: &mut TaskReport, room: usize) {
     }
 }
 
-/// Size as JSON, in bytes.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |json| json.len())
 }

@@ -17,7 +17,7 @@ pub(super) struct Starts {
     pub(super) now: Option<Time>,
 }
 
-/// Those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
+/// Returns those of these waiting tasks that may start: no task of their conversation runs, and no older one waits.
 pub(super) async fn may_start(db: &mut PgConnection, waiting: &[&TaskRecord]) -> Result<Starts, sqlx::Error> {
     if waiting.is_empty() {
         return Ok(Starts::default());

@@ -20,13 +20,9 @@ pub enum SubmittedTask {
     Written,
     /// Another one with its key was there before.
     Existing {
-        /// That task.
         id: TaskId,
-        /// Its conversation.
         conversation: String,
-        /// Its state.
         state: TaskState,
-        /// Its fingerprint.
         content: Option<Uuid>,
     },
     /// It was not written: its conversation is being erased, or everything of its tenant.

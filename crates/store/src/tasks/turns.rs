@@ -20,11 +20,8 @@ use crate::{
 /// Arguments of a call of the pool of models, with where its conversation is.
 #[derive(Clone, Debug)]
 pub struct AskedTurn {
-    /// Whose conversation.
     pub tenant: String,
-    /// The conversation.
     pub conversation: String,
-    /// The task.
     pub task: TaskId,
     /// The arguments on record.
     pub arguments: String,
@@ -47,7 +44,6 @@ impl TurnRoom {
 /// Why a turn was not put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unexpanded {
-    /// There was no room for it.
     NoRoom,
     /// Something is not on record any more, or cannot be read.
     Missing(Missing),
@@ -60,7 +56,7 @@ type ReadTurn = Result<Box<TurnOnRecord>, Missing>;
 type Seen = Option<HashMap<(u32, u32), ReadMessage>>;
 
 impl Store {
-    /// What models are asked, in order, put together as far as there is room.
+    /// Puts together what models are asked, in order, as far as there is room.
     pub async fn expand_turns(
         &self,
         turns: &[AskedTurn],
@@ -78,7 +74,7 @@ impl Store {
         Ok(turns.iter().zip(read).enumerate().map(expand).collect())
     }
 
-    /// The messages that turns refer to, by the position of the turn.
+    /// Reads the messages that turns refer to, by the position of the turn.
     async fn seen(
         &self,
         turns: &[AskedTurn],
@@ -110,7 +106,7 @@ impl Store {
         Ok(messages)
     }
 
-    /// The tools that turns offered, by task and hash.
+    /// Reads the tools that turns offered, by task and hash.
     async fn offered(
         &self,
         turns: &[AskedTurn],
@@ -213,8 +209,8 @@ async fn tools(
     Ok(rows.into_iter().map(|row| ((row.task_id, row.hash), row.tools)).collect())
 }
 
-/// Turns without the messages that they refer to: all that decisions about their ends need. The arguments of each are replaced; those
-/// of a turn whose tools are not on record stay.
+/// Leaves out the messages that turns refer to: decisions about their ends need all the rest. The arguments of each are
+/// replaced; those of a turn whose tools are not on record stay.
 pub(crate) async fn leave_out_messages(
     db: &mut PgConnection,
     turns: Vec<(TaskId, &mut String)>,

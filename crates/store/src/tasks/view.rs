@@ -72,7 +72,7 @@ fn number(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
-/// Zero is a price only if every turn has one.
+/// Returns the cost; zero is a price only if every turn has one.
 fn cost(raw: &RawView) -> Option<u64> {
     let is_known = raw.cost_micros > 0 || (raw.turns > 0 && raw.turns_without_price == 0);
     is_known.then(|| number(raw.cost_micros))

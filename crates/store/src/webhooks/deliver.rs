@@ -15,9 +15,7 @@ use crate::{
 /// An event that waits for its delivery.
 #[derive(Clone, Debug)]
 pub struct PendingEvent {
-    /// Whose it is.
     pub tenant: String,
-    /// The webhook.
     pub webhook: Uuid,
     /// The call or task that ended.
     pub subject: Uuid,
@@ -25,7 +23,6 @@ pub struct PendingEvent {
     pub event: String,
     /// When that ended.
     pub at: Time,
-    /// Where it goes.
     pub url: String,
     /// Which key the webhook's secrets are derived from.
     pub key: String,
@@ -52,7 +49,6 @@ pub struct DeliveryLimits {
 /// An event with its delivery; without one if what it is about is no longer on record.
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
-    /// The event.
     pub event: PendingEvent,
     /// The call that delivers it.
     pub call: Option<NewCall>,
@@ -68,7 +64,7 @@ pub enum DeliverOutcome {
 }
 
 impl Store {
-    /// The oldest events that wait, one of each tenant in turn, and of each of its webhooks.
+    /// Returns the oldest events that wait, one of each tenant in turn, and of each of its webhooks.
     pub async fn pending_events(&self, limits: DeliveryLimits) -> Result<Vec<PendingEvent>, StoreError> {
         let rows = once_on_connection!(self, |db| {
             let rows = sqlx::query_file!(

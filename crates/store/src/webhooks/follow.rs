@@ -18,21 +18,20 @@ pub struct Followed {
 /// A receiver that does not want any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
-    /// Whose webhook it is.
     pub tenant: String,
-    /// The webhook.
     pub webhook: Uuid,
     /// When the delivery ended that it answered so.
     pub at: Time,
 }
 
 impl Store {
-    /// Whether there is anything to follow, to deliver or to tidy up.
+    /// True if there is anything to follow, to deliver or to tidy up.
     pub async fn has_webhook_work(&self) -> Result<bool, StoreError> {
         once_on_connection!(self, |db| sqlx::query_file_scalar!("sql/webhooks_work.sql").fetch_one(db).await)
     }
 
-    /// Takes or keeps the lead for so many ms; `None` if another dispatcher has it. Otherwise whether any webhook is active.
+    /// Takes or keeps the lead for so many ms; `None` if another dispatcher has it. Otherwise returns whether any
+    /// webhook is active.
     pub async fn lead_webhooks(&self, me: Uuid, lease_ms: u64) -> Result<Option<bool>, StoreError> {
         once_on_connection!(self, |db| {
             sqlx::query_file_scalar!("sql/webhooks_lead.sql", me, bigint(lease_ms)).fetch_optional(db).await
@@ -69,7 +68,7 @@ impl Store {
         .await
     }
 
-    /// When the first end was that webhooks may still need; `None` if there is none.
+    /// Returns when the first end was that webhooks may still need; `None` if there is none.
     pub async fn untold_since(&self) -> Result<Option<Time>, StoreError> {
         once_on_connection!(self, |db| sqlx::query_file_scalar!("sql/webhooks_untold.sql").fetch_one(db).await)
     }
@@ -79,7 +78,8 @@ impl Store {
         once_on_connection!(self, |db| disable(db, of, reason).await)
     }
 
-    /// Up to `limit` deliveries that are under way to webhooks that were deleted or disabled, and that nobody has cancelled yet.
+    /// Returns up to `limit` deliveries that are under way to webhooks that were deleted or disabled, and that nobody
+    /// has cancelled yet.
     pub async fn abandoned_deliveries(&self, limit: u32) -> Result<Vec<CallId>, StoreError> {
         once_on_connection!(self, |db| {
             let open = sqlx::query_file_scalar!("sql/webhooks_abandoned.sql", i64::from(limit));
@@ -111,7 +111,7 @@ impl Store {
         .await
     }
 
-    /// Active webhooks for which more than `most` events wait, with the database's time.
+    /// Returns active webhooks for which more than `most` events wait, with the database's time.
     pub async fn overfull_webhooks(&self, most: u32) -> Result<Vec<Gone>, StoreError> {
         once_on_connection!(self, |db| {
             let rows = sqlx::query_as!(

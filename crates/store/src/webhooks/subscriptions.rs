@@ -11,7 +11,6 @@ use crate::{
 /// A webhook to write.
 #[derive(Clone, Debug)]
 pub struct NewWebhook<'a> {
-    /// Its id.
     pub id: Uuid,
     /// Who creates it.
     pub user: &'a str,
@@ -19,7 +18,6 @@ pub struct NewWebhook<'a> {
     pub content: Uuid,
     /// Where events are posted.
     pub url: &'a str,
-    /// Which events.
     pub events: &'a [WebhookEvent],
     /// Only calls of these tools, if there are any.
     pub tools: &'a [String],
@@ -32,7 +30,6 @@ pub struct NewWebhook<'a> {
 /// A webhook, and what users do not see of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookOnRecord {
-    /// What users see.
     pub view: WebhookView,
     /// Which key its secrets are derived from.
     pub key: String,
@@ -56,7 +53,6 @@ pub enum WebhookCreated {
 pub struct WebhookChange {
     /// Where events are posted.
     pub url: Option<String>,
-    /// Which events.
     pub events: Option<Vec<WebhookEvent>>,
     /// Only calls of these tools.
     pub tools: Option<Vec<String>>,
@@ -77,7 +73,6 @@ pub enum Rotated {
     NotFound,
 }
 
-/// What every statement returns of a webhook.
 struct Row {
     id: Uuid,
     url: String,
@@ -95,7 +90,7 @@ struct Row {
     content: Uuid,
 }
 
-/// As it is shown: without events and reasons of a newer version, which this one cannot name.
+/// Shows a webhook without events and reasons of a newer version, which this one cannot name.
 impl From<Row> for WebhookView {
     fn from(row: Row) -> Self {
         Self {
@@ -127,12 +122,12 @@ fn names(events: &[WebhookEvent]) -> Vec<String> {
 }
 
 impl TenantStore<'_> {
-    /// The tenant's webhooks, in the order of their ids.
+    /// Lists the tenant's webhooks, in the order of their ids.
     pub async fn webhooks(&self) -> Result<Vec<WebhookView>, StoreError> {
         Ok(self.read_webhooks(None).await?.into_iter().map(|webhook| webhook.view).collect())
     }
 
-    /// One webhook of the tenant.
+    /// Returns one webhook of the tenant.
     pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookOnRecord>, StoreError> {
         Ok(self.read_webhooks(Some(id)).await?.pop())
     }

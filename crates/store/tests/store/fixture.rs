@@ -65,7 +65,6 @@ impl Fixture {
         advance(&self.store, tasks.as_ref(), true, plan).await
     }
 
-    /// Starts a task.
     pub(crate) async fn start(&self, task: TaskId) -> Advanced {
         self.start_with(task, &[]).await
     }
@@ -87,7 +86,7 @@ impl Fixture {
         advanced
     }
 
-    /// The inbox of a task, which continues.
+    /// Returns the inbox of a task, which continues.
     pub(crate) async fn received(&self, task: TaskId) -> Vec<InboxItem> {
         let mut seen = Vec::new();
         let advanced = self.advance([task], |task| {
@@ -130,7 +129,7 @@ impl Fixture {
         self.text("SELECT state FROM tasks WHERE id = $1", task).await.parse().unwrap()
     }
 
-    /// One text of a task, by a statement of the test.
+    /// Reads one text of a task, by a statement of the test.
     pub(crate) async fn text(&self, statement: &'static str, task: TaskId) -> String {
         sqlx::query_scalar(statement).bind(task.0).fetch_one(&self.db).await.unwrap()
     }
@@ -149,7 +148,7 @@ impl Fixture {
         .await;
     }
 
-    /// Items in all inboxes.
+    /// Counts the items in all inboxes.
     pub(crate) async fn inbox(&self) -> i64 {
         self.count("SELECT count(*) FROM task_inbox").await
     }
@@ -181,7 +180,6 @@ impl Deref for Locked {
     }
 }
 
-/// What was committed.
 #[derive(Debug)]
 pub(crate) struct Advanced {
     pub(crate) transitions: Vec<TaskTransition>,
@@ -239,7 +237,7 @@ async fn advance_once(
     Ok(Advanced { transitions, next })
 }
 
-/// The reach of a whole conversation of a test.
+/// Returns the reach of a whole conversation of a test.
 fn whole() -> Reach {
     Reach {
         shown_bytes: 1 << 20,
@@ -251,13 +249,13 @@ fn whole() -> Reach {
     }
 }
 
-/// As the engine decides it.
+/// Decides it as the engine does.
 fn must_wait(task: &Locked) -> bool {
     let cancelled = task.inbox.iter().any(|item| matches!(item, InboxItem::Cancel));
     task.state == TaskState::Waiting && task.start.is_none() && !cancelled
 }
 
-/// The transition of a task that must wait.
+/// Makes the transition of a task that must wait.
 fn waits(task: &Locked) -> TaskTransition {
     TaskTransition {
         status: TaskStatus::Waiting { wake_at: task.read_at + chrono::TimeDelta::seconds(1) },
@@ -267,13 +265,13 @@ fn waits(task: &Locked) -> TaskTransition {
     }
 }
 
-/// For tasks that must not be planned.
+/// Fails for tasks that must not be planned.
 #[expect(clippy::needless_pass_by_value, reason = "has the form of a plan")]
 pub(crate) fn no_plan(task: Locked) -> Option<TaskTransition> {
     panic!("there is nothing to plan for {task:?}")
 }
 
-/// A task continues unchanged, with one step.
+/// Continues a task unchanged, with one step.
 pub(crate) fn stepped(task: &Locked, messages: Vec<(u32, Message)>) -> TaskTransition {
     let decisions = messages.iter().map(|(seq, _)| TaskDecision::Message { seq: *seq }).collect();
     let step = TaskStep { step: task.last_step + 1, at: task.read_at, input: TaskInput::Woken, decisions };
@@ -303,7 +301,7 @@ pub(crate) fn stepped(task: &Locked, messages: Vec<(u32, Message)>) -> TaskTrans
     }
 }
 
-/// A task starts with the instructions, if they are new, and the user's text.
+/// Starts a task with the instructions, if they are new, and the user's text.
 pub(crate) fn started(task: &Locked) -> TaskTransition {
     let start = task.start.as_ref().expect("it may start");
     let mut messages = Vec::new();
@@ -321,7 +319,7 @@ pub(crate) fn ended(task: &Locked, state: TaskState, code: TaskCode) -> TaskTran
     TaskTransition { status: TaskStatus::Ended(outcome), ..stepped(task, Vec::new()) }
 }
 
-/// The end of a task with an answer behind all messages.
+/// Ends a task with an answer behind all messages.
 pub(crate) fn answered(task: &Locked) -> TaskTransition {
     let seq = task.messages.last().map_or(1, |message| message.seq + 1);
     let (state, code, answer) = (TaskState::Succeeded, TaskCode::Answered, Some("Done.".to_owned()));

@@ -27,7 +27,7 @@ fn worker(random: &mut StdRng) -> WorkerId {
     WORKERS[random.random_range(0..WORKERS.len())].parse().unwrap()
 }
 
-/// A row in any state, with and without a worker and a claim, before and after its deadline.
+/// Inserts a row in any state, with and without a worker and a claim, before and after its deadline.
 async fn insert(db: &mut PgConnection, random: &mut StdRng) -> CallId {
     let id = CallId::generate();
     let state = CallState::ALL[random.random_range(0..CallState::ALL.len())];

@@ -60,7 +60,8 @@ impl<'a> Along<'a> {
         Ok(best.unwrap_or_default())
     }
 
-    /// Every index that could be followed. Calls of tenant `default` have none of their own: they are nearly all, as a rule.
+    /// Returns every index that could be followed. Calls of tenant `default` have none of their own: they are nearly
+    /// all, as a rule.
     fn candidates(search: &'a Search, tenant: &'a Tenant) -> Self {
         let filter = &search.filter;
         let ended_as = filter.state.filter(|state| state.is_terminal() && *state != CallState::Succeeded);
@@ -74,7 +75,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Each of them alone, with where its reach is found.
+    /// Splits it into each of them alone, with where its reach is found.
     fn split(self) -> impl Iterator<Item = (Self, Reached)> {
         let none = Self::default();
         let each: [(Option<Self>, Reached); 5] = [

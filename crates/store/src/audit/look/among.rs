@@ -28,7 +28,7 @@ impl Among {
 }
 
 impl Store {
-    /// `None`: they are too many, or the search is for something else.
+    /// Returns the calls to look at; `None`: they are too many, or the search is for something else.
     pub(super) async fn among(&self, search: &Search, tenant: &Tenant, step: u32) -> Result<Option<Among>, StoreError> {
         let filter = &search.filter;
         if filter.key.is_some() || filter.task.is_some() {
@@ -48,7 +48,7 @@ impl Store {
         }
     }
 
-    /// True for those states in which all calls together are few, unless many wait.
+    /// Returns the calls in those states in which all calls together are few, unless many wait.
     async fn live_calls(&self, search: &Search, step: u32) -> Result<Option<Among>, StoreError> {
         let mut calls: Vec<Uuid> = self
             .run_again(|| async {

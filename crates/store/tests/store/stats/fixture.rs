@@ -31,7 +31,7 @@ impl Fixture {
         Self { database: Database::open().await, begin }
     }
 
-    /// With this many calls that ended in three hours, two at a time, as the calls of a batch do.
+    /// Fills it with this many calls that ended in three hours, two at a time, as the calls of a batch do.
     pub(super) async fn filled(calls: i32) -> Self {
         let fixture = Self::empty().await;
         let mut transaction = fixture.db.begin().await.unwrap();
@@ -66,7 +66,7 @@ impl Fixture {
         assert_eq!(sum(By::Worker, |sums| sums.attempts.attempts).await, calls, "attempts");
     }
 
-    /// Rolls up everything in the queue; how many calls that were.
+    /// Rolls up everything in the queue; returns how many calls that were.
     pub(super) async fn roll_up(&self, limit: u32) -> usize {
         let (mut pass, mut all) = (Pass::default(), 0);
         loop {

@@ -5,7 +5,6 @@ use redial_proto::{CallId, ErrorClass};
 use redial_store::Time;
 use uuid::Uuid;
 
-/// An ended call.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) id: Uuid,
@@ -33,7 +32,7 @@ pub(super) struct Attempt {
 }
 
 impl Made {
-    /// A call of a tool that succeeded at once.
+    /// Makes a call of a tool that succeeded at once.
     pub(super) fn new(tool: &str, finished_at: Time) -> Self {
         let attempts = vec![Attempt { worker: "w-1".to_owned(), class: None, duration_ms: Some(7) }];
         Self {
@@ -53,7 +52,7 @@ impl Made {
         }
     }
 
-    /// The same, ended without success.
+    /// Ends it without success.
     pub(super) fn failed(self, state: &'static str, class: ErrorClass) -> Self {
         let mut attempts = self.attempts;
         for attempt in &mut attempts {
@@ -69,20 +68,20 @@ impl Made {
         Self { task: Some((task, turn, call_index)), ..self }
     }
 
-    /// With a broken rule at each of these places.
+    /// Breaks a rule at each of these places.
     pub(super) fn broken_at(self, pointers: &[&str], rule: &str) -> Self {
         let error = |path: &&str| format!(r#"{{"path": "{path}", "rule": "{rule}", "allowed": ""}}"#);
         let errors: Vec<String> = pointers.iter().map(error).collect();
         Self { details: Some(format!("[{}]", errors.join(","))), ..self }
     }
 
-    /// After a repair at this place.
+    /// Repairs it at this place.
     pub(super) fn repaired_at(self, pointer: &str, kind: &str) -> Self {
         let repair = format!(r#"[{{"kind": "{kind}", "path": "{pointer}", "before": "", "after": ""}}]"#);
         Self { repairs: Some(repair), ..self }
     }
 
-    /// The same of another tenant.
+    /// Gives it to another tenant.
     pub(super) fn of_acme(self) -> Self {
         Self { tenant: "acme".to_owned(), ..self }
     }

@@ -22,7 +22,7 @@ async fn places(fixture: &Fixture, tool: &str, since: Time) -> Places {
     fixture.own().places(tool, since, None).await.unwrap()
 }
 
-/// Calls, right at once, repaired, wrong, corrected in one, two and three or more turns.
+/// Returns the counts of calls: all, right at once, repaired, wrong, corrected in one, two and three or more turns.
 const fn figures(sums: &ModelSums) -> [u64; 7] {
     let [one, two, three] = sums.corrected;
     [sums.calls, sums.right_at_once, sums.repaired, sums.wrong, one, two, three]

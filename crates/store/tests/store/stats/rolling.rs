@@ -15,7 +15,7 @@ use super::{
     made::{Attempt, Made},
 };
 
-/// Calls of every kind, in three hours.
+/// Inserts calls of every kind, in three hours.
 async fn of_every_kind() -> Fixture {
     let fixture = Fixture::empty().await;
     let at = |hour| fixture.begin + TimeDelta::hours(hour) + TimeDelta::minutes(5);
@@ -49,7 +49,7 @@ async fn of_every_kind() -> Fixture {
     fixture
 }
 
-/// What is not zero of an answer, a line for each group.
+/// Writes what is not zero of an answer, a line for each group.
 fn lines(fixture: &Fixture, stats: &Stats) -> Vec<String> {
     assert!(stats.is_complete);
     let line = |(group, sums): &(Group, GroupSums)| {
@@ -79,7 +79,7 @@ fn lines(fixture: &Fixture, stats: &Stats) -> Vec<String> {
     stats.groups.iter().map(line).collect()
 }
 
-/// The answers to every kind of question.
+/// Returns the answers to every kind of question.
 async fn answers(fixture: &Fixture) -> Vec<Vec<String>> {
     let question = |by| fixture.question(by);
     let hour = |hours| fixture.begin + TimeDelta::hours(hours);
@@ -149,7 +149,7 @@ async fn figures_are_those_of_the_calls_before_during_and_after_the_roll_up_and_
     assert_eq!(answers(&fixture).await, live, "deleted");
 }
 
-/// The first step of a pass.
+/// Takes the first step of a pass.
 async fn step(fixture: &Fixture, limit: u32) -> RolledUp {
     fixture.store.roll_up(&mut Pass::default(), limit).await.unwrap()
 }
@@ -171,7 +171,7 @@ async fn a_step_that_is_cut_off_counts_once_or_not_at_all() {
     fixture.assert_counted(400).await;
 }
 
-/// What a future returns; `None` if it has to wait more often than this.
+/// Returns what a future returns; `None` if it has to wait more often than this.
 async fn polled<F: Future>(mut future: Pin<Box<F>>, mut waits: u32) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),

@@ -24,7 +24,7 @@ const LOOKS: [(&str, &str, &str); 8] = [
     ),
 ];
 
-/// Pages that a look touches.
+/// Counts the pages that a look touches.
 async fn pages(fixture: &Fixture, statement: &str, types: &str, values: &str) -> f64 {
     let mut db = fixture.db.acquire().await.unwrap();
     // As a dispatcher's connections.

@@ -36,7 +36,7 @@ fn letter<'a>(calls: impl IntoIterator<Item = &'a CallId>) -> DeadLetter {
     DeadLetter::of_results("redial.results.tools", text.into_bytes(), rejections)
 }
 
-/// The messages on record with their sizes and tenants, in order.
+/// Returns the messages on record with their sizes and tenants, in order.
 async fn letters(db: &PgPool) -> Vec<(String, bool, Option<String>)> {
     let rows = sqlx::query_as("SELECT message, payload <> '', tenant FROM dead_letters ORDER BY id");
     rows.fetch_all(db).await.unwrap()

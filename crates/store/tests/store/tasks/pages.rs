@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::fixture::{Fixture, bare_call};
 
-/// The page of each call.
+/// Returns the page of each call.
 async fn pages(fixture: &Fixture) -> BTreeMap<Uuid, i64> {
     let rows: Vec<(Uuid, i64)> =
         sqlx::query_as("SELECT id, (ctid::text::point)[0]::bigint FROM calls").fetch_all(&fixture.db).await.unwrap();

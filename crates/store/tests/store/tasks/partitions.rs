@@ -40,7 +40,7 @@ async fn open() -> (Fixture, Partition) {
     (fixture, old)
 }
 
-/// An id that was made in the middle of a partition.
+/// Makes an id in the middle of a partition.
 fn id_within(partition: Partition) -> CallId {
     let middle = partition.until - chrono::TimeDelta::hours(12);
     let ms = u128::from(middle.timestamp_millis().unsigned_abs());

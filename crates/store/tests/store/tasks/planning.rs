@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, bare_call};
 /// What a statement has around values that the planner should not see.
 const HIDDEN: &str = "(SELECT $";
 
-/// A value of a type that names no row.
+/// Returns a value of a type that names no row.
 fn value(of: &str) -> &'static str {
     match of {
         "uuid" => "'00000000-0000-0000-0000-000000000000'",
@@ -35,7 +35,7 @@ async fn prepare(db: &mut PgConnection, statement: &str) -> String {
     format!("EXECUTE hidden ({})", types.iter().map(|of| value(of)).collect::<Vec<_>>().join(", "))
 }
 
-/// The scans of tables in a plan, as name of the table, index and condition.
+/// Collects the scans of tables in a plan, as name of the table, index and condition.
 fn scans(plan: &Value, found: &mut Vec<(String, String, String)>) {
     let text = |name: &str| plan[name].as_str().unwrap_or_default().to_owned();
     if text("Node Type").ends_with("Scan") && plan["Relation Name"].is_string() {

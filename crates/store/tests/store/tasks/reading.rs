@@ -31,7 +31,7 @@ async fn conversation(fixture: &Fixture, name: &str, messages: Vec<Message>) -> 
     (task, numbered.into_iter().map(stored).collect())
 }
 
-/// What one transaction reads; `None`: it has no room for that conversation.
+/// Reads what one transaction reads; `None`: it has no room for that conversation.
 async fn read(fixture: &Fixture, wanted: &[(TaskId, &Reach)]) -> Vec<Option<ReadConversation>> {
     let tasks: Vec<TaskId> = wanted.iter().map(|(task, _)| *task).collect();
     let mut locked = fixture.store.lock_tasks(&tasks, true).await.unwrap();
@@ -155,7 +155,7 @@ struct Cost {
     pages: f64,
 }
 
-/// What it costs to read a conversation for a model turn.
+/// Measures what it costs to read a conversation for a model turn.
 async fn cost(fixture: &Fixture, conversation: &str) -> Cost {
     let reach = reach();
     let statement =
@@ -185,7 +185,7 @@ async fn cost(fixture: &Fixture, conversation: &str) -> Cost {
     Cost { rows: rows(plan), pages: number(&plan["Shared Hit Blocks"]) + number(&plan["Shared Read Blocks"]) }
 }
 
-/// Rows that the nodes of a plan fetched from the table of messages.
+/// Counts the rows that the nodes of a plan fetched from the table of messages.
 fn rows(plan: &Value) -> f64 {
     let number = |name: &str| plan[name].as_f64().unwrap_or_default();
     let own = if plan["Relation Name"] == "messages" {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::fixture::{Fixture, bare_call, new_call};
 
-/// A task of a conversation that has ended with its call.
+/// Makes a task of a conversation that has ended with its call.
 async fn past_task(fixture: &Fixture, conversation: &str) -> TaskId {
     let task = fixture.submit(conversation).await;
     let call = new_call(task, 1, 0);
@@ -17,7 +17,7 @@ async fn past_task(fixture: &Fixture, conversation: &str) -> TaskId {
     task
 }
 
-/// One pass over tasks; how many were deleted in each step that looked at so many.
+/// Makes one pass over tasks; returns how many were deleted in each step that looked at so many.
 async fn pass(fixture: &Fixture, cutoff: Time, limit: u32) -> Vec<u64> {
     let (mut after, mut batches) = (Uuid::nil(), Vec::new());
     loop {
@@ -28,13 +28,13 @@ async fn pass(fixture: &Fixture, cutoff: Time, limit: u32) -> Vec<u64> {
     }
 }
 
-/// One pass over tasks and one over calls; the number of both that were deleted.
+/// Makes one pass over tasks and one over calls; returns how many of both were deleted.
 async fn prune(fixture: &Fixture, cutoff: Time) -> u64 {
     let tasks: u64 = pass(fixture, cutoff, 100).await.iter().sum();
     tasks + fixture.store.prune_calls(cutoff, Time::MAX_UTC, Uuid::nil(), 100).await.unwrap().deleted
 }
 
-/// Rows of a task: itself, its steps, messages and calls.
+/// Counts the rows of a task: itself, its steps, messages and calls.
 async fn left(fixture: &Fixture, task: TaskId) -> Vec<i64> {
     let counts = "SELECT ARRAY[(SELECT count(*) FROM tasks WHERE id = $1), (SELECT count(*) FROM task_steps WHERE task_id = $1),
                       (SELECT count(*) FROM messages WHERE task_id = $1), (SELECT count(*) FROM calls WHERE task_id = $1)]";

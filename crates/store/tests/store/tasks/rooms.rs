@@ -23,12 +23,12 @@ async fn begin(fixture: &Fixture, conversation: &str, count: u32) -> (TaskId, Ve
     (task, calls)
 }
 
-/// A call succeeds with a result of so many bytes.
+/// Ends a call with a result of so many bytes.
 async fn succeed(fixture: &Fixture, call: &NewCall, bytes: usize) {
     fixture.run(call.id, CallState::Succeeded, Ok(format!("\"{}\"", "x".repeat(bytes - 2)))).await;
 }
 
-/// A task whose calls ended with results of so many bytes each.
+/// Makes a task whose calls ended with results of so many bytes each.
 async fn task_with(fixture: &Fixture, conversation: &str, results: &[usize]) -> TaskId {
     let (task, calls) = begin(fixture, conversation, u32::try_from(results.len()).unwrap()).await;
     for (call, bytes) in calls.iter().zip(results) {
@@ -162,7 +162,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// `tail`: bytes of the end that are shown.
+    /// Writes a turn. `tail`: bytes of the end that are shown.
     async fn write(fixture: &Fixture, conversation: &str, tail: usize) -> Self {
         let whole = format!("好{}{}", "x".repeat(LARGE), "end".repeat(100));
         let result = Message {

@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, Locked, advance, answered, new_task, started};
 
 const TASKS: usize = 12;
 
-/// A started task is due again at once; the next plan ends it.
+/// Plans a started task to be due again at once; ends it at the next plan.
 fn play(task: &Locked) -> TaskTransition {
     match task.state {
         TaskState::Waiting => {
@@ -20,7 +20,7 @@ fn play(task: &Locked) -> TaskTransition {
     }
 }
 
-/// A dispatcher that advances what is due until all tasks have ended. It waits for locks, as after a wake, or leaves
+/// Advances what is due, as a dispatcher, until all tasks have ended. It waits for locks, as after a wake, or leaves
 /// locked tasks out, as a sweep does.
 async fn dispatch(fixture: &Fixture, wait: bool) {
     let store = fixture.another_store().await;
@@ -118,7 +118,7 @@ async fn a_task_that_starts_beside_another_is_rolled_back_and_waits() {
     assert_eq!(fixture.count("SELECT count(*) FROM messages").await, 0);
 }
 
-/// The id of a task that a dispatcher makes whose clock is so many minutes ahead.
+/// Makes the id of a task by a clock that is so many minutes ahead.
 fn id_by_a_clock(minutes_ahead: i64) -> TaskId {
     let (id, ms) = (TaskId::generate().0.as_u128(), i128::from(minutes_ahead * 60_000));
     let ahead = u128::try_from(i128::try_from(id >> 80).unwrap() + ms).unwrap();
