@@ -27,19 +27,20 @@ pub struct QueueConfig {
 }
 
 impl QueueConfig {
-    /// The server addresses, or which part of the URL is wrong. Without user and password, because the client library
-    /// would log them and does not use them.
+    /// Returns the server addresses, or which part of the URL is wrong. Without user and password, because the client
+    /// library would log them and does not use them.
     pub(crate) fn servers(&self) -> Result<Vec<ServerAddr>, QueueError> {
         self.parse(redact)
     }
 
-    /// The first user and password in the URL; a user alone is a token.
+    /// Returns the first user and password in the URL; a user alone is a token.
     pub(crate) fn login(&self) -> Result<Option<(String, Option<String>)>, QueueError> {
         let login = |server: &ServerAddr| Some((decode(server.username()?), server.password().map(decode)));
         Ok(self.parse(str::to_owned)?.iter().find_map(login))
     }
 
-    /// What must not be shown: passwords and tokens of the URL, encoded and not, and the lines of the credentials file.
+    /// Returns what must not be shown: passwords and tokens of the URL, encoded and not, and the lines of the
+    /// credentials file.
     pub fn secrets(&self) -> Vec<String> {
         let urls = self.url.split(',');
         let logins =
@@ -68,7 +69,7 @@ impl QueueConfig {
         self.url.split(',').map(|url| parse(url.trim())).collect()
     }
 
-    /// The URL without user and password, for logs and errors.
+    /// Returns the URL without user and password, for logs and errors.
     pub fn address(&self) -> String {
         self.url.split(',').map(|url| redact(url.trim())).collect::<Vec<_>>().join(",")
     }
@@ -89,13 +90,14 @@ impl fmt::Debug for QueueConfig {
     }
 }
 
-/// The library takes anything else for the name of a host, and would look for it without end.
+/// True if it has a scheme of NATS. The library takes anything else for the name of a host, and would look for it
+/// without end.
 fn has_scheme(url: &str) -> bool {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     matches!(scheme.as_deref(), Some("nats" | "tls"))
 }
 
-/// A URL without the part before its last `@`.
+/// Removes the part of a URL before its last `@`.
 fn redact(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);

@@ -76,7 +76,7 @@ impl Queue {
         Self::connect_and_report(config, report).await
     }
 
-    /// The same, but tries for so long only. The error is that of the last try, so it says why.
+    /// Connects, but tries for so long only. The error is that of the last try, so it says why.
     pub async fn connect_within(config: &QueueConfig, limit: Duration) -> Result<Self, QueueError> {
         let last = Mutex::new(None);
         let keep = |error: QueueError, _| {
@@ -120,17 +120,16 @@ impl Queue {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The tenant of the requests of this user.
+    /// Returns the tenant of the requests of this user.
     pub fn tenant(&self) -> &Tenant {
         &self.inner.tenant
     }
 
-    /// The user that requests are sent as.
+    /// Returns the user that requests are sent as.
     pub fn user(&self) -> &User {
         &self.inner.user
     }
 
-    /// The client in use.
     pub(crate) fn live(&self) -> Arc<Live> {
         Arc::clone(&self.inner.live.read())
     }
@@ -153,14 +152,15 @@ impl Queue {
         tokio::time::timeout(timeout, wait).await.map_err(|_| QueueError::Disconnected)
     }
 
-    /// Changes with every reconnection: subscriptions survive it, but messages published meanwhile are lost.
+    /// Watches the count of reconnections: subscriptions survive one, but messages published meanwhile are lost.
     pub fn connections(&self) -> watch::Receiver<u64> {
         let mut connections = self.inner.connections.clone();
         connections.mark_unchanged();
         connections
     }
 
-    /// Which connection this is: the number of the client, and of its connections. Unlike [`Queue::connections`] it is never late.
+    /// Returns which connection this is: the number of the client, and of its connections. Unlike
+    /// [`Queue::connections`] it is never late.
     pub(crate) fn connects(&self) -> (u64, u64) {
         let live = self.live();
         (live.number, live.client.statistics().connects.load(Ordering::Relaxed))
@@ -175,7 +175,7 @@ impl Queue {
         }
     }
 
-    /// One round trip to JetStream: succeeds if connection, server and JetStream work.
+    /// Makes one round trip to JetStream: succeeds if connection, server and JetStream work.
     pub async fn jetstream(&self) -> Result<(), QueueError> {
         if !self.is_connected() {
             return Err(QueueError::Disconnected);
@@ -183,7 +183,7 @@ impl Queue {
         self.api::<serde_json::Value>("INFO", Vec::new()).await.map(drop)
     }
 
-    /// The same; for a login that may not ask about JetStream, connection and server.
+    /// Checks JetStream; for a login that may not ask about it, connection and server.
     pub async fn health(&self) -> Result<(), QueueError> {
         match self.jetstream().await {
             // The server has answered.
@@ -292,7 +292,7 @@ impl Watcher {
     }
 }
 
-/// The options of one client, whose task holds `alive`.
+/// Makes the options of one client, whose task holds `alive`.
 async fn options(
     config: &QueueConfig,
     watcher: &Watcher,

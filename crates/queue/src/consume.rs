@@ -11,19 +11,19 @@ use crate::{
 };
 
 impl Queue {
-    /// Jobs of a consumer, for one loop of a worker.
+    /// Takes the jobs of a consumer, for one loop of a worker.
     pub fn jobs(&self, consumer: &str) -> Result<Jobs, QueueError> {
         check_consumer_name(consumer).map_err(QueueError::Name)?;
         let source = Source { stream: JOBS_STREAM, consumer: consumer.to_owned() };
         Ok(Jobs { puller: Puller::new(self.clone(), source) })
     }
 
-    /// Reports of workers, shared by all dispatchers.
+    /// Takes reports of workers, shared by all dispatchers.
     pub fn results(&self) -> Deliveries {
         self.deliveries(RESULTS_STREAM)
     }
 
-    /// Submissions without a waiting client, shared by all dispatchers.
+    /// Takes submissions without a waiting client, shared by all dispatchers.
     pub fn intake(&self) -> Deliveries {
         self.deliveries(INTAKE_STREAM)
     }
@@ -41,14 +41,15 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// At most `max` jobs: waits up to `wait` for the first, then returns what has arrived. A caller must not ask for
-    /// less than the last time, minus what it was given: the open request may still bring that many. `Missing` if the
-    /// consumer does not exist, after about 3 s. Can be cancelled without loss.
+    /// Takes up to `max` jobs: waits up to `wait` for the first, then returns what has arrived. A caller must not ask
+    /// for less than the last time, minus what it was given: the open request may still bring that many. `Missing` if
+    /// the consumer does not exist, after about 3 s. Can be cancelled without loss.
     pub async fn pull(&mut self, max: usize, wait: Duration) -> Result<Vec<Delivery>, QueueError> {
         self.puller.next(max, wait).await
     }
 
-    /// What the open request of the last pull still brings; waits for ever if there is none. Can be cancelled without loss.
+    /// Takes what the open request of the last pull still brings; waits for ever if there is none. Can be cancelled
+    /// without loss.
     pub async fn late(&mut self) -> Vec<Delivery> {
         self.puller.late().await
     }
@@ -67,8 +68,8 @@ pub struct Deliveries {
 }
 
 impl Deliveries {
-    /// Waits for at least one message, then returns what is there, at most `max`. Survives reconnects and a wiped store:
-    /// it logs, waits and tries again. Can be cancelled without loss.
+    /// Takes up to `max` messages; waits for the first. Survives reconnects and a wiped store: it logs, waits and tries
+    /// again. Can be cancelled without loss.
     pub async fn next(&mut self, max: usize) -> Vec<Delivery> {
         loop {
             match self.puller.next(max, Duration::from_hours(1)).await {
@@ -82,8 +83,8 @@ impl Deliveries {
         }
     }
 
-    /// Takes no more (which takes 2 to 5 s), and returns what arrived and was not processed: other dispatchers get it
-    /// at once.
+    /// Stops (which takes 2 to 5 s), and hands back what arrived and was not processed: other dispatchers get it at
+    /// once.
     pub async fn end(mut self) {
         for late in self.puller.end().await {
             late.nak(Duration::ZERO).await;

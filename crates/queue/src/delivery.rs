@@ -11,7 +11,6 @@ use crate::{Queue, apart::payload_of, connect::ANSWER, publish::traceparent_of};
 
 /// One message of a stream. It is delivered again after the consumer's ack wait (30 s) unless it is answered.
 pub struct Delivery {
-    /// Its body.
     pub payload: Bytes,
     /// How often it was delivered, this time included. A restarted server may count from 1 again.
     pub delivered: u64,
@@ -31,7 +30,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// `None` if the message was not delivered by a consumer.
+    /// Reads a message; `None` if it was not delivered by a consumer.
     pub(crate) fn from_message(message: Message, queue: &Queue) -> Option<Self> {
         let reply = message.reply?;
         let facts = Facts::parse(&reply)?;
@@ -50,17 +49,16 @@ impl Delivery {
         })
     }
 
-    /// W3C trace context of the sender.
+    /// Returns the W3C trace context of the sender.
     pub fn traceparent(&self) -> Option<&str> {
         self.traceparent.as_deref()
     }
 
-    /// Whether its sender is of a newer version of the contract: what cannot be read of it is not wrong.
+    /// True if its sender is of a newer version of the contract: what cannot be read of it is not wrong.
     pub const fn is_newer(&self) -> bool {
         self.is_newer
     }
 
-    /// The subject that it was published on.
     pub fn subject(&self) -> &str {
         &self.subject
     }
@@ -80,7 +78,7 @@ impl Delivery {
         self.answer(Bytes::from_static(b"+TERM")).await;
     }
 
-    /// An answer that is not sent is harmless: the message is delivered again and refused by Postgres.
+    /// Answers. An answer that is not sent is harmless: the message is delivered again and refused by Postgres.
     async fn answer(&self, answer: Bytes) {
         let live = self.queue.live();
         let publish = live.client.publish(self.reply.clone(), answer);
@@ -102,8 +100,8 @@ struct Facts {
 }
 
 impl Facts {
-    /// `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<stored at, ns>.<pending>`, or the newer form
-    /// with `<domain>.<account>` before the stream and an optional token behind (NATS ADR-15).
+    /// Parses `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<stored at, ns>.<pending>`, or the
+    /// newer form with `<domain>.<account>` before the stream and an optional token behind (NATS ADR-15).
     fn parse(reply: &str) -> Option<Self> {
         let tokens: Vec<&str> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
         let numbers = match tokens.len() {

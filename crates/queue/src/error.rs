@@ -9,7 +9,6 @@ use redial_proto::{ApiError, Code};
 const BELONGS: &str = "`redial env` prints the login, the tenant, the user and the inbox prefix that belong together, and the access file \
                        names the roles of a user and the pools of a worker";
 
-/// An error of the queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// The URL cannot be used.
@@ -23,7 +22,6 @@ pub enum QueueError {
     /// The credentials file cannot be read.
     #[error("NATS credentials file {path}: {reason}")]
     Credentials {
-        /// The file.
         path: String,
         /// What is wrong with it.
         reason: String,
@@ -51,13 +49,11 @@ pub enum QueueError {
     /// No process serves the subject.
     #[error("{subject}: no dispatcher is listening")]
     NoResponders {
-        /// The subject.
         subject: String,
     },
     /// The server's permissions do not allow this login to send to the subject: nobody has got it.
     #[error("{subject}: the NATS server does not allow this login to send to it; {BELONGS}")]
     Forbidden {
-        /// The subject.
         subject: String,
     },
     /// The server's permissions do not allow this login to hear the answers: what was asked may have happened.
@@ -75,17 +71,14 @@ pub enum QueueError {
     /// The message is over the limit; sending it would have closed the connection.
     #[error("{subject}: a message of {bytes} bytes; at most {max} are allowed")]
     TooLarge {
-        /// The subject.
         subject: String,
         /// Its size.
         bytes: usize,
-        /// The limit.
         max: usize,
     },
     /// The stream or its disk is full: try again later.
     #[error("{subject}: the stream accepts no more messages: {reason}")]
     Full {
-        /// The subject.
         subject: String,
         /// The server's message.
         reason: String,
@@ -109,7 +102,6 @@ pub enum QueueError {
     Settings {
         /// Which.
         name: String,
-        /// The setting.
         field: &'static str,
         /// What was read back.
         found: String,
@@ -170,7 +162,7 @@ impl QueueError {
         matches!(self, Self::Disconnected | Self::Timeout { .. } | Self::NoResponders { .. })
     }
 
-    /// Its code for a user.
+    /// Returns its code for a user.
     pub fn code(&self) -> Code {
         match self {
             Self::Api(error) => error.code,
@@ -191,7 +183,7 @@ impl QueueError {
         }
     }
 
-    /// The same for a user.
+    /// Converts it to the error for a user.
     pub fn into_api(self) -> ApiError {
         match self {
             Self::Api(error) => error,

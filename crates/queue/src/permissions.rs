@@ -37,7 +37,7 @@ impl Refusals {
         let _ = self.subjects.send(subject);
     }
 
-    /// The server may allow more to the next connection.
+    /// Forgets all: the server may allow more to the next connection.
     pub(crate) fn forget(&self) {
         *self.answers.lock() = None;
     }
@@ -69,8 +69,8 @@ enum Refused {
     Subscription,
 }
 
-/// The subject in `Permissions Violation for Publish to "a.b"`, or the same of a subscription, which may name its queue group
-/// after the subject. The client leaves the server's quotes around all of it.
+/// Reads the subject in `Permissions Violation for Publish to "a.b"`, or the same of a subscription, which may name its
+/// queue group after the subject. The client leaves the server's quotes around all of it.
 fn refused(said: &str) -> Option<(Refused, &str)> {
     let (_, said) = said.split_once("Permissions Violation for ")?;
     let (what, rest) = said.split_once(" to \"")?;

@@ -98,7 +98,8 @@ impl Queue {
         self.put_bytes(subject, encode(subject, message)?, None).await
     }
 
-    /// The same; what is too large for a message goes apart, in pieces, to where a request on `request` would go.
+    /// Puts a message on a stream as [`Queue::put`] does; what is too large for one goes apart, in pieces, to where a
+    /// request on `request` would go.
     pub async fn put_large<T: Serialize>(&self, subject: &str, request: &str, message: &T) -> Result<(), QueueError> {
         let body = encode(subject, message)?;
         if self.check_size(subject, body.len()).is_ok() {
@@ -149,7 +150,8 @@ impl Queue {
         sent.map_err(|error| publish_error(subject, &error))
     }
 
-    /// A message over the server's limit would close the connection and fail everything in flight on it.
+    /// Fails for a message over the server's limit, which would close the connection and fail everything in flight on
+    /// it.
     pub(crate) fn check_size(&self, subject: &str, bytes: usize) -> Result<(), QueueError> {
         // Leaves room for headers below the server's limit.
         let max = MAX_MESSAGE.min(self.live().client.max_payload().saturating_sub(4096));
@@ -188,7 +190,7 @@ fn publish_error(subject: &str, error: &PublishError) -> QueueError {
     }
 }
 
-/// The error that the server answered instead of an acknowledgement.
+/// Returns the error that the server answered instead of an acknowledgement.
 fn refusal(error: &PublishError) -> Option<&async_nats::jetstream::Error> {
     std::error::Error::source(error)?.downcast_ref()
 }
@@ -201,7 +203,7 @@ fn traced(traceparent: Option<&str>) -> PublishMessage {
     }
 }
 
-/// The sender's trace context. Anything else in the header is ignored.
+/// Returns the sender's trace context. Anything else in the header is ignored.
 pub(crate) fn traceparent_of(headers: Option<&HeaderMap>) -> Option<String> {
     traceparent::read(headers?.get(subjects::TRACEPARENT)?.as_str()).map(str::to_owned)
 }

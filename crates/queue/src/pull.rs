@@ -101,7 +101,7 @@ impl Puller {
         }
     }
 
-    /// What arrives without a new request; waits for ever if none is open. Can be dropped at any await, too.
+    /// Takes what arrives without a new request; waits for ever if none is open. Can be dropped at any await, too.
     pub(crate) async fn late(&mut self) -> Vec<Delivery> {
         loop {
             self.collect();
@@ -211,7 +211,7 @@ impl Puller {
         Ok(())
     }
 
-    /// The server may still know the request; without its inbox it can deliver nothing on it.
+    /// Forgets the request, which the server may still know; without its inbox it can deliver nothing on it.
     fn forget_request(&mut self) {
         self.collect();
         self.open = None;

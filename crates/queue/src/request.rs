@@ -43,7 +43,7 @@ impl Queue {
         self.ask_as(verb.roles()[0], verb, request, timeout).await
     }
 
-    /// The same in this role.
+    /// Asks as [`Queue::ask`] does, in this role.
     pub async fn ask_as<Q: Serialize, R: DeserializeOwned>(
         &self,
         role: UserRole,
@@ -65,7 +65,7 @@ impl Queue {
         self.request_from(subject, request, timeout, Origin::default()).await
     }
 
-    /// The same with where it comes from in its headers.
+    /// Sends a request as [`Queue::request`] does, with where it comes from in its headers.
     pub async fn request_from<Q: Serialize, R: DeserializeOwned>(
         &self,
         subject: &str,

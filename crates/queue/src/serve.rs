@@ -111,10 +111,10 @@ impl Requests {
         }
     }
 
-    /// The next request; `None` only after [`Requests::leave`]. Can be cancelled without loss.
+    /// Takes the next request; `None` only after [`Requests::leave`]. Can be cancelled without loss.
     ///
-    /// The server sends a reply with the rights of the dispatcher, wherever a request wants it. So a request that wants it
-    /// anywhere but below its sender's own inbox is discarded.
+    /// The server sends a reply with the rights of the dispatcher, wherever a request wants it. So a request that wants
+    /// it anywhere but below its sender's own inbox is discarded.
     pub async fn next(&mut self) -> Option<Request> {
         loop {
             let message = self.message().await?;
@@ -143,9 +143,7 @@ impl Requests {
     }
 }
 
-/// One request.
 pub struct Request {
-    /// Its body.
     pub payload: Bytes,
     /// Its body is not here, but in these pieces.
     pub apart: Option<Payload>,
@@ -164,7 +162,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// The subject that it was sent to.
     pub fn subject(&self) -> &str {
         &self.subject
     }
@@ -194,7 +191,7 @@ impl Request {
         None
     }
 
-    /// Whether the sender can fetch a reply in pieces.
+    /// True if the sender can fetch a reply in pieces.
     pub const fn takes_payloads(&self) -> bool {
         self.takes_payloads
     }

@@ -17,7 +17,6 @@ use serde_json::Value;
 use self::settings::{ConsumerConfig, StreamConfig, compare_consumer, compare_stream};
 use crate::{Queue, QueueError};
 
-/// The state of the job stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     /// When the job stream was created. If this changes, the store was wiped: every job must be published again.
@@ -35,7 +34,6 @@ pub struct Unclaimed {
     pub jobs: u64,
 }
 
-/// The waiting messages of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerDepth {
     /// Messages that were not delivered to a worker yet.
@@ -133,7 +131,7 @@ impl Queue {
         self.ensure_consumer(JOBS_STREAM, wanted, last_job).await.map(|info| info.depth())
     }
 
-    /// The jobs on the stream, delivered or not, by consumer and tool.
+    /// Counts the jobs on the stream, delivered or not, by consumer and tool.
     pub async fn unclaimed_jobs(&self) -> Result<HashMap<(String, String), Unclaimed>, QueueError> {
         let request = serde_json::json!({"subjects_filter": "redial.jobs.>"});
         let info: StreamInfo = self.api(&format!("STREAM.INFO.{JOBS_STREAM}"), body(&request)?).await?;
@@ -149,12 +147,12 @@ impl Queue {
         Ok(unclaimed)
     }
 
-    /// `Missing` if the consumer or its stream does not exist.
+    /// Fails with `Missing` if the consumer or its stream does not exist.
     pub(crate) async fn check_consumer(&self, stream: &str, name: &str) -> Result<(), QueueError> {
         self.consumer_info(stream, name).await.map(|_| ())
     }
 
-    /// How far the dispatchers' consumer of a stream is.
+    /// Returns how far the dispatchers' consumer of a stream is.
     pub(crate) async fn progress(&self, stream: &str) -> Result<Progress, QueueError> {
         let info = self.consumer_info(stream, DISPATCHERS).await?;
         Ok(Progress {
@@ -186,7 +184,7 @@ impl Queue {
         Ok(info)
     }
 
-    /// A cluster that lacks servers keeps a stream on one of them, until the next check finds the others.
+    /// Creates a stream. A cluster that lacks servers keeps it on one of them, until the next check finds the others.
     async fn create_stream(&self, wanted: &StreamConfig) -> Result<StreamInfo, QueueError> {
         match self.create_stream_as(wanted).await {
             Err(QueueError::TooFewServers { .. }) if wanted.num_replicas > 1 => {
@@ -196,7 +194,8 @@ impl Queue {
         }
     }
 
-    /// A server with little room cannot promise the bytes; it then refuses messages when it is full.
+    /// Creates a stream as wanted. A server with little room cannot promise the bytes; it then refuses messages when it
+    /// is full.
     async fn create_stream_as(&self, wanted: &StreamConfig) -> Result<StreamInfo, QueueError> {
         let subject = format!("STREAM.CREATE.{}", wanted.name);
         match self.api(&subject, body(wanted)?).await {
@@ -212,8 +211,9 @@ impl Queue {
         }
     }
 
-    /// `last`: the stream's last message when it was checked. A consumer that is beyond it has either delivered newer
-    /// messages or is ahead of its stream; only then the stream is asked again.
+    /// Creates a consumer if it is missing, and checks it. `last`: the stream's last message when it was checked. A
+    /// consumer that is beyond it has either delivered newer messages or is ahead of its stream; only then the stream
+    /// is asked again.
     async fn ensure_consumer(
         &self,
         stream: &str,

@@ -51,7 +51,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The next body. Can be cancelled without loss.
+    /// Takes the next body. Can be cancelled without loss.
     pub async fn next(&mut self) -> Bytes {
         self.message().await.payload
     }
@@ -70,7 +70,7 @@ impl Subscription {
         while let Some(Some(_)) = self.subscriber.next().now_or_never() {}
     }
 
-    /// The next body, with the subject that it was sent to.
+    /// Takes the next body, with the subject that it was sent to.
     pub async fn next_with_subject(&mut self) -> (String, Bytes) {
         let message = self.message().await;
         (message.subject.into_string(), message.payload)

@@ -13,7 +13,6 @@ use crate::{Queue, QueueError, connect::ANSWER, streams::body};
 pub struct Unreadable {
     /// The subject that it was published on.
     pub subject: String,
-    /// Its body.
     pub payload: Vec<u8>,
     /// Its sequence number in the stream.
     pub stream_sequence: u64,
@@ -36,8 +35,8 @@ struct Stored {
 }
 
 impl Queue {
-    /// The messages of a stream for dispatchers that were delivered, not answered, and that cannot be received. One round
-    /// trip for each message that was delivered and not answered.
+    /// Returns the messages of a stream for dispatchers that were delivered, not answered, and that cannot be received.
+    /// One round trip for each message that was delivered and not answered.
     pub async fn unreadable(&self, stream: &'static str) -> Result<Vec<Unreadable>, QueueError> {
         let progress = self.progress(stream).await?;
         let (mut unreadable, mut next) = (Vec::new(), progress.answered_to + 1);
@@ -67,7 +66,7 @@ impl Queue {
     }
 }
 
-/// Whether the client can parse these headers; it does so in the same way (async-nats 0.51, `connection.rs`).
+/// True if the client can parse these headers; it does so in the same way (async-nats 0.51, `connection.rs`).
 fn is_readable(headers: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(headers) else { return false };
     let mut lines = text.lines().peekable();

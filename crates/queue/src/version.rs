@@ -6,17 +6,18 @@ use redial_proto::{contract::FIRST_CONTRACT, subjects};
 use crate::Queue;
 
 impl Queue {
-    /// The version of the messages that this process sends.
+    /// Returns the version of the messages that this process sends.
     pub fn contract(&self) -> u32 {
         self.inner.contract
     }
 
-    /// What its messages say; nothing for the first version, so that it costs them no header.
+    /// Returns what its messages say; nothing for the first version, so that it costs them no header.
     pub(crate) fn said(&self) -> Option<String> {
         (self.contract() > FIRST_CONTRACT).then(|| self.contract().to_string())
     }
 
-    /// Whether the sender of a message is of a newer version than this process. Anything but a number is ignored, as in other headers.
+    /// True if the sender of a message is of a newer version than this process. Anything but a number is ignored, as in
+    /// other headers.
     pub(crate) fn is_newer(&self, headers: Option<&HeaderMap>) -> bool {
         said_by(headers).is_some_and(|contract| contract > self.contract())
     }

@@ -8,8 +8,8 @@ use super::{StreamConfig, body};
 use crate::{Queue, QueueError};
 
 impl Queue {
-    /// From the next check on, each stream is kept by so many servers: existing ones are updated, and those that are missing
-    /// created so.
+    /// Sets how many servers keep each stream from the next check on: existing ones are updated, and those that are
+    /// missing created so.
     pub fn set_replicas(&self, replicas: u32) {
         self.inner.replicas.store(replicas, Ordering::Relaxed);
     }

@@ -17,8 +17,8 @@ const MAX_JOB_BYTES: i64 = 256 * 1024 * 1024;
 const MAX_BYTES: i64 = 1024 * 1024 * 1024;
 /// How long nats-server drops a job whose `Nats-Msg-Id` it knows.
 const DUPLICATE_JOBS: Duration = Duration::from_mins(2);
-/// The same for the other streams: as short as nats-server takes. The ids of all senders of a stream are one namespace, so with a
-/// longer time a tenant could make it drop what another one submits.
+/// How long nats-server drops a message of another stream whose id it knows: as short as it takes. The ids of all
+/// senders of a stream are one namespace, so with a longer time a tenant could make it drop what another one submits.
 const DUPLICATES: Duration = Duration::from_millis(100);
 /// A delivered message that is not answered is delivered again after this long.
 const ACK_WAIT: Duration = Duration::from_secs(30);

@@ -12,10 +12,9 @@ mod unreadable;
 use redial_proto::{CallId, Job};
 use redial_queue::{OutgoingJob, Queue, QueueError};
 
-/// A trace context.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// A job of a new call.
+/// Makes a job of a new call.
 fn job(pool: &str) -> OutgoingJob {
     let job = Job { call: CallId::generate(), attempt: 1, tool: "echo".into(), bytes: 2 };
     OutgoingJob { job, consumer: pool.into(), publish_no: 1, traceparent: None }

@@ -101,7 +101,7 @@ async fn flood(asking: &Queue, count: u32, at_once: usize) {
     stream::iter(0..count).map(ask).buffer_unordered(at_once).for_each(async |()| ()).await;
 }
 
-/// A member of the group that has answered 200 requests.
+/// Returns a member of the group that has answered 200 requests.
 async fn busy_member(asking: &Queue, member: &Queue) -> Requests {
     let mut requests = member.serve("redial.ctl.test", Some("dispatchers")).await.unwrap();
     is_read(member).await;

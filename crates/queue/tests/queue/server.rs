@@ -25,14 +25,14 @@ impl Server {
         server
     }
 
-    /// A server, and a connection with all streams and pool `default`.
+    /// Starts a server; returns it with a connection with all streams and pool `default`.
     pub(crate) async fn with_queue() -> (Self, Queue) {
         let server = Box::pin(Self::started()).await;
         let queue = Box::pin(server.ready()).await;
         (server, queue)
     }
 
-    /// A server without streams, and a connection.
+    /// Starts a server without streams; returns it with a connection.
     pub(crate) async fn with_connection() -> (Self, Queue) {
         let server = Box::pin(Self::started()).await;
         let queue = Box::pin(server.connect()).await;
@@ -89,7 +89,7 @@ impl Server {
         within(20, Queue::connect(&self.config())).await.unwrap()
     }
 
-    /// A connection with all streams and pool `default`.
+    /// Returns a connection with all streams and pool `default`.
     pub(crate) async fn ready(&self) -> Queue {
         let queue = self.connect().await;
         within(20, ensure(&queue)).await;
@@ -121,12 +121,12 @@ impl Server {
         RawNats::connect(&self.url).await.send_raw(lines.as_bytes()).await;
     }
 
-    /// JetStream without Redial's settings, for what an operator could do.
+    /// Returns JetStream without Redial's settings, for what an operator could do.
     pub(crate) async fn jetstream(&self) -> async_nats::jetstream::Context {
         async_nats::jetstream::new(self.client().await)
     }
 
-    /// A client without Redial's settings.
+    /// Returns a client without Redial's settings.
     pub(crate) async fn client(&self) -> async_nats::Client {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
         let (user, password) = (url.username().unwrap().to_owned(), url.password().unwrap().to_owned());
@@ -161,7 +161,7 @@ pub(crate) async fn lost(queue: &Queue) {
     .await;
 }
 
-/// Whether every thread of a process is stopped. Where the system does not tell, it is taken for so.
+/// True if every thread of a process is stopped. Where the system does not tell, it is taken for so.
 fn all_stopped(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.flatten().all(|thread| {
