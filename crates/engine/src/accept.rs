@@ -82,16 +82,15 @@ pub fn accept(
 /// An ended call that is to run again with other arguments.
 #[derive(Clone, Debug)]
 pub struct Edited<'a> {
-    /// The call.
     pub call: &'a CallRecord,
-    /// What it was asked to do.
     pub content: CallContent,
     /// Its other arguments, as they were sent.
     pub arguments: Box<RawValue>,
 }
 
-/// An ended call with other arguments, under this id. They are checked like those of a submission; a refusal is that of the new
-/// call. Tools see the new id as idempotency key: under the old one a service would answer for the old arguments.
+/// Makes a call of an ended one with other arguments, under this id. They are checked like those of a submission; a
+/// refusal is that of the new call. Tools see the new id as idempotency key: under the old one a service would answer
+/// for the old arguments.
 pub fn accept_edited(edited: Edited<'_>, caller: &Caller, tools: &Tools, id: CallId) -> Result<NewCall, ApiError> {
     let Edited { call, content, arguments } = edited;
     let submission = Submission {
@@ -106,7 +105,7 @@ pub fn accept_edited(edited: Edited<'_>, caller: &Caller, tools: &Tools, id: Cal
     Ok(NewCall { content: Some(fingerprint), redrive_of, ..new })
 }
 
-/// The arguments as the tool gets them; or why the call is refused.
+/// Returns the arguments as the tool gets them, or why the call is refused.
 fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>, Refused> {
     let Some(tool) = tools.get(&submission.tool) else {
         return Err(unknown_tool(&submission.tool, tools).into());
@@ -114,7 +113,7 @@ fn resolve<'a>(submission: &'a Submission, tools: &Tools) -> Result<Resolved<'a>
     Ok(tool.schema.resolve_json(submission.arguments.get(), repairs(tool.spec.repairs))?)
 }
 
-/// Whether a tool takes repaired arguments.
+/// Returns which repairs a tool takes.
 pub const fn repairs(wanted: bool) -> Repairs {
     if wanted { Repairs::On } else { Repairs::Off }
 }
@@ -175,13 +174,13 @@ fn unknown_tool(name: &str, tools: &Tools) -> Failure {
     Failure::new(ErrorClass::UnknownTool, message).without_effect()
 }
 
-/// What is on record of a tool that is not registered: the most careful assumptions.
+/// Makes what is on record of a tool that is not registered: the most careful assumptions.
 pub fn unknown_spec(name: &str) -> ToolSpec {
     ToolSpec { pool: default_pool(), effect: ToolEffect::Unsafe, ..ToolSpec::named(name) }
 }
 
-/// Distinguishes a repeated submission from another one under the same key: everything that shapes the call, with the
-/// keys of objects in order, so that a client may write the same arguments in another order.
+/// Fingerprints what shapes the call, to tell a repeated submission from another one under the same key: the keys of
+/// objects are in order, so that a client may write the same arguments in another order.
 fn content_of(submission: &Submission) -> Uuid {
     let arguments = serde_json::from_str::<Value>(submission.arguments.get()).map(with_sorted_keys);
     let content = serde_json::json!([

@@ -23,7 +23,6 @@ pub use self::fill::check_templates;
 /// The language, and the user's own words instead of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
-    /// The language.
     pub language: Language,
     /// [`redial_proto::AgentSpec::templates`].
     pub templates: &'a BTreeMap<String, String>,
@@ -41,12 +40,10 @@ pub enum Repeated<'a> {
     SameError {
         /// The earlier error in words.
         error: &'a str,
-        /// How often.
         times: u32,
     },
     /// The very same call gave the very same result this often.
     SameResult {
-        /// How often.
         times: u32,
     },
     /// Two calls take turns and nothing changes.
@@ -74,7 +71,6 @@ pub enum Nudge<'a> {
     },
     /// A limit is reached: answer now, without tools.
     LastAnswer {
-        /// Which limit.
         code: TaskCode,
         /// The tool whose corrections are used up.
         tool: Option<&'a str>,

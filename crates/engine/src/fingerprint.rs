@@ -4,7 +4,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The first 16 bytes of the SHA-256 of a value's text; [`with_sorted_keys`] where the order of keys must not matter.
+/// Returns the first 16 bytes of the SHA-256 of a value's text; [`with_sorted_keys`] where the order of keys must not
+/// matter.
 pub fn fingerprint(content: &Value) -> Uuid {
     let digest = Sha256::digest(content.to_string());
     let mut bytes = [0; 16];
@@ -12,7 +13,7 @@ pub fn fingerprint(content: &Value) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// The same value with the keys of all its objects in order.
+/// Sorts the keys of all objects of a value.
 pub fn with_sorted_keys(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(with_sorted_keys).collect(),

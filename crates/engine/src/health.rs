@@ -42,12 +42,12 @@ pub struct Observed {
     pub unused_tokens: u32,
 }
 
-/// Whether an attempt that fails so says that the service behind the tool is not there.
+/// True if an attempt that fails so says that the service behind the tool is not there.
 pub const fn is_outage(class: ErrorClass) -> bool {
     matches!(class, ErrorClass::Unavailable | ErrorClass::RateLimited | ErrorClass::Timeout)
 }
 
-/// A tool of which nothing is on record.
+/// Makes the health of a tool of which nothing is on record.
 pub fn fresh(tool: impl Into<String>, budget: &RetryBudget, now: Time) -> ToolHealth {
     ToolHealth {
         tool: tool.into(),
@@ -65,7 +65,7 @@ pub fn fresh(tool: impl Into<String>, budget: &RetryBudget, now: Time) -> ToolHe
     }
 }
 
-/// The health after what was observed. `waiting`: retries of the tool wait in the backlog.
+/// Returns the health after what was observed. `waiting`: retries of the tool wait in the backlog.
 #[must_use]
 pub fn after(health: &ToolHealth, budget: &RetryBudget, observed: Observed, waiting: bool, now: Time) -> ToolHealth {
     // The database's clock may jump back.
@@ -130,7 +130,7 @@ fn step(health: &mut ToolHealth, budget: &RetryBudget, failing_for: Option<Durat
     }
 }
 
-/// The tokens earned per second from now on.
+/// Returns the tokens earned per second from now on.
 fn rate_after(health: &ToolHealth, budget: &RetryBudget, failures_prevail: bool) -> f64 {
     let (rate, usual) = (health.per_second, health.usual_rate.max(LEAST_USUAL_RATE));
     let next = match rate {
@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(health.recovering_since, None);
     }
 
-    /// How long until a tool that did 1,000 calls a second gets as many retries, if so many reports a second come in.
+    /// Returns how long until a tool that did 1,000 calls a second gets as many retries, if so many reports a second
+    /// come in.
     fn seconds_to_the_usual_rate(reports: i64, each: impl Fn(i64) -> Observed) -> i64 {
         let mut health = ToolHealth { usual_rate: 1_000.0, failing_since: Some(start()), ..new("look") };
         for n in 1.. {

@@ -1,6 +1,5 @@
 //! Wrong decisions that the simulation must catch. Without the feature `mutations` none can be switched on.
 
-/// A wrong decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutation {
     /// An unsafe tool is tried again after its worker was lost.

@@ -20,10 +20,8 @@ pub enum Observation {
     },
     /// The database answered a statement of the sweep after this time.
     Answered {
-        /// How long that took.
         after: Duration,
     },
-    /// A sweep ended.
     SweepEnded {
         /// The database failed.
         failed: bool,
@@ -35,7 +33,6 @@ pub enum Observation {
     },
     /// A check of the streams and the database ended.
     CheckEnded {
-        /// When it began.
         began: Duration,
         /// One of the two failed.
         failed: bool,
@@ -59,8 +56,8 @@ pub struct OutageDetector {
 }
 
 impl OutageDetector {
-    /// A detector for leases of this length. `longest_reconnect`: the longest time that a worker takes to connect to
-    /// NATS again. The start counts as the end of an outage, because no dispatcher may have run before.
+    /// Makes a detector for leases of this length. `longest_reconnect`: the longest time that a worker takes to connect
+    /// to NATS again. The start counts as the end of an outage, because no dispatcher may have run before.
     pub const fn new(lease: Duration, longest_reconnect: Duration, now: Duration) -> Self {
         Self {
             lease,
@@ -74,7 +71,8 @@ impl OutageDetector {
         }
     }
 
-    /// The longest time between two checks: an outage must be noticed before a lease ends that no worker could renew.
+    /// Returns the longest time between two checks: an outage must be noticed before a lease ends that no worker could
+    /// renew.
     pub fn check_interval(&self) -> Duration {
         INTERVAL.min(self.heartbeat_interval())
     }
@@ -108,8 +106,8 @@ impl OutageDetector {
         }
     }
 
-    /// For how long no lease counts as expired: workers that were cut off by an outage, or found no dispatcher, get the
-    /// time to connect again, and then a whole lease to renew or release what they hold.
+    /// Returns for how long no lease counts as expired: workers that were cut off by an outage, or found no dispatcher,
+    /// get the time to connect again, and then a whole lease to renew or release what they hold.
     pub fn grace(&self, now: Duration) -> Duration {
         if mutation::is(Mutation::NoGraceAfterOutage) {
             return Duration::ZERO;
@@ -117,30 +115,31 @@ impl OutageDetector {
         (self.longest_reconnect + self.lease).saturating_sub(now.saturating_sub(self.healthy_since))
     }
 
-    /// Workers send a heartbeat every third of a lease.
+    /// Returns a third of a lease, in which workers send a heartbeat.
     fn heartbeat_interval(&self) -> Duration {
         self.lease / 3
     }
 
-    /// A check has begun and does not end: a server hangs, though nothing has failed yet.
+    /// True if a check has begun and does not end: a server hangs, though nothing has failed yet.
     fn check_hangs(&self, now: Duration) -> bool {
         now.saturating_sub(self.checked_at) > self.check_interval() + self.heartbeat_interval()
     }
 
-    /// The process itself was stopped.
+    /// True if the process itself was stopped.
     fn sweep_is_late(&self, now: Duration) -> bool {
         now.saturating_sub(self.swept_at) > INTERVAL * 2 + self.heartbeat_interval()
     }
 
-    /// The database's clock went further than this process's: the machine was suspended, where this clock stands still, or
-    /// somebody set the database's clock. Either way, leases ended that their workers had no time to renew.
+    /// True if the database's clock went further than this process's: the machine was suspended, where this clock
+    /// stands still, or somebody set the database's clock. Either way, leases ended that their workers had no time to
+    /// renew.
     fn has_jumped(&self, (then, at): (Duration, Duration), since_epoch: Duration, now: Duration) -> bool {
         let jump = since_epoch.saturating_sub(then).saturating_sub(now.saturating_sub(at));
         jump > (INTERVAL * 2).min(self.lease / 2)
     }
 
-    /// While a statement hung no worker could renew, whether or not anything was due. A lease was renewed at most a
-    /// third of its length before; if a hang lasts the other two thirds, at least one sweep is within it.
+    /// True if a statement hung: no worker could renew then, whether or not anything was due. A lease was renewed at
+    /// most a third of its length before; if a hang lasts the other two thirds, at least one sweep is within it.
     fn is_slow(&self, answer: Duration) -> bool {
         answer >= (INTERVAL * 2).min(self.heartbeat_interval())
     }
@@ -157,7 +156,7 @@ mod tests {
         Duration::from_secs_f64(100.0 + seconds)
     }
 
-    /// A detector at second 60 of an outage-free run.
+    /// Makes a detector at second 60 of an outage-free run.
     fn without_outage() -> OutageDetector {
         let mut detector = OutageDetector::new(LEASE, RECONNECT, at(0.0));
         for second in 0..=60 {
@@ -174,7 +173,7 @@ mod tests {
     /// Observations, each at its second.
     type History<'a> = &'a [(f64, Observation)];
 
-    /// The grace in ms right after these observations.
+    /// Returns the grace in ms right after these observations.
     fn grace_after(observations: History<'_>) -> u128 {
         let mut detector = without_outage();
         for (second, observation) in observations {

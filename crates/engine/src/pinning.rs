@@ -32,7 +32,7 @@ fn reasons(tool: &ToolOnRecord, spec: &ToolSpec, identity: &WorkerIdentity) -> V
     stranger.into_iter().chain(changes).collect()
 }
 
-/// What a specification changes, in words.
+/// Lists what a specification changes, in words.
 fn differences(old: &ToolSpec, new: &ToolSpec) -> Vec<String> {
     if old == new {
         return vec!["its specification is the one on record".to_owned()];
@@ -63,7 +63,7 @@ fn effect(old: &ToolSpec, new: &ToolSpec) -> String {
     format!("its effect is {} instead of {}", new.effect, old.effect)
 }
 
-/// How freely attempts of calls with this effect are repeated.
+/// Ranks how freely attempts of calls with this effect are repeated.
 const fn laxness(effect: ToolEffect) -> u8 {
     match effect {
         ToolEffect::Unsafe => 0,

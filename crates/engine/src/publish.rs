@@ -13,8 +13,8 @@ use crate::{Time, span::ms};
 pub const FIRST_CHECK_MS: u64 = 10_000;
 /// The longest wait between two checks, in ms.
 pub const MAX_CHECK_MS: u64 = 300_000;
-/// When a call is checked again whose job was published at `published_at` and likely waits for a worker, as other jobs of
-/// its consumer do; `None` if it cannot be on the stream any more.
+/// Returns when a call is checked again whose job was published at `published_at` and likely waits for a worker, as
+/// other jobs of its consumer do; `None` if it cannot be on the stream any more.
 pub fn still_queued(published_at: Time, now: Time) -> Option<Time> {
     let waited = u64::try_from((now - published_at).num_milliseconds()).unwrap_or(0);
     (u128::from(waited) < MAX_JOB_AGE.as_millis()).then(|| now + ms(waited.clamp(FIRST_CHECK_MS, MAX_CHECK_MS)))

@@ -37,7 +37,7 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Arguments that were refused.
+    /// Takes arguments that were refused.
     pub(crate) fn refused(arguments: String, Refused { failure, help }: Refused) -> Self {
         let checked = Self { arguments, refusal: Some(failure), ..Self::default() };
         match help {

@@ -4,7 +4,7 @@ use redial_proto::RetryPolicy;
 
 use crate::{Time, span::ms};
 
-/// The longest wait in ms before the attempt after `attempt`: `min(cap, initial × factor^(attempt-1))`.
+/// Returns the longest wait in ms before the attempt after `attempt`: `min(cap, initial × factor^(attempt-1))`.
 pub fn longest_wait_ms(policy: &RetryPolicy, attempt: u32) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "a wait of 2^53 ms is above every cap")]
     let (initial, cap) = (policy.initial_ms as f64, policy.cap_ms as f64);
@@ -15,9 +15,9 @@ pub fn longest_wait_ms(policy: &RetryPolicy, attempt: u32) -> u64 {
     wait
 }
 
-/// When the attempt after `attempt` is due. Full jitter: `random` in `[0, 1)` spreads the wait between 0 and the
-/// longest, which keeps the retries of many calls apart better than any narrower jitter. A server's `Retry-After` is a
-/// lower bound, even above the policy's cap.
+/// Returns when the attempt after `attempt` is due. Full jitter: `random` in `[0, 1)` spreads the wait between 0 and
+/// the longest, which keeps the retries of many calls apart better than any narrower jitter. A server's `Retry-After`
+/// is a lower bound, even above the policy's cap.
 pub fn due(policy: &RetryPolicy, attempt: u32, retry_after_ms: Option<u64>, now: Time, random: f64) -> Time {
     now + ms(spread(longest_wait_ms(policy, attempt), random).max(retry_after_ms.unwrap_or(0)))
 }

@@ -22,7 +22,7 @@ pub enum Route {
     Bug,
 }
 
-/// The route of a class.
+/// Returns the route of a class.
 pub const fn route(class: ErrorClass) -> Route {
     match class {
         ErrorClass::RateLimited | ErrorClass::Unavailable => Route::Retry,

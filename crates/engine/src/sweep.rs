@@ -11,7 +11,6 @@ use crate::{
 
 /// What a sweep knows besides the calls.
 pub struct Conditions<'a> {
-    /// The registered tools.
     pub tools: &'a Tools,
     /// For how long the lease of a call does not count as expired: [`crate::outage::OutageDetector::grace`], and a whole lease for one
     /// that was locked as it ended, so that neither heartbeat nor report could be written.

@@ -11,15 +11,11 @@ use uuid::Uuid;
 
 use crate::fingerprint::fingerprint;
 
-/// Tools by name.
 pub type Tools = HashMap<String, Arc<RegisteredTool>>;
 
-/// A registered tool.
 #[derive(Debug)]
 pub struct RegisteredTool {
-    /// As its worker registered it.
     pub spec: ToolSpec,
-    /// The schema of its arguments.
     pub schema: Arc<Schema>,
     /// See [`version`].
     pub version: Uuid,
@@ -32,8 +28,8 @@ impl RegisteredTool {
         Ok(Self { schema, version: version(&spec), spec })
     }
 
-    /// Why arguments that were accepted for a version of the tool must not run as it is registered now; `None` if they may. They are not
-    /// repaired once more: a call runs with the arguments that are on record.
+    /// Says why arguments that were accepted for a version of the tool must not run as it is registered now; `None` if
+    /// they may. They are not repaired once more: a call runs with the arguments that are on record.
     pub fn misfit(&self, accepted_for: Uuid, arguments: &str) -> Option<Failure> {
         if accepted_for == self.version {
             return None;
@@ -48,18 +44,18 @@ impl RegisteredTool {
         Some(Failure { message: limits::shorten(&message, limits::MAX_ERROR_MESSAGE), ..failure })
     }
 
-    /// It asks a model; agents cannot call it.
+    /// True if it asks a model; agents cannot call it.
     pub fn is_model(&self) -> bool {
         self.spec.pool == turn::POOL
     }
 
-    /// Agents may call it: it is no model, and does not deliver webhooks.
+    /// True if agents may call it: it is no model, and does not deliver webhooks.
     pub fn is_for_agents(&self) -> bool {
         !self.is_model() && self.spec.name != webhook::TOOL
     }
 }
 
-/// Fingerprint of a spec: changes whenever the spec does.
+/// Fingerprints a spec: changes whenever the spec does.
 pub fn version(spec: &ToolSpec) -> Uuid {
     // A spec has text keys only, so this cannot fail.
     serde_json::to_value(spec).map(|spec| fingerprint(&spec)).unwrap_or_default()
@@ -129,20 +125,20 @@ pub fn compile(
     tools
 }
 
-/// Memory that the schemas of the other tools of a worker identity take, in bytes.
+/// Returns the memory that the schemas of the other tools of a worker identity take, in bytes.
 pub fn memory_without(tools: &Tools, identities: &Identities, identity: &str, without: &BTreeSet<&str>) -> u64 {
     let others = tools.iter().filter(|(name, _)| !without.contains(name.as_str()));
     let of_identity = others.filter(|(name, _)| identities.get(*name).is_some_and(|all| all.contains(identity)));
     of_identity.map(|(_, tool)| tool.schema.memory()).sum()
 }
 
-/// When and how often to retry the calls of a tool. A tool that left the registry, which only happens by hand, is
-/// retried by the defaults.
+/// Returns when and how often to retry the calls of a tool. A tool that left the registry, which only happens by hand,
+/// is retried by the defaults.
 pub fn retry_policy(tools: &Tools, tool: &str) -> RetryPolicy {
     tools.get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry)
 }
 
-/// How many retries of a tool run.
+/// Returns how many retries of a tool run.
 pub fn retry_budget(tools: &Tools, tool: &str) -> RetryBudget {
     tools.get(tool).map_or_else(RetryBudget::default, |tool| tool.spec.retry_budget)
 }

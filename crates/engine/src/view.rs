@@ -22,30 +22,30 @@ pub use self::limits::{Limits, whole_feedback};
 pub use self::reach::{reach, read};
 pub use self::read::{READ_RESULT, read_result, read_result_offer};
 
-/// The view of a conversation: without the pruned calls, within the limits, valid for every provider.
+/// Makes the view of a conversation: without the pruned calls, within the limits, valid for every provider.
 ///
-/// Messages older than the newest 512 KiB, or twice what the view can show if that is more, as they are stored, are left
-/// out. Nothing else is changed that fits, but for tool results over [`Limits::result_bytes`]. If the whole is too long, old
-/// tool results are cut to their beginnings, oldest first; then the oldest messages are left out, each assistant message
-/// together with its results, which a note at the start says; then what remains is shortened, tool results first. The system
-/// message, the user's newest message and the end of the conversation are always there. Only if even their bare structure is
-/// over the limits, so is the view. Pure and linear; a view of a view is the same view.
+/// Messages older than the newest 512 KiB, or twice what the view can show if that is more, as they are stored, are
+/// left out. Nothing else is changed that fits, but for tool results over [`Limits::result_bytes`]. If the whole is too
+/// long, old tool results are cut to their beginnings, oldest first; then the oldest messages are left out, each
+/// assistant message together with its results, which a note at the start says; then what remains is shortened, tool
+/// results first. The system message, the user's newest message and the end of the conversation are always there. Only
+/// if even their bare structure is over the limits, so is the view. Pure and linear; a view of a view is the same view.
 ///
 /// With [`Trimmed::shortened`] over 0 the model should be offered [`read_result_offer`].
 pub fn view(messages: &[StoredMessage], pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
     view_of(&ReadConversation::whole(messages.to_vec()), pruned, limits)
 }
 
-/// The same view, of what was read of the conversation with its [`reach`].
+/// Makes the view of what was read of the conversation with its [`reach`].
 ///
-/// Messages that were not read count as left out, by their sequence numbers; so does one of them that would not be in the
-/// view in any case, because its call is pruned or newer instructions replaced it.
+/// Messages that were not read count as left out, by their sequence numbers; so does one of them that would not be in
+/// the view in any case, because its call is pruned or newer instructions replaced it.
 pub fn view_of(conversation: &ReadConversation, pruned: &BTreeSet<String>, limits: Limits) -> (Vec<Message>, Trimmed) {
     let (messages, trimmed) = numbered_view_of(conversation, pruned, limits);
     (messages.into_iter().map(|(_, message)| message).collect(), trimmed)
 }
 
-/// The same view; each message with its sequence number, 0 if it is none of the conversation.
+/// Makes the view; each message with its sequence number, 0 if it is none of the conversation.
 pub fn numbered_view_of(
     conversation: &ReadConversation,
     pruned: &BTreeSet<String>,

@@ -77,7 +77,6 @@ struct Consumer {
     slots: u32,
     /// The stream was checked since it appeared. Before that, its depths are unknown.
     checked: bool,
-    /// By tool.
     depths: HashMap<String, Depth>,
 }
 
@@ -101,7 +100,7 @@ struct Tool {
 }
 
 impl Windows {
-    /// Several tenants are declared, whether they have submitted anything or not.
+    /// Takes note of whether several tenants are declared, whether they have submitted anything or not.
     pub fn expect_several_tenants(&mut self, several: bool) {
         self.tenants.expect_several(several);
     }
@@ -177,7 +176,7 @@ impl Windows {
         claimed.is_multiple_of(windows.min().unwrap_or(LEAST).div_ceil(8))
     }
 
-    /// A first attempt of this tenant waits for this tool in the backlog.
+    /// Takes note of a first attempt of this tenant that waits for this tool in the backlog.
     pub fn waits(&mut self, tool: &str, tenant: &str) {
         self.note_waiting(tool, tenant, Backlog::Job);
     }
@@ -189,8 +188,8 @@ impl Windows {
         }
     }
 
-    /// Where the job of a new call is published at once; `None` if the call waits: no live worker has the tool, the window
-    /// is full, or others wait before it.
+    /// Returns where the job of a new call is published at once; `None` if the call waits: no live worker has the tool,
+    /// the window is full, or others wait before it.
     pub fn admit(&mut self, tool: &str, tenant: &str) -> Option<String> {
         self.tenants.note(tenant, self.checked_at);
         let Tool { shares, capacity, .. } = self.tools.get(tool)?;
@@ -214,7 +213,7 @@ impl Windows {
         Some(name)
     }
 
-    /// Whether less than half of the room that the last check left is left now: time for another check.
+    /// True if less than half of the room that the last check left is left now: time for another check.
     pub fn is_low(&self, tool: &str) -> bool {
         let is_low = |(_, consumer, window): (&str, &Consumer, u64)| {
             let depth = consumer.depths.get(tool).copied().unwrap_or_default();
@@ -253,7 +252,7 @@ impl Windows {
         (!rooms.is_empty()).then_some(OfTool { tool, rooms, tokens: 0, tenants })
     }
 
-    /// A part has its turn now: the next ones are those of others.
+    /// Ends the turn of a part: the next ones are those of others.
     pub fn had_turn(&mut self, part: &BacklogPart) {
         self.turns += 1;
         if let Some(tool) = self.tools.get_mut(&part.tool) {
@@ -291,32 +290,32 @@ impl Windows {
         }
     }
 
-    /// Whether something of the tool would be published now.
+    /// True if something of the tool would be published now.
     pub fn has_room(&self, tool: &str) -> bool {
         self.of_tool(tool).any(|(_, consumer, window)| is_worth_it(Self::room(consumer, tool, window), window))
     }
 
-    /// Whether a live worker has the tool.
+    /// True if a live worker has the tool.
     pub fn is_served(&self, tool: &str) -> bool {
         self.tools.contains_key(tool)
     }
 
-    /// Whether the live workers of a consumer have the tool.
+    /// True if the live workers of a consumer have the tool.
     pub fn has(&self, consumer: &str, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.consumers.iter().any(|name| name == consumer))
     }
 
-    /// The unclaimed jobs of a tool that a live consumer had at the last check.
+    /// Counts the unclaimed jobs of a tool that a live consumer had at the last check.
     pub fn seen(&self, consumer: &str, tool: &str) -> u64 {
         self.consumers.get(consumer).and_then(|consumer| consumer.depths.get(tool)).map_or(0, |depth| depth.seen)
     }
 
-    /// The tools that live workers have.
+    /// Returns the tools that live workers have.
     pub fn served(&self) -> impl Iterator<Item = &str> {
         self.tools.keys().map(String::as_str)
     }
 
-    /// The live consumers that have a tool, with its window there.
+    /// Returns the live consumers that have a tool, with its window there.
     fn of_tool(&self, tool: &str) -> impl Iterator<Item = (&str, &Consumer, u64)> {
         let span = self.tenants.are_several().then(|| SHARED_SPAN.max(self.feeding.as_secs_f64() * 4.0));
         self.tools.get(tool).into_iter().flat_map(move |entry| {
@@ -329,7 +328,7 @@ impl Windows {
         })
     }
 
-    /// How many jobs of a tool this dispatcher may publish now.
+    /// Counts the jobs of a tool that this dispatcher may publish now.
     fn room(consumer: &Consumer, tool: &str, window: u64) -> u64 {
         if !consumer.checked {
             return 0;
@@ -340,14 +339,15 @@ impl Windows {
 }
 
 impl Consumer {
-    /// Unclaimed jobs of a tool per worker's slot, in thousandths.
+    /// Counts the unclaimed jobs of a tool per worker's slot, in thousandths.
     fn load(&self, tool: &str) -> u64 {
         let depth = self.depths.get(tool).copied().unwrap_or_default();
         depth.all() * 1_000 / u64::from(self.slots)
     }
 }
 
-/// Room for a few jobs is left until there is more: a statement for each would cost more than they do.
+/// True if there is enough room. Room for a few jobs is left until there is more: a statement for each would cost more
+/// than they do.
 fn is_worth_it(room: u64, window: u64) -> bool {
     room > 0 && room >= window / 16
 }
@@ -356,7 +356,8 @@ fn window(capacity: f64) -> u64 {
     jobs_of(capacity, SPAN).clamp(LEAST, LARGEST)
 }
 
-/// The window while several tenants are active: at least so much that a quarter of the slots can be filled at once.
+/// Returns the window while several tenants are active: at least so much that a quarter of the slots can be filled at
+/// once.
 fn shared(capacity: f64, span: f64, slots: u32) -> u64 {
     jobs_of(capacity, span).max(u64::from(slots / 4)).max(1)
 }

@@ -3,7 +3,7 @@
 use redial_proto::{ErrorClass, GrantRef, Job};
 use redial_records::{Backlog, BacklogPart, CallFacts, Change, Effect, EndedAttempt, NewCall, OutgoingJob, Transition};
 
-/// The effects of a committed transition, in the order in which they are to be carried out.
+/// Returns the effects of a committed transition, in the order in which they are to be carried out.
 pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     match &transition.change {
         Change::Wait { backlog, .. } => {
@@ -29,7 +29,7 @@ pub fn effects(transition: &Transition, facts: &CallFacts) -> Vec<Effect> {
     }
 }
 
-/// A dispatcher ended the attempt, because its worker did not: the worker may still run it.
+/// True if a dispatcher ended the attempt, because its worker did not: the worker may still run it.
 fn overdue(attempt: &EndedAttempt) -> bool {
     attempt.duration_ms.is_none() && matches!(&attempt.result, Err(failure) if failure.class == ErrorClass::Timeout)
 }
@@ -39,8 +39,8 @@ fn stop_worker(facts: &CallFacts) -> Option<Effect> {
     facts.worker.clone().map(|worker| Effect::StopWorker { worker, grant })
 }
 
-/// The effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never runs, and one
-/// that its client serves has no job: the step of its task tells the client.
+/// Returns the effects of writing a new call: its job is published if a consumer was chosen for it. A refused one never
+/// runs, and one that its client serves has no job: the step of its task tells the client.
 pub fn submitted(call: &NewCall) -> Vec<Effect> {
     if call.refusal.is_some() || call.is_of_client() {
         return Vec::new();

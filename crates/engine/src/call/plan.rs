@@ -37,7 +37,6 @@ pub enum CallEvent<'a> {
     Failed {
         /// How long the tool ran, in ms.
         duration_ms: u64,
-        /// The error.
         failure: &'a Failure,
     },
     /// The worker gives the attempt back; it does not count.
@@ -55,9 +54,7 @@ pub enum CallEvent<'a> {
     Cancel,
     /// The client answered a call of its function: the output as JSON, or why there is none.
     Answered {
-        /// Who answered.
         by: &'a str,
-        /// The answer.
         answer: Result<&'a str, &'a Failure>,
     },
 }
@@ -88,8 +85,8 @@ pub enum Waiting {
     },
 }
 
-/// What an event does to a call; `None` if nothing. `policy` is the retry policy of its tool; `random` is in `[0, 1)`
-/// and spreads retries.
+/// Decides what an event does to a call; `None` if nothing. `policy` is the retry policy of its tool; `random` is in
+/// `[0, 1)` and spreads retries.
 ///
 /// An event that does not fit the state is late or a duplicate: it changes nothing.
 pub fn plan(
@@ -131,8 +128,8 @@ pub fn plan(
     Some(Transition { call: call.id, guard: guard(call), change })
 }
 
-/// The success of an attempt, planned without reading the call: it ends every call that still runs this attempt on
-/// this worker under this claim, whatever else is on record.
+/// Plans the success of an attempt without reading the call: it ends every call that still runs this attempt on this
+/// worker under this claim, whatever else is on record.
 pub fn succeeded(grant: GrantRef, worker: &WorkerId, duration_ms: u64, output: String) -> Transition {
     let guard = Guard {
         state: CallState::Running,
@@ -144,7 +141,7 @@ pub fn succeeded(grant: GrantRef, worker: &WorkerId, duration_ms: u64, output: S
     Transition { call: grant.call, guard, change: success(duration_ms, output) }
 }
 
-/// Everything that a decision may depend on.
+/// Guards everything that a decision may depend on.
 fn guard(call: &CallRecord) -> Guard {
     let running = call.state == CallState::Running;
     Guard {
@@ -176,7 +173,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Only the record of the attempt keeps the failure's diagnostics: the call's own failure reaches callers and models.
+    /// Decides what follows a failure. Only the record of the attempt keeps the failure's diagnostics: the call's own
+    /// failure reaches callers and models.
     fn after_failure(&self, duration_ms: Option<u64>, mut failure: Failure) -> Change {
         failure.message = limits::shorten(&failure.message, limits::MAX_ERROR_MESSAGE);
         let next = self.next(&failure);
@@ -244,9 +242,10 @@ impl Planner<'_> {
         self.wait(self.call.attempt.saturating_sub(1), Backlog::Job)
     }
 
-    /// A lease that is renewed does not keep an attempt alive that should have ended long ago. Of a worker that does not renew, it is
-    /// not known what became of the attempt, also if its time is over. One of an `unsafe` tool is never granted to another worker, so
-    /// the end of its lease stops nothing: it may be renewed and reported until its time is over.
+    /// Decides about a running attempt. A lease that is renewed does not keep an attempt alive that should have ended
+    /// long ago. Of a worker that does not renew, it is not known what became of the attempt, also if its time is over.
+    /// One of an `unsafe` tool is never granted to another worker, so the end of its lease stops nothing: it may be
+    /// renewed and reported until its time is over.
     fn running(&self, grace_until: Time) -> Change {
         let lease_ends = self.call.lease_until.map_or(grace_until, |lease| lease.max(grace_until));
         let limit = self.call.started_at.map(|at| at + ms(self.call.timeout_ms.saturating_add(TIMEOUT_MARGIN_MS)));
@@ -288,7 +287,8 @@ impl Planner<'_> {
         ended(CallState::Failed, ErrorClass::BudgetExhausted, message)
     }
 
-    /// A client cannot answer while no dispatcher can be reached: after an outage it has the time to.
+    /// Ends a call that its client has not answered. A client cannot answer while no dispatcher can be reached: after
+    /// an outage it has the time to.
     fn unanswered(&self, grace_until: Time) -> Change {
         let until = self.call.deadline_at.max(grace_until);
         if self.now < until {
@@ -312,12 +312,12 @@ impl Planner<'_> {
         }
     }
 
-    /// A call that waits need not be looked at before its deadline.
+    /// Lets a call wait; it need not be looked at before its deadline.
     fn wait(&self, attempt: u32, backlog: Backlog) -> Change {
         Change::Wait { attempt, backlog, check_at: self.call.deadline_at }
     }
 
-    /// When to look at a call that is ready: not later than its deadline.
+    /// Returns when to look at a call that is ready: not later than its deadline.
     fn check_at(&self, at: Time) -> Time {
         at.min(self.call.deadline_at)
     }
@@ -328,14 +328,14 @@ fn success(duration_ms: u64, output: String) -> Change {
     Change::End { state: CallState::Succeeded, failure: None, attempt: Some(attempt) }
 }
 
-/// A call of a function is never tried again, and what the client did is the client's to know.
+/// Takes a client's answer. A call of a function is never tried again, and what the client did is the client's to know.
 fn answered(by: &str, answer: Result<&str, &Failure>) -> Change {
     let result = answer.map(str::to_owned).map_err(|failure| Failure { effect_possible: false, ..failure.clone() });
     let result = result.map_err(Failure::within_limits);
     Change::Answer { by: by.to_owned(), attempt: EndedAttempt { duration_ms: None, result } }
 }
 
-/// The end of a call that ends without an attempt.
+/// Ends a call without an attempt.
 fn ended(state: CallState, class: ErrorClass, message: impl Into<String>) -> Change {
     Change::End { state, failure: Some(failure_of(state, class, message)), attempt: None }
 }
@@ -345,7 +345,7 @@ fn no_worker(tool: &str, last_seen: Option<Time>) -> String {
     format!("no live worker had the tool {tool:?} before the call's total deadline{}", seen.unwrap_or_default())
 }
 
-/// On record, the failure of a call says by `effect_possible` whether it is unknown what the tool did.
+/// Makes the failure of a call, which says by `effect_possible` on record whether it is unknown what the tool did.
 fn failure_of(state: CallState, class: ErrorClass, message: impl Into<String>) -> Failure {
     let message = limits::shorten(&message.into(), limits::MAX_ERROR_MESSAGE);
     Failure { effect_possible: state == CallState::Unknown, ..Failure::new(class, message) }

@@ -5,7 +5,7 @@ use redial_records::{CallContent, CallRecord, NewCall, Redrive};
 
 use crate::accept::check_texts;
 
-/// Whether an ended call may run again; if not, why.
+/// Checks that an ended call may run again; if not, says why.
 pub fn may_redrive(state: CallState) -> Result<(), String> {
     match state {
         CallState::Failed | CallState::Cancelled | CallState::Unknown => Ok(()),
@@ -18,8 +18,8 @@ pub fn may_redrive(state: CallState) -> Result<(), String> {
     }
 }
 
-/// Whether an ended call may run again with other arguments; if not, why. One that was refused never ran: other arguments are
-/// what it needs.
+/// Checks that an ended call may run again with other arguments; if not, says why. One that was refused never ran:
+/// other arguments are what it needs.
 pub fn may_redrive_edited(state: CallState) -> Result<(), String> {
     if state == CallState::Refused { Ok(()) } else { may_redrive(state) }
 }
@@ -76,8 +76,8 @@ fn check_lists(filter: &RedriveFilter) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The same call under a new id. The key stays with the old one; what tools see as idempotency key stays the same.
-/// `policy` is the retry policy of its tool.
+/// Makes the same call under a new id. The key stays with the old one; what tools see as idempotency key stays the
+/// same. `policy` is the retry policy of its tool.
 pub fn redriven(call: &CallRecord, content: CallContent, policy: &RetryPolicy, id: CallId) -> NewCall {
     NewCall {
         submitted_by: None,

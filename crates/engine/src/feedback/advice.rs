@@ -7,7 +7,7 @@ use super::{Words, failure::CallFailure, fill::Values};
 /// Paths of wrong values that are named.
 const MAX_NAMED: usize = 5;
 
-/// The guidance of a failed call.
+/// Writes the guidance of a failed call.
 pub(super) fn guidance(words: Words<'_>, failed: &CallFailure<'_>, values: &Values<'_>) -> String {
     let class = failed.failure.class.as_str();
     if failed.failure.effect_possible {
@@ -56,7 +56,7 @@ const fn over(advice: Advice) -> Option<OverLimit> {
     }
 }
 
-/// How much is allowed, and how much too much was sent.
+/// Says how much is allowed, and how much too much was sent.
 fn of_limit(limit: OverLimit, language: Language) -> (String, String) {
     let OverLimit { of, allowed, over } = limit;
     let unit = match (language, of) {
@@ -72,7 +72,7 @@ fn of_limit(limit: OverLimit, language: Language) -> (String, String) {
     (format!("{allowed}{unit}"), over.to_string())
 }
 
-/// The places of wrong values, in words.
+/// Names the places of wrong values, in words.
 fn wrong(details: &[FieldError], language: Language) -> String {
     let (whole, comma, and) = match language {
         Language::En => ("the arguments as a whole", ", ", " and "),

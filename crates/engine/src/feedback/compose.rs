@@ -18,7 +18,7 @@ const MAX_TEXT: usize = 1000;
 /// Undeclared properties that are shown.
 const MAX_SHOWN_UNDECLARED: usize = 20;
 
-/// The failure of a call that is refused as a repetition.
+/// Makes the failure of a call that is refused as a repetition.
 pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> Failure {
     let values = Values { tool: Some(tool), class: Some(ErrorClass::RepeatedCall.as_str()), ..Values::default() };
     let message = match why {
@@ -37,17 +37,17 @@ pub fn repeated(words: Words<'_>, tool: &str, why: Repeated<'_>) -> Failure {
     Failure::new(ErrorClass::RepeatedCall, message).without_effect()
 }
 
-/// The content of the tool message of a call that has no result. Where the text of the call is at hand,
+/// Writes the content of the tool message of a call that has no result. Where the text of the call is at hand,
 /// [`call_failure`] keeps more of what the model knows already.
 pub fn failed_call(words: Words<'_>, tool: &str, failure: &Failure, corrections_left: Option<u32>) -> String {
     call_failure(words, CallFailure { corrections_left, ..CallFailure::new(tool, failure) }, MAX_FEEDBACK)
 }
 
-/// The content of the tool message of a call that has no result: complete JSON of at most `most` bytes, and of at most
-/// [`MAX_FEEDBACK`].
+/// Writes the content of the tool message of a call that has no result: complete JSON of at most `most` bytes, and of
+/// at most [`MAX_FEEDBACK`].
 ///
-/// What a tool wrote is scrubbed of secrets, addresses and traces; but what is in `sent`, the arguments as the
-/// model wrote them, is known to it and stays, so that it can see what was wrong with it.
+/// What a tool wrote is scrubbed of secrets, addresses and traces; but what is in `sent`, the arguments as the model
+/// wrote them, is known to it and stays, so that it can see what was wrong with it.
 pub fn call_failure(words: Words<'_>, failed: CallFailure<'_>, most: usize) -> String {
     let CallFailure { tool, sent, failure, corrections_left, .. } = failed;
     let known = Known::new(sent, &failure.details);
@@ -78,12 +78,12 @@ pub fn call_failure(words: Words<'_>, failed: CallFailure<'_>, most: usize) -> S
     content.within(most.min(MAX_FEEDBACK))
 }
 
-/// The error in words, as a model gets it: what was said if the model can act on it, else our own words.
+/// Writes the error in words, as a model gets it: what was said if the model can act on it, else our own words.
 pub fn message(words: Words<'_>, tool: &str, failure: &Failure) -> String {
     error_text(words, tool, failure, &Known::new("", &failure.details))
 }
 
-/// The content of a user message by Redial.
+/// Writes the content of a user message by Redial.
 pub fn nudge(words: Words<'_>, nudge: Nudge<'_>) -> String {
     let (code, tool) = match nudge {
         Nudge::Problem(problem) => {
@@ -137,8 +137,8 @@ fn error_text(words: Words<'_>, tool: &str, failure: &Failure, known: &Known<'_>
     words.say("unknown_outcome.message", &Values { message: Some(&message), ..values })
 }
 
-/// A tool that names broken rules has them put into English words (`ToolError::invalid`); here they are in Chinese, like
-/// those of the arguments' pipeline. None if the tool wrote a message of its own.
+/// Writes the broken rules of a tool that names them in Chinese, like those of the arguments' pipeline; the tool has
+/// them put into English words (`ToolError::invalid`). `None` if the tool wrote a message of its own.
 fn broken_rules(language: Language, failure: &Failure) -> Option<String> {
     let joined = |separator, line: fn(&FieldError) -> String| {
         failure.details.iter().map(line).collect::<Vec<_>>().join(separator)
@@ -156,9 +156,9 @@ fn broken_rules(language: Language, failure: &Failure) -> Option<String> {
     }))
 }
 
-/// The words of these come from the arguments' pipeline, from the tool as an answer to the model, or from a person; what
-/// a tool wrote without meaning it as an answer is not in a message, but in diagnostics. All others are about the service,
-/// and are for operators.
+/// True if the words of this class come from the arguments' pipeline, from the tool as an answer to the model, or from
+/// a person; what a tool wrote without meaning it as an answer is not in a message, but in diagnostics. All others are
+/// about the service, and are for operators.
 const fn is_for_the_model(class: ErrorClass) -> bool {
     match class {
         ErrorClass::MalformedArguments
@@ -183,7 +183,7 @@ const fn is_for_the_model(class: ErrorClass) -> bool {
     }
 }
 
-/// A broken rule, scrubbed. What was sent stays as it was.
+/// Scrubs a broken rule. What was sent stays as it was.
 fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
     let text = |text: &str| limits::shorten(&scrub(text, known), MAX_TEXT);
     let sent = |sent: &Value| match sent {
@@ -202,7 +202,8 @@ fn shown(detail: &FieldError, known: &Known<'_>) -> FieldError {
     }
 }
 
-/// A schema's own values may hold a secret; the model sees them with the tool, but nothing repeats them.
+/// True if help holds a secret, which a schema's own values may; the model sees them with the tool, but nothing repeats
+/// them.
 fn shows_secret(help: &Help, known: &Known<'_>) -> bool {
     fn holds(value: &Value, is_secret: &dyn Fn(&str) -> bool) -> bool {
         match value {

@@ -57,8 +57,8 @@ enum Step {
 }
 
 impl Content<'_> {
-    /// The JSON text, of at most `most` bytes: complete JSON, in which each text that was cut says so. It does not get
-    /// shorter than its own structure.
+    /// Writes the JSON text, of at most `most` bytes: complete JSON, in which each text that was cut says so. It does
+    /// not get shorter than its own structure.
     pub(super) fn within(mut self, most: usize) -> String {
         let mut json = self.json();
         for step in STEPS {

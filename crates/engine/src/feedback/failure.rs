@@ -5,7 +5,6 @@ use redial_proto::{Failure, Help};
 /// A call that has no result, and what its model is told about it.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFailure<'a> {
-    /// The tool's name.
     pub tool: &'a str,
     /// The arguments as the model wrote them: they are known to it and need not be hidden from it.
     pub sent: &'a str,
@@ -19,7 +18,7 @@ pub struct CallFailure<'a> {
 }
 
 impl<'a> CallFailure<'a> {
-    /// A failure without anything that helps to correct it.
+    /// Makes a failure without anything that helps to correct it.
     pub const fn new(tool: &'a str, failure: &'a Failure) -> Self {
         Self { tool, sent: "", failure, help: None, corrections_left: None }
     }

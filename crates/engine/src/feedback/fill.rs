@@ -29,7 +29,7 @@ pub(super) struct Values<'a> {
 }
 
 impl Values<'_> {
-    /// `None` for a name that is not a placeholder, or that has no value here.
+    /// Returns the value of a placeholder; `None` for a name that is none, or that has no value here.
     fn get(&self, name: &str) -> Option<String> {
         let number = |number: Option<u32>| number.map(|number| number.to_string());
         let text = match name {
@@ -53,7 +53,7 @@ impl Values<'_> {
 }
 
 impl Words<'_> {
-    /// The text of a key, the user's or ours, filled in.
+    /// Fills in the text of a key, the user's or ours.
     pub(super) fn say(&self, key: &str, values: &Values<'_>) -> String {
         let own = self.templates.get(key).map(String::as_str);
         fill(own.unwrap_or_else(|| texts::text(key, self.language)), values)

@@ -28,12 +28,11 @@ pub const PLACEHOLDERS: [&str; 13] = [
     "ending",
 ];
 
-/// Every text.
 pub fn all() -> impl Iterator<Item = &'static Text> {
     guidance::TEXTS.iter().chain(&advice::TEXTS).chain(&messages::TEXTS).chain(&nudges::TEXTS)
 }
 
-/// The text of a key; empty if there is no such key.
+/// Returns the text of a key; empty if there is no such key.
 pub(super) fn text(key: &str, language: Language) -> &'static str {
     let found = all().find(|text| text.key == key);
     found.map_or("", |text| match language {

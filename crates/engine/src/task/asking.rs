@@ -57,7 +57,7 @@ impl StepBuilder<'_> {
         self.say(Message { by_redial: true, ..Message::text(Role::User, text) });
     }
 
-    /// The model that gets the next turn.
+    /// Returns the model that gets the next turn.
     fn model(&self) -> &str {
         let agent = self.context.agent;
         match (&self.task.model, &agent.fallback_model) {
@@ -66,7 +66,7 @@ impl StepBuilder<'_> {
         }
     }
 
-    /// The first limit of the task that is reached before a turn.
+    /// Returns the first limit of the task that is reached before a turn.
     pub(super) fn reached(&self) -> Option<TaskCode> {
         let (task, budgets) = (&*self.task, &self.context.agent.budgets);
         let tokens = task.usage.tokens();
@@ -89,7 +89,7 @@ impl StepBuilder<'_> {
         }
     }
 
-    /// A limit in words, with its value.
+    /// Writes a limit in words, with its value.
     pub(super) fn limit(&self, code: TaskCode) -> String {
         let budgets = &self.context.agent.budgets;
         match code {

@@ -79,7 +79,7 @@ impl StepBuilder<'_> {
         }
     }
 
-    /// Why a call that could run must not.
+    /// Says why a call that could run must not.
     fn objection(&mut self, calling: &mut Calling, call: &TurnCall) -> Option<Failure> {
         if calling.stop.is_some() {
             return Some(self.stopped(calling.stop));
@@ -148,7 +148,7 @@ impl StepBuilder<'_> {
         id
     }
 
-    /// A call has ended.
+    /// Takes the end of a call.
     pub(super) fn call_ended(&mut self, mut calling: Calling, call_index: u32, end: &Result<String, Failure>) -> Phase {
         let n = usize::try_from(call_index).unwrap_or(usize::MAX).wrapping_sub(1);
         if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {
@@ -250,7 +250,7 @@ fn status(call: &TurnCall, answer: &Answer<'_>) -> Status {
     }
 }
 
-/// The model can do something about it, or may at least try something else.
+/// True if the model can do something about it, or may at least try something else.
 fn is_correctable(failure: &Failure) -> bool {
     !failure.effect_possible && matches!(route(failure.class), Route::Feedback | Route::Unexplained)
 }

@@ -15,7 +15,7 @@ use super::{
 const UNKNOWN_TOOLS: &str = "";
 
 impl StepBuilder<'_> {
-    /// How often the model may correct a call that has just failed.
+    /// Returns how often the model may correct a call that has just failed.
     pub(super) fn corrections_left(&self, failure: &Failure, call: &TurnCall) -> u32 {
         let chain = if call.is_of_unknown_tool(failure) { UNKNOWN_TOOLS } else { &call.tool };
         let before = self.task.chains.get(chain).map_or(0, |chain| chain.failures);

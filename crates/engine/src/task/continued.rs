@@ -18,7 +18,7 @@ pub(super) enum Joined {
     Nothing,
 }
 
-/// Puts the next part after an answer. What the part repeats of the end of the answer is left out.
+/// Puts the next part after an answer, without what it repeats of the answer's end.
 pub(super) fn join(answer: &str, next: &str) -> Joined {
     let trimmed = next.trim_start();
     let same = answer.trim_start().bytes().zip(trimmed.bytes()).take_while(|(one, other)| one == other).count();
@@ -46,7 +46,8 @@ fn longer(answer: &str, rest: &str) -> Joined {
     if rest.trim().is_empty() { Joined::Nothing } else { Joined::Longer(format!("{answer}{rest}")) }
 }
 
-/// Bytes at the start of `next` with which `answer` ends: the most there are, or 0 if they may be chance. Linear.
+/// Returns how many bytes at the start of `next` the `answer` ends with: the most there are, or 0 if they may be
+/// chance. Linear.
 fn overlap(answer: &str, next: &str) -> usize {
     let next = &next.as_bytes()[..next.floor_char_boundary(MOST)];
     if next.is_empty() {

@@ -20,7 +20,8 @@ const ENDING: usize = 80;
 const PROBLEM: &str = "the answer was cut off at the model's limit of tokens";
 
 impl StepBuilder<'_> {
-    /// The model answered in a usable form: the task ends, unless the answer is cut off and something can be done about it.
+    /// Ends the task, because the model answered in a usable form, unless the answer is cut off and something can be
+    /// done about it.
     pub(super) fn answered(&mut self, asking: &Asking, reply: &Reply, text: String) -> Phase {
         if !reply.is_cut_off() {
             return self.answer(reply, text, TaskCode::Answered);
@@ -46,7 +47,7 @@ impl StepBuilder<'_> {
         task.cut_offs < agent.max_corrections && task.corrections < agent.budgets.corrections
     }
 
-    /// A shorter answer is a correction, so that it is asked for a bounded number of times.
+    /// Asks for a shorter answer, as a correction, so that it is asked for a bounded number of times.
     fn ask_for_shorter(&mut self, asking: &Asking, reply: &Reply, text: String) -> Phase {
         self.task.cut_offs += 1;
         self.task.corrections = self.task.corrections.saturating_add(1);
@@ -67,7 +68,7 @@ impl StepBuilder<'_> {
         self.ask_to_continue(asking.turn + 1)
     }
 
-    /// The model sent the rest of an answer, or what it took for it.
+    /// Takes the rest of an answer, or what the model took for it.
     pub(super) fn continued(&mut self, asking: &Asking, reply: &Reply) -> Phase {
         let partial = self.task.partial.clone().unwrap_or_default();
         let Some(rest) = reply.text.clone().filter(|text| !text.trim().is_empty()) else {
@@ -121,7 +122,7 @@ fn times(times: u32) -> String {
     if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
-/// The end of a text.
+/// Returns the end of a text.
 fn ending(text: &str) -> &str {
     let text = text.trim_end();
     let start = text.char_indices().rev().nth(ENDING - 1).map_or(0, |(at, _)| at);

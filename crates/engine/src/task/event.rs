@@ -7,7 +7,6 @@ use redial_proto::{Failure, Finish, Help, Repair, Usage};
 pub enum Event {
     /// Its turn has come in its conversation.
     Started {
-        /// The user's text.
         input: String,
         /// The sequence number of its first message.
         first_seq: u32,
@@ -18,14 +17,12 @@ pub enum Event {
     },
     /// A model turn ended.
     TurnEnded {
-        /// The turn.
         turn: u32,
         /// Its reply, or why there is none.
         end: Result<Reply, Failure>,
     },
     /// A tool call ended.
     CallEnded {
-        /// The turn that asked for it.
         turn: u32,
         /// Its index in that turn, from 1.
         call_index: u32,
@@ -34,7 +31,6 @@ pub enum Event {
     },
     /// An attempt failed and will be retried; nothing to decide.
     Retrying,
-    /// The user wants it stopped.
     CancelRequested,
     /// The time at which it wanted to be woken has come.
     Woken,
@@ -49,7 +45,6 @@ pub struct Reply {
     pub thought: Option<String>,
     /// Why it stopped.
     pub finish: Finish,
-    /// What is wrong with the form of the answer.
     pub problem: Option<String>,
     /// What it cost: what the provider told, and estimates of the rest.
     pub usage: Usage,
@@ -99,18 +94,15 @@ pub enum Verdict {
     },
     /// It must not run.
     Refused {
-        /// The tool's own name, if it is known.
         tool: Option<String>,
         /// Fingerprint of the tool's spec; empty if there is no such tool.
         version: String,
-        /// Why.
         failure: Failure,
         /// What helps the model to correct its arguments.
         help: Option<Box<Help>>,
     },
     /// Redial answers it itself, at once.
     Answered {
-        /// The tool's own name.
         tool: String,
         /// The result as JSON text.
         output: String,
@@ -118,7 +110,7 @@ pub enum Verdict {
 }
 
 impl Proposed {
-    /// The tool's own name, or the name as written.
+    /// Returns the tool's own name, or the name as written.
     pub(super) fn tool(&self) -> &str {
         match &self.verdict {
             Verdict::Run { tool, .. } | Verdict::Answered { tool, .. } | Verdict::Refused { tool: Some(tool), .. } => {
@@ -128,7 +120,7 @@ impl Proposed {
         }
     }
 
-    /// The arguments that run, or those that were written.
+    /// Returns the arguments that run, or those that were written.
     pub(super) fn final_arguments(&self) -> &str {
         match &self.verdict {
             Verdict::Run { arguments, .. } => arguments,

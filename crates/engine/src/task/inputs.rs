@@ -88,7 +88,7 @@ impl TaskRun {
         })
     }
 
-    /// A model's reply, resolved against what the model was offered.
+    /// Resolves a model's reply against what the model was offered.
     fn resolve(
         &self,
         mut reply: TurnReply,
@@ -108,7 +108,7 @@ impl TaskRun {
     }
 }
 
-/// The call, if it has an output; else why it has none.
+/// Returns the call, if it has an output; else why it has none.
 fn succeeded(ended: Option<&EndedCall>) -> Result<&EndedCall, Failure> {
     match ended {
         Some(call) if call.state == CallState::Succeeded => Ok(call),
@@ -124,7 +124,7 @@ fn failure(call: &EndedCall) -> Failure {
     Failure { class, effect_possible: call.state == CallState::Unknown, ..failure }
 }
 
-/// A model's reply, and the request that it answers.
+/// Reads a model's reply, and the request that it answers.
 fn read(call: &EndedCall) -> Result<(TurnReply, TurnRequest), Failure> {
     let reply = serde_json::from_str(call.output.as_deref().unwrap_or_default()).map_err(|error| {
         failed(ErrorClass::OutputInvalid, format!("the model's worker sent a reply that could not be parsed: {error}"))

@@ -35,7 +35,6 @@ pub(super) struct Memory {
     recent: Vec<Same>,
 }
 
-/// A call that failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Remembered {
     call: CallKey,
@@ -65,7 +64,6 @@ struct Streak {
     until: Time,
 }
 
-/// A call and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Same {
     call: CallKey,
@@ -85,7 +83,7 @@ pub(super) struct FailedCall<'a> {
 }
 
 impl Memory {
-    /// Another task of the conversation begins: the user may want the same calls again. Failures stay.
+    /// Begins another task of the conversation: the user may want the same calls again. Failures stay.
     pub(super) fn new_task(&mut self) {
         self.results.clear();
         self.recent.clear();
@@ -97,7 +95,7 @@ impl Memory {
         }
     }
 
-    /// Why a call would be a repetition, if it would.
+    /// Says why a call would be a repetition, if it would.
     pub(super) fn repeated(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
         if call.polling {
             return None;
@@ -108,7 +106,7 @@ impl Memory {
             .or_else(|| self.ping_pong(call))
     }
 
-    /// The failure of the very same call.
+    /// Returns the failure of the very same call.
     pub(super) fn same_call(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
         let key = CallKey::of(call);
         let failure = self.failures.iter().find(|failure| failure.call == key && now < failure.until)?;
@@ -157,7 +155,8 @@ impl Memory {
         self.extend_streak(&call.tool, streak);
     }
 
-    /// Calls of one turn count once: the model has not seen the first error yet when it writes the others.
+    /// Extends a streak. Calls of one turn count once: the model has not seen the first error yet when it writes the
+    /// others.
     fn extend_streak(&mut self, tool: &str, mut new: Streak) {
         if let Some(old) = self.streaks.get(tool)
             && (&old.signature, &old.version) == (&new.signature, &new.version)
@@ -208,7 +207,7 @@ const fn is_passing(failure: &Failure) -> bool {
     !failure.effect_possible && matches!(failure.class, Lost | RateLimited | Timeout | ToolFailed | Unavailable)
 }
 
-/// An error in words, with every broken rule once: most messages name them already, in the model's language.
+/// Writes an error in words, with every broken rule once: most messages name them already, in the model's language.
 pub(super) fn in_words(message: String, failure: &Failure) -> String {
     let is_named = |detail: &FieldError| message.contains(&detail.path) && message.contains(&detail.allowed);
     let others: Vec<String> =
@@ -216,7 +215,7 @@ pub(super) fn in_words(message: String, failure: &Failure) -> String {
     redial_proto::limits::shorten(&(message + &others.concat()), 1000)
 }
 
-/// What makes two errors the same: not what was sent.
+/// Returns what makes two errors the same: not what was sent.
 fn signature(failure: &Failure) -> String {
     let mut text = format!("{}\n{}", failure.class, failure.message);
     for detail in &failure.details {
@@ -225,7 +224,7 @@ fn signature(failure: &Failure) -> String {
     hash(&text)
 }
 
-/// Fingerprint of arguments: the same for the same JSON, whatever its white space and the order of its keys.
+/// Fingerprints arguments: the same for the same JSON, whatever its white space and the order of its keys.
 pub(super) fn canonical_key(arguments: &str) -> String {
     match serde_json::from_str::<Value>(arguments) {
         Ok(value) => hash(&with_sorted_keys(value).to_string()),

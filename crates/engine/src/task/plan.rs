@@ -39,7 +39,7 @@ impl<'a> PlanContext<'a> {
         Self { tools, resolver: Resolver::new(tools), new_id }
     }
 
-    /// `aside` runs the checks of arguments that may take long: not where others wait.
+    /// Runs the checks of arguments that may take long by `aside`: not where others wait.
     #[must_use]
     pub fn with_aside(self, aside: Aside) -> Self {
         Self { resolver: self.resolver.with_aside(aside), ..self }
@@ -49,7 +49,6 @@ impl<'a> PlanContext<'a> {
 /// How far a plan is.
 #[derive(Debug)]
 pub enum Planning {
-    /// It is finished.
     Done(Box<Planned>),
     /// It needs something of the conversation.
     Paused(Box<Paused>),
@@ -57,7 +56,6 @@ pub enum Planning {
     Unreadable(String),
 }
 
-/// A finished plan.
 #[derive(Debug)]
 pub struct Planned {
     /// What is to be written, and what is to be done then.
@@ -95,12 +93,10 @@ fn advance(mut planner: Box<Planner>, context: &mut PlanContext<'_>) -> Planning
 }
 
 impl Paused {
-    /// The task.
     pub const fn task(&self) -> TaskId {
         self.planner.record.id
     }
 
-    /// What the plan needs.
     pub const fn needs(&self) -> &Needs {
         &self.needs
     }
@@ -117,7 +113,7 @@ impl Paused {
     }
 }
 
-/// The pinned agent and the state machine of a task.
+/// Reads the pinned agent and the state machine of a task.
 fn read(record: &mut TaskRecord) -> Result<(AgentSpec, Task), String> {
     let agent = tolerant::from_str(&record.spec).map_err(|error| format!("its agent cannot be read: {error}"))?;
     let task: Option<Task> = record
@@ -241,7 +237,7 @@ impl Planner {
     }
 }
 
-/// What is to happen to a task, in order, with the calls that ended.
+/// Lists what is to happen to a task, in order, with the calls that ended.
 fn inputs(record: &mut TaskRecord, agent: &AgentSpec) -> VecDeque<PendingInput> {
     let mut inputs = VecDeque::new();
     if let Some(start) = &record.start {
@@ -262,7 +258,7 @@ fn started(start: &StartInfo, agent: &AgentSpec) -> TaskInput {
     TaskInput::Started { first_seq: start.next_seq, system, carried }
 }
 
-/// `None` for a start: whether the task may start is decided elsewhere, and is in its record.
+/// Reads an item; `None` for a start: whether the task may start is decided elsewhere, and is in its record.
 fn input(item: InboxItem) -> Option<PendingInput> {
     let input = match item {
         InboxItem::Start => return None,

@@ -13,18 +13,14 @@ use super::{
 };
 use crate::tools::Tools;
 
-/// A task as it is on record.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded<'a> {
-    /// The task.
     pub task: TaskId,
     /// Its agent, as it was pinned.
     pub spec: &'a AgentSpec,
-    /// Its language.
     pub language: Language,
     /// What the user wanted.
     pub input: &'a str,
-    /// Its steps, in order.
     pub steps: &'a [TaskStep],
     /// The messages of its whole conversation, in order; those of later tasks do no harm.
     pub messages: &'a [StoredMessage],
@@ -35,7 +31,6 @@ pub struct Recorded<'a> {
 /// Something that the replay decides otherwise than it is on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The step.
     pub step: u32,
     /// What is on record, as JSON; `None` if nothing is.
     pub recorded: Option<String>,
@@ -52,7 +47,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Every difference, in order; empty if the task would go exactly the same way again.
+/// Returns every difference, in order; empty if the task would go exactly the same way again.
 pub fn replay(recorded: &Recorded<'_>) -> Vec<Difference> {
     let first_seq = recorded.steps.iter().find_map(|step| match step.input {
         TaskInput::Started { first_seq, .. } => Some(first_seq),
@@ -106,7 +101,7 @@ fn compare_decisions(step: &TaskStep, again: &[TaskDecision], differences: &mut 
     }
 }
 
-/// As JSON: that is how the record was written.
+/// Compares as JSON: that is how the record was written.
 fn compare<T: serde::Serialize>(
     step: u32,
     recorded: Option<&T>,
@@ -120,7 +115,7 @@ fn compare<T: serde::Serialize>(
     }
 }
 
-/// A message as the tables keep it: without U+0000 in its texts.
+/// Returns a message as the tables keep it: without U+0000 in its texts.
 fn clean(message: Message) -> Message {
     let clean = |text: String| text.replace('\0', "\u{fffd}");
     Message {

@@ -36,7 +36,6 @@ pub struct Task {
     pub(super) carried: Carried,
 }
 
-/// What a task is doing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -47,7 +46,6 @@ pub(super) enum Phase {
     Asking(Asking),
     /// Calls of a turn are open.
     Calling(Calling),
-    /// It ended.
     Ended(TaskState),
 }
 
@@ -158,7 +156,7 @@ pub(super) struct Carried {
 }
 
 impl Task {
-    /// Its state as it is stored.
+    /// Returns its state as it is stored.
     pub const fn state(&self) -> TaskState {
         match self.phase {
             Phase::Waiting => TaskState::Waiting,
@@ -167,37 +165,38 @@ impl Task {
         }
     }
 
-    /// Model turns so far, the last answer not counted.
+    /// Counts the model turns so far, without the last answer.
     pub const fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// Tool calls that were run.
+    /// Counts the tool calls that were run.
     pub const fn tool_calls(&self) -> u32 {
         self.tool_calls
     }
 
-    /// Corrections that the model made.
+    /// Counts the corrections that the model made.
     pub const fn corrections(&self) -> u32 {
         self.corrections
     }
 
-    /// The cost of all turns.
+    /// Returns the cost of all turns.
     pub const fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Calls that models do not see any more, by their ids in the conversation.
+    /// Returns the calls that models do not see any more, by their ids in the conversation.
     pub const fn pruned(&self) -> &BTreeSet<String> {
         &self.carried.pruned
     }
 
-    /// A model of the conversation has called the built-in tool that reads on in a result: it must stay offered.
+    /// True if a model of the conversation has called the built-in tool that reads on in a result: it must stay
+    /// offered.
     pub const fn has_read_on(&self) -> bool {
         self.carried.has_read_on
     }
 
-    /// What the conversation's next task has to know: goes into [`super::Event::Started`].
+    /// Returns what the conversation's next task has to know: goes into [`super::Event::Started`].
     pub fn carried(&self) -> Value {
         // Maps have text keys only, so this cannot fail.
         serde_json::to_value(&self.carried).unwrap_or_default()
@@ -210,7 +209,7 @@ const fn is_first(number: &u32) -> bool {
 }
 
 impl Phase {
-    /// Why everything that still runs is being stopped, if it is.
+    /// Returns why everything that still runs is being stopped, if it is.
     pub(super) const fn stop(&self) -> Option<Stop> {
         match self {
             Self::Asking(asking) => asking.stop,
@@ -219,7 +218,7 @@ impl Phase {
         }
     }
 
-    /// The last answer that a model is asked for, if it is.
+    /// Returns the last answer that a model is asked for, if it is.
     pub(super) const fn last(&self) -> Option<LastAnswer> {
         match self {
             Self::Asking(asking) => asking.last,

@@ -27,11 +27,9 @@ pub fn step<'a>(task: &'a mut Task, event: Event, context: StepContext<'a>) -> S
 
 /// What a step depends on besides the task and the event.
 pub struct StepContext<'a> {
-    /// The task's agent.
     pub agent: &'a AgentSpec,
     /// Language of the texts for its model.
     pub language: Language,
-    /// The time.
     pub now: Time,
     /// Makes the ids of new calls.
     pub new_id: &'a mut dyn FnMut() -> CallId,
@@ -59,9 +57,7 @@ pub struct Step {
 /// A tool call to write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WantedCall {
-    /// Its id.
     pub id: CallId,
-    /// The turn.
     pub turn: u32,
     /// Its index in the turn, from 1.
     pub call_index: u32,
@@ -195,12 +191,12 @@ impl<'a> StepBuilder<'a> {
         }
     }
 
-    /// The phase after one of a turn's calls was answered, or several were.
+    /// Returns the phase after one of a turn's calls was answered, or several were.
     pub(super) fn go_on(&mut self, calling: Calling) -> Phase {
         if calling.is_open() { Phase::Calling(calling) } else { self.turn_answered(&calling) }
     }
 
-    /// The failure of calls that are not run because everything is being stopped.
+    /// Makes the failure of calls that are not run because everything is being stopped.
     pub(super) fn stopped(&self, why: Option<Stop>) -> Failure {
         match why {
             Some(Stop::Limit(code)) => failed(ErrorClass::BudgetExhausted, format!("not run: {}", self.limit(code))),
@@ -237,7 +233,7 @@ impl<'a> StepBuilder<'a> {
         Words { language: self.context.language, templates: &self.context.agent.templates }
     }
 
-    /// Until when the task, or its last answer, may take.
+    /// Returns until when the task, or its last answer, may take.
     fn deadline(&self, phase: &Phase) -> Time {
         let seconds = TimeDelta::seconds(i64::from(self.context.agent.budgets.seconds));
         phase.last().map_or(self.task.started_at + seconds, |last| last.until)
@@ -254,7 +250,7 @@ impl<'a> StepBuilder<'a> {
     }
 }
 
-/// A failure of a call that certainly did nothing.
+/// Makes a failure of a call that certainly did nothing.
 pub(super) fn failed(class: ErrorClass, message: impl Into<String>) -> Failure {
     Failure::new(class, message).without_effect()
 }

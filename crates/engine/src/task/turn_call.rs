@@ -21,7 +21,6 @@ pub(super) struct TurnCall {
     pub(super) polling: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) sequential: bool,
-    /// There is no such tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unknown_tool: bool,
     pub(super) status: Status,
@@ -51,7 +50,6 @@ pub(super) enum Status {
     Succeeded,
     /// Answered with an error that the model can correct.
     Correctable {
-        /// There is no such tool.
         unknown_tool: bool,
     },
     /// Answered with another error.
@@ -59,7 +57,7 @@ pub(super) enum Status {
 }
 
 impl TurnCall {
-    /// Whether it failed because there is no such tool; a repetition of such a call fails as a repeated one.
+    /// True if it failed because there is no such tool; a repetition of such a call fails as a repeated one.
     pub(super) fn is_of_unknown_tool(&self, failure: &Failure) -> bool {
         self.unknown_tool || failure.class == ErrorClass::UnknownTool
     }

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::read::READ_RESULT;
 
-/// What stands at the start of a conversation that lost its oldest messages. It holds no number, so that it does not
-/// change from turn to turn.
+/// Returns what stands at the start of a conversation that lost its oldest messages. It holds no number, so that it
+/// does not change from turn to turn.
 pub(super) const fn left_out(language: Language) -> &'static str {
     match language {
         Language::En => "[Earlier messages of this conversation are left out here: it has become too long.]",
@@ -40,19 +40,19 @@ impl<'a> Text<'a> {
         Self { head: text, tail: "", bytes: text.len() }
     }
 
-    /// So many bytes of the beginning at most, in whole characters.
+    /// Returns at most so many bytes of the beginning, in whole characters.
     fn first(self, most: usize) -> &'a str {
         &self.head[..self.head.floor_char_boundary(most)]
     }
 
-    /// So many bytes of the end at most, in whole characters.
+    /// Returns at most so many bytes of the end, in whole characters.
     fn last(self, most: usize) -> &'a str {
         let known = if self.head.len() == self.bytes { self.head } else { self.tail };
         &known[known.ceil_char_boundary(known.len().saturating_sub(most))..]
     }
 }
 
-/// A tool result within its limit: as it is, or with a note that says how to read the rest.
+/// Cuts a tool result to its limit: as it is, or with a note that says how to read the rest.
 pub(super) fn result(text: Text<'_>, call_id: &str, form: Form) -> Option<String> {
     shorten(text, form, |missing, offset| {
         let arguments = json!({"call_id": call_id, "offset": offset});
@@ -68,7 +68,7 @@ pub(super) fn result(text: Text<'_>, call_id: &str, form: Form) -> Option<String
     })
 }
 
-/// Any other text within its limit.
+/// Cuts any other text to its limit.
 pub(super) fn text(text: Text<'_>, form: Form) -> Option<String> {
     shorten(text, form, |missing, _| match form.language {
         Language::En => format!("\n[… {missing} bytes left out …]\n"),
@@ -76,13 +76,13 @@ pub(super) fn text(text: Text<'_>, form: Form) -> Option<String> {
     })
 }
 
-/// Arguments within their limit. They have to stay a JSON object, so they go as a whole.
+/// Cuts arguments to their limit. They have to stay a JSON object, so they go as a whole.
 pub(super) fn arguments(call: &MessageCall, most: usize) -> Option<String> {
     let shorter = json!({"left_out": format!("{} bytes", call.arguments.len())}).to_string();
     (call.arguments.len() > most.max(shorter.len())).then_some(shorter)
 }
 
-/// None if the text fits. `note` gets the bytes that are missing and the offset of the first of them.
+/// Shortens a text; `None` if it fits. `note` gets the bytes that are missing and the offset of the first of them.
 fn shorten(text: Text<'_>, form: Form, note: impl Fn(usize, usize) -> String) -> Option<String> {
     if text.bytes <= form.most {
         return None;

@@ -50,18 +50,18 @@ impl Entry {
         Self { seq: read.stored.seq, size: Size::of(&message), message, whole, is_newest_feedback: false }
     }
 
-    /// What is said about the conversation before its first message.
+    /// Makes what is said about the conversation before its first message.
     fn note(message: Message) -> Self {
         Self { seq: 0, size: Size::of(&message), message, whole: None, is_newest_feedback: false }
     }
 
-    /// Feedback of at most so many bytes, which was read as a whole.
+    /// True for feedback of at most so many bytes, which was read as a whole.
     fn is_feedback(&self, most: usize) -> bool {
         let is_failure = self.message.role == Role::Tool && self.message.class.is_some();
         is_failure && self.whole.is_none() && self.message.content.len() <= most
     }
 
-    /// Only the beginning of the text was read, because no more of it can be shown.
+    /// True if only the beginning of the text was read, because no more of it can be shown.
     fn is_beginning(&self) -> bool {
         let rest = self.whole.as_ref().and_then(|whole| whole.rest.as_ref());
         rest.is_some_and(|rest| rest.tail.is_empty())
@@ -122,8 +122,8 @@ impl Draft {
         Self { size, ..draft }
     }
 
-    /// Messages that were not read. Sequence numbers have no gaps, and what was read of a group without its first
-    /// message stands in none.
+    /// Counts the messages that were not read. Sequence numbers have no gaps, and what was read of a group without its
+    /// first message stands in none.
     fn unread(&self, from: u32) -> usize {
         let first = self.groups.iter().flatten().map(|entry| entry.seq).find(|seq| *seq >= from);
         let first = if from > 1 { first.unwrap_or(from) } else { 1 };
@@ -197,7 +197,7 @@ impl Draft {
         self.groups = groups;
     }
 
-    /// The end, and what the user said last.
+    /// Returns the groups of the end, and of what the user said last.
     fn always_kept(&self) -> [usize; 2] {
         let last = self.groups.len().saturating_sub(1);
         let asked = self.groups.iter().rposition(|group| group.iter().any(is_from_user));
@@ -227,7 +227,7 @@ impl Draft {
         }
     }
 
-    /// The view, and what it is not.
+    /// Returns the view, and what it is not.
     pub(super) fn done(self) -> (Vec<(u32, Message)>, Trimmed) {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let is_cut = |entry: &&Entry| entry.message.role == Role::Tool && entry.whole.is_some();
@@ -248,7 +248,7 @@ impl Draft {
         Form { most, tail: true, language: self.language }
     }
 
-    /// How an old result is cut.
+    /// Returns how an old result is cut.
     fn old_form(&self) -> Form {
         Form { tail: false, ..self.form(OLD_RESULT.min(self.limits.result_bytes) as usize) }
     }
@@ -280,7 +280,7 @@ impl Part {
         }
     }
 
-    /// Bytes of the longest text of this part.
+    /// Counts the bytes of the longest text of this part.
     fn length(self, entry: &Entry) -> usize {
         let message = &entry.message;
         match self {

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 /// Messages that stay or go together: one message, or an assistant message with the results of all its calls.
 pub(super) type Group<'a> = Vec<Member<'a>>;
 
-/// A message of a group.
 pub(super) struct Member<'a> {
     pub(super) read: &'a ReadMessage,
     /// The message, put right.
@@ -50,7 +49,7 @@ pub(super) fn collect<'a>(messages: &'a [ReadMessage], pruned: &BTreeSet<String>
     found
 }
 
-/// An assistant message with the results of its calls, in their order; none if it says nothing without them.
+/// Groups an assistant message with the results of its calls, in their order; none if it says nothing without them.
 fn exchange<'a>(position: usize, read: &'a ReadMessage, answers: &mut Answers<'a>) -> Option<Group<'a>> {
     let assistant = &read.stored.message;
     let mut calls = Vec::new();
@@ -76,7 +75,7 @@ impl<'a> Member<'a> {
     }
 }
 
-/// The text of a JSON object: what was written if it is one, else an empty one.
+/// Returns the text of a JSON object: what was written if it is one, else an empty one.
 fn object(arguments: &str) -> String {
     let is_object = serde_json::from_str::<Map<String, Value>>(arguments).is_ok();
     if is_object { arguments.to_owned() } else { "{}".to_owned() }

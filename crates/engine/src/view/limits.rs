@@ -3,8 +3,8 @@
 /// Bytes of an old tool result that is cut to its beginning.
 pub(super) const OLD_RESULT: u32 = 400;
 
-/// Longest feedback that is always read as a whole, in bytes, by the limit of a tool result: a reader takes a text that is
-/// not twice as long as its limit with all that it has.
+/// Returns the longest feedback that is always read as a whole, in bytes, by the limit of a tool result: a reader takes
+/// a text that is not twice as long as its limit with all that it has.
 pub const fn whole_feedback(result_bytes: u32) -> usize {
     result_bytes as usize * 2
 }

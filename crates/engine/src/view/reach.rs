@@ -22,7 +22,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// No message takes less in a view, in bytes, besides its texts.
 const LEAST_MESSAGE: u32 = 28;
 
-/// How much of a conversation has to be read for its view.
+/// Returns how much of a conversation has to be read for its view.
 pub fn reach(pruned: &BTreeSet<String>, limits: Limits) -> Reach {
     Reach {
         shown_bytes: shown(limits),
@@ -34,18 +34,19 @@ pub fn reach(pruned: &BTreeSet<String>, limits: Limits) -> Reach {
     }
 }
 
-/// Bytes of texts that a view can show.
+/// Counts the bytes of texts that a view can show.
 fn shown(limits: Limits) -> u64 {
     (limits.bytes as u64).min(u64::from(limits.context_tokens) * BYTES_PER_TOKEN)
 }
 
-/// Bytes of a conversation, as they are stored, that a view takes into account: it shows half of that at most; the other half is for
-/// results that are shortened. With it, a turn of a conversation of any length costs the same.
+/// Counts the bytes of a conversation, as they are stored, that a view takes into account: it shows half of that at
+/// most; the other half is for results that are shortened. With it, a turn of a conversation of any length costs the
+/// same.
 fn stored(limits: Limits) -> u64 {
     LEAST_STORED.max(2 * shown(limits))
 }
 
-/// The position of the first message that a view takes into account.
+/// Returns the position of the first message that a view takes into account.
 pub(super) fn start(messages: &[ReadMessage], pruned: &BTreeSet<String>, limits: Limits) -> usize {
     let most = stored(limits);
     let (mut stored, mut end) = (0, End::default());
@@ -80,7 +81,7 @@ impl End {
     }
 }
 
-/// Bytes of a message as it is stored.
+/// Counts the bytes of a message as it is stored.
 fn stored_bytes(read: &ReadMessage) -> u64 {
     let message = &read.stored.message;
     let calls = if message.calls.is_empty() { 0 } else { json_length(&message.calls) };
@@ -125,7 +126,7 @@ pub fn read(messages: &[StoredMessage], reach: &Reach) -> ReadConversation {
     ReadConversation { messages: found, from }
 }
 
-/// The least that a view spends on the texts of a message, if its result is cut to so many bytes.
+/// Returns the least that a view spends on the texts of a message, if its result is cut to so many bytes.
 fn shown_bytes(read: &ReadMessage, is_hidden: bool, result_bytes: u32) -> u64 {
     let message = &read.stored.message;
     let texts = match message.role {

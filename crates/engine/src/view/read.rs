@@ -9,7 +9,7 @@ pub const READ_RESULT: &str = "read_result";
 /// Bytes of the answer around the piece.
 const AROUND: usize = 120;
 
-/// The built-in tool as it is offered to models.
+/// Returns the built-in tool as it is offered to models.
 pub fn read_result_offer() -> ToolOffer {
     ToolOffer {
         name: READ_RESULT.to_owned(),
@@ -32,7 +32,7 @@ pub fn read_result_offer() -> ToolOffer {
     }
 }
 
-/// A piece of a call's whole result, as the JSON text
+/// Returns a piece of a call's whole result, as the JSON text
 /// `{"call_id":…,"offset":…,"total_bytes":…,"content":…,"next_offset":…}` of about `limit` bytes; `next_offset` is
 /// missing in the last piece. An offset inside of a character counts from its start. The error is for the model: there
 /// is not a result of this call, or it ends before the offset.
@@ -57,7 +57,7 @@ pub fn read_result(call_id: &str, result: Option<&str>, offset: u64, limit: usiz
     Ok(piece.to_string())
 }
 
-/// How many bytes of a text take at most so many in a JSON string; never less than one character.
+/// Counts the bytes of a text that take at most so many in a JSON string; never less than one character.
 fn fitting(text: &str, most: usize) -> usize {
     let mut taken = 0;
     for (at, c) in text.char_indices() {

@@ -29,7 +29,7 @@ impl Size {
     }
 }
 
-/// Bytes of a value's JSON.
+/// Counts the bytes of a value's JSON.
 pub(super) fn json_length(value: &impl serde::Serialize) -> usize {
     let mut counter = Counter(0);
     // The counter takes everything, and messages have text keys only: this cannot fail.
@@ -37,7 +37,6 @@ pub(super) fn json_length(value: &impl serde::Serialize) -> usize {
     counter.0
 }
 
-/// Counts what is written.
 struct Counter(usize);
 
 impl io::Write for Counter {

@@ -34,24 +34,24 @@ impl Depth {
         (self.seen, self.unseen, self.published) = (seen, unseen, 0);
     }
 
-    /// What was under way already the last time is not published any more: a submission failed.
+    /// Forgets what was under way already the last time: it is not published any more, because a submission failed.
     pub(super) fn forget(&mut self) {
         self.under_way -= self.long_under_way;
         self.long_under_way = self.under_way;
     }
 
-    /// What one dispatcher may publish between two checks.
+    /// Counts what one dispatcher may publish between two checks.
     pub(super) fn usable(self, window: u64) -> u64 {
         window.saturating_sub(self.seen + self.unseen).div_ceil(2)
     }
 
-    /// As far as is known now.
+    /// Counts all, as far as is known now.
     pub(super) fn all(self) -> u64 {
         self.seen + self.unseen + self.published
     }
 }
 
-/// How many jobs are claimed in a time, in seconds.
+/// Counts the jobs that are claimed in a time, in seconds.
 pub(super) fn jobs_of(capacity: f64, span: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is not negative")]
     let jobs = (capacity * span) as u64;

@@ -7,7 +7,8 @@ use redial_records::LiveConsumer;
 /// no worker gets much more than another, and a worker that is nearly busy gives little back.
 const PACKED_PART: usize = 4;
 
-/// How many of so many jobs, which are published at the same time to these workers, one message may hold; at least one.
+/// Returns how many of so many jobs, which are published at the same time to these workers, one message may hold; at
+/// least one.
 pub fn pack_size(consumer: &LiveConsumer, jobs: usize) -> usize {
     let workers = usize::try_from(consumer.workers).unwrap_or(usize::MAX).max(1);
     let slots = usize::try_from(consumer.slots).unwrap_or(usize::MAX) / workers;

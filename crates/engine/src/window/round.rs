@@ -14,7 +14,6 @@ use redial_records::{Backlog, BacklogPart};
 pub struct Order {
     /// Whose calls of which tool.
     pub part: BacklogPart,
-    /// Where to publish them.
     pub consumer: String,
     /// The pool of that consumer.
     pub pool: String,
@@ -65,14 +64,14 @@ pub(super) struct OfKind {
 }
 
 impl Round {
-    /// How many retries of a tool there is room for, if any wait.
+    /// Returns how many retries of a tool there is room for, if any wait.
     pub fn room_for_retries(&self, tool: &str) -> u32 {
         let found = self.tools.iter().find(|one| one.tool == tool && one.retries().next().is_some());
         u32::try_from(found.map_or(0, OfTool::left)).unwrap_or(u32::MAX)
     }
 
-    /// So many retries of a tool may run in this round; without this, none. If they are fewer than the tenants with retries,
-    /// those tenants have them whose retries have waited longest for a turn.
+    /// Allows so many retries of a tool in this round; without this, none. If they are fewer than the tenants with
+    /// retries, those tenants have them whose retries have waited longest for a turn.
     pub fn allow(&mut self, tool: &str, tokens: u32) {
         let Some(one) = self.tools.iter_mut().find(|one| one.tool == tool) else { return };
         one.tokens = tokens.into();
@@ -84,27 +83,28 @@ impl Round {
         }
     }
 
-    /// What to publish next, at most so many jobs; [`Round::took`] must follow. `None` at the end of the round.
+    /// Returns what to publish next, at most so many jobs; [`Round::took`] must follow. `None` at the end of the round.
     pub fn next(&mut self, at_once: u32) -> Option<Order> {
         let (n, order) = self.tools.iter_mut().enumerate().find_map(|(n, tool)| Some((n, tool.next(at_once)?)))?;
         to_the_end(&mut self.tools, n);
         Some(order)
     }
 
-    /// So many calls were taken for an order. If they are fewer than it says, no more wait in that part.
+    /// Takes note that so many calls were taken for an order. If they are fewer than it says, no more wait in that
+    /// part.
     pub fn took(&mut self, order: &Order, count: u32) {
         if let Some(tool) = self.tools.iter_mut().find(|one| one.tool == order.part.tool) {
             tool.took(order, count.into());
         }
     }
 
-    /// The tokens that no retry used, by tool.
+    /// Returns the tokens that no retry used, by tool.
     pub fn unused_tokens(&self) -> impl Iterator<Item = (&str, u32)> {
         let unused = |one: &OfTool| u32::try_from(one.tokens).unwrap_or(u32::MAX);
         self.tools.iter().map(move |one| (one.tool.as_str(), unused(one))).filter(|(_, tokens)| *tokens > 0)
     }
 
-    /// Whether something waits for nothing but room.
+    /// True if something waits for nothing but room.
     pub fn is_short_of_room(&self) -> bool {
         self.tools.iter().any(OfTool::is_short_of_room)
     }
@@ -120,7 +120,7 @@ impl OfTool {
         kinds.filter(|(_, kind)| kind.backlog.is_retry())
     }
 
-    /// Whether it could use room.
+    /// True if it could use room.
     fn is_ready(&self, kind: &OfKind) -> bool {
         self.tokens > 0 || !kind.backlog.is_retry()
     }
@@ -188,7 +188,7 @@ impl OfTool {
     }
 }
 
-/// How much each of those has, who got so much before, once what is left is divided so that all have the same.
+/// Returns how much each of those has, who got so much before, once what is left is divided so that all have the same.
 fn level(left: u64, got: impl Iterator<Item = u64>) -> u64 {
     let (members, sum) = got.fold((0, left), |(members, sum), got| (members + 1, sum + got));
     sum.div_ceil(std::cmp::max(members, 1))

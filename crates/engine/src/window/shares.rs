@@ -72,20 +72,20 @@ impl Shares {
         }
     }
 
-    /// Whether a first attempt waits.
+    /// True if a first attempt waits.
     pub(super) fn someone_waits(&self) -> bool {
         !self.first_attempts.is_empty()
     }
 
-    /// Whether a new call of this tenant goes before what waits: no first attempt of its own does, and it got less than one of the
-    /// tenants with calls that wait.
+    /// True if a new call of this tenant goes before what waits: no first attempt of its own does, and it got less than
+    /// one of the tenants with calls that wait.
     pub(super) fn goes_ahead(&self, tenant: &str) -> bool {
         let recent = |tenant: &str| self.recent.get(tenant).copied().unwrap_or(0.0);
         let mut waiting = self.first_attempts.iter().chain(&self.retries);
         !self.first_attempts.contains(tenant) && waiting.any(|other| recent(tenant) < recent(other))
     }
 
-    /// The tenants that wait, and what of theirs does: those first that have waited longest for a turn.
+    /// Returns the tenants that wait, and what of theirs does: those first that have waited longest for a turn.
     pub(super) fn in_turn(&self) -> VecDeque<OfTenant> {
         let mut tenants: Vec<&String> = self.first_attempts.union(&self.retries).collect();
         tenants.sort_by_key(|tenant| self.last_turn(tenant));
@@ -133,7 +133,7 @@ impl Shares {
         }
     }
 
-    /// `weight`: the part of what was published lately that is forgotten.
+    /// Fades what was published lately. `weight`: the part of it that is forgotten.
     pub(super) fn fade(&mut self, weight: f64) {
         self.recent.retain(|_, recent| {
             *recent *= 1.0 - weight;

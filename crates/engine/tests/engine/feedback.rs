@@ -30,7 +30,7 @@ fn field(path: &str, rule: &str, sent: impl Into<Value>, allowed: &str) -> Field
     FieldError { path: path.into(), rule: rule.into(), sent: Some(sent.into()), allowed: allowed.into(), hint: None }
 }
 
-/// A flight with two mistakes, as the arguments' pipeline refuses it.
+/// Refuses a flight with two mistakes, as the arguments' pipeline does.
 fn flight(language: Language) -> Failure {
     let (message, allowed, hint) = match language {
         Language::En => ("/date: \"明天\" was sent; allowed: YYYY-MM-DD", "1 to 5", "did you mean 5?"),

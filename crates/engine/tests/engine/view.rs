@@ -14,14 +14,14 @@ use conversation::{assistant, calling, feedback, result, store, system, user};
 
 const ROOMY: Limits = Limits { context_tokens: 32_000, result_bytes: 16_384, bytes: 900_000 };
 
-/// A line, or what it stands for if it begins with `3 times`: `#` is the number.
+/// Returns a line, or what it stands for if it begins with `3 times`: `#` is the number.
 fn repeated(line: &str) -> Vec<String> {
     let Some((times, lines)) = line.split_once(" times ") else { return vec![line.to_owned()] };
     let of = |n: u32| lines.split("; ").map(move |line| line.replace('#', &n.to_string()));
     (0..times.parse().unwrap()).flat_map(of).collect()
 }
 
-/// The text, with `«a×3»` as `aaa`.
+/// Expands a text: `«a×3»` to `aaa`.
 fn whole(text: &str) -> String {
     let Some((before, rest)) = text.split_once('«') else { return text.to_owned() };
     let (part, after) = rest.split_once('»').unwrap();
@@ -47,7 +47,7 @@ fn message(word: &str, rest: &str) -> Message {
     }
 }
 
-/// What is seen of a conversation that is told line by line.
+/// Tells what is seen of a conversation that is told line by line.
 fn told(history: &str) -> String {
     let (name, lines) = history.trim().split_once('\n').unwrap();
     let (mut messages, mut pruned, mut told) = (Vec::new(), BTreeSet::new(), vec![name.to_owned()]);

@@ -7,7 +7,7 @@ use redial_records::{Backlog, BacklogPart, LiveConsumer};
 
 const TENANT: &str = "acme";
 
-/// `tool`, `tool:tenant` or `tool:tenant:retry`.
+/// Reads `tool`, `tool:tenant` or `tool:tenant:retry`.
 fn part(written: &str) -> BacklogPart {
     let mut words = written.split(':');
     let tool = words.next().unwrap().to_owned();
@@ -16,13 +16,14 @@ fn part(written: &str) -> BacklogPart {
     BacklogPart { tool, tenant, backlog }
 }
 
-/// The parts in a line; `part=count` of one says how many calls wait there, `tokens=count` how many retries of a tool may run.
+/// Reads the parts in a line; `part=count` of one says how many calls wait there, `tokens=count` how many retries of a
+/// tool may run.
 fn parts_of(written: &[&str]) -> Vec<BacklogPart> {
     let parts = written.iter().filter(|word| !word.starts_with("tokens="));
     parts.map(|word| part(word.split('=').next().unwrap())).collect()
 }
 
-/// Divides the room of a round; what each part gets, in the order of their first turns.
+/// Divides the room of a round; returns what each part gets, in the order of their first turns.
 fn divide(round: &mut Round, written: &[&str]) -> String {
     let numbers = written.iter().filter_map(|word| word.split_once('='));
     let mut counts: BTreeMap<String, u32> =
@@ -67,7 +68,7 @@ struct Play {
 }
 
 impl Play {
-    /// A consumer `default` with the tool `a`, on an empty stream.
+    /// Makes a consumer `default` with the tool `a`, on an empty stream.
     fn new() -> Self {
         let mut play = Self::default();
         play.take("consumer default a");
@@ -75,7 +76,7 @@ impl Play {
         play
     }
 
-    /// Lets one line of a history happen; the answer to a question.
+    /// Lets one line of a history happen; returns the answer to a question.
     fn take(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         let windows = &mut self.windows;
@@ -117,7 +118,7 @@ impl Play {
         Some(answer)
     }
 
-    /// A round whose orders are carried out.
+    /// Plays a round whose orders are carried out.
     fn feed(&mut self, parts: &[&str]) -> String {
         let mut round = self.windows.round(&parts_of(parts));
         let told = divide(&mut round, parts);
@@ -167,7 +168,7 @@ impl Play {
         }
     }
 
-    /// How many calls of the tool `a` are published at once, until one waits.
+    /// Counts the calls of the tool `a` that are published at once, until one waits.
     fn fill(&mut self) -> u64 {
         self.take("fill a").unwrap().parse().unwrap()
     }

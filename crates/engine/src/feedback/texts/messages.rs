@@ -7,7 +7,7 @@ const fn text(key: &'static str, en: &'static str, zh: &'static str) -> Text {
     Text { key, en, zh }
 }
 
-/// Whatever was said.
+/// Repeats whatever was said.
 const fn said(key: &'static str) -> Text {
     Text { key, en: "{message}", zh: "{message}" }
 }

@@ -1,12 +1,10 @@
 //! One text.
 
-/// One text.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
-    /// Its name.
     pub key: &'static str,
     /// In English, with placeholders such as `{tool}`.
     pub en: &'static str,
-    /// The same in Chinese.
+    /// The text in Chinese.
     pub zh: &'static str,
 }

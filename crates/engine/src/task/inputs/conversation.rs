@@ -28,7 +28,7 @@ enum Extent {
 }
 
 impl Conversation {
-    /// A conversation of which all earlier messages are known.
+    /// Makes a conversation of which all earlier messages are known.
     pub(crate) fn whole(earlier: Vec<StoredMessage>) -> Self {
         Self { known: ReadConversation::whole(earlier), extent: Extent::Whole, results: HashMap::new() }
     }
@@ -57,12 +57,12 @@ impl Conversation {
         self.known.messages.sort_by_key(|read| read.stored.seq);
     }
 
-    /// What a view needs, if it is known.
+    /// Returns what a view needs, if it is known.
     pub(crate) fn for_view(&self) -> Option<&ReadConversation> {
         (self.extent != Extent::Nothing).then_some(&self.known)
     }
 
-    /// The content of the message that answers a call. The error: it is not known whether there is one.
+    /// Returns the content of the message that answers a call. The error: it is not known whether there is one.
     pub(crate) fn result(&self, call: &str) -> Result<Option<&str>, Unknown> {
         let answers = |read: &&ReadMessage| {
             let message = &read.stored.message;

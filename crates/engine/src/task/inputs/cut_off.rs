@@ -50,7 +50,7 @@ const fn message(language: Language) -> &'static str {
     }
 }
 
-/// Stands for a verdict while it is replaced.
+/// Makes what stands for a verdict while it is replaced.
 const fn nothing() -> Verdict {
     Verdict::Answered { tool: String::new(), output: String::new() }
 }
@@ -80,7 +80,7 @@ mod tests {
         Proposed { verdict, ..runs(arguments) }
     }
 
-    /// The class of the last of two calls, if it does not run.
+    /// Returns the class of the last of two calls, if it does not run.
     fn class(last: Proposed, cut_off: bool, language: Language) -> Option<ErrorClass> {
         let mut calls = [runs(""), last];
         refuse_last(&mut calls, cut_off, language);

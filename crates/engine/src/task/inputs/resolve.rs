@@ -71,8 +71,8 @@ impl<'a> Resolver<'a> {
         Self { aside, ..self }
     }
 
-    /// A model's reply, each call of it with its verdict. The error names results of earlier calls that have to be read
-    /// first.
+    /// Resolves a model's reply, each call of it with its verdict. The error names results of earlier calls that have
+    /// to be read first.
     pub(crate) fn reply(&mut self, reply: TurnReply, shown: Shown<'_>) -> Result<Reply, Vec<String>> {
         let (mut calls, mut problem) = (reply.calls, reply.problem);
         if calls.len() > MAX_CALLS {
@@ -123,7 +123,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// A call of an offered tool.
+    /// Resolves a call of an offered tool.
     fn run(
         &mut self,
         call: &ReplyCall,
@@ -151,7 +151,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// The schema of an offer, compiled once.
+    /// Returns the schema of an offer, compiled once.
     fn schema(&mut self, offer: &ToolOffer) -> Result<Arc<Schema>, String> {
         let known = self.tools.get(&offer.name).filter(|tool| is_version(tool, offer));
         if let Some(tool) = known {
@@ -165,7 +165,7 @@ impl<'a> Resolver<'a> {
         self.others.entry(version).or_insert_with(compile).clone()
     }
 
-    /// The answer to the built-in tool.
+    /// Answers a call of the built-in tool.
     fn read_result(&mut self, arguments: &str, shown: Shown<'_>) -> Result<String, Failure> {
         #[derive(Deserialize)]
         struct Asked {

@@ -19,7 +19,7 @@ const MARGIN: usize = 4 * 1024;
 /// A request with less room for the conversation makes no sense.
 const LEAST_FOR_MESSAGES: usize = 16 * 1024;
 
-/// The request for a turn as it is kept, with the tools that it offers.
+/// Makes the request for a turn as it is kept, with the tools that it offers.
 pub(super) fn request(
     run: &TaskRun,
     conversation: &ReadConversation,
@@ -56,7 +56,7 @@ pub(super) fn request(
     Ok((on_record.to_json(), tools))
 }
 
-/// How much of the conversation the request for any turn of a task can need.
+/// Returns how much of the conversation the request for any turn of a task can need.
 pub(super) fn reach(run: &TaskRun) -> Reach {
     view::reach(run.task.pruned(), view_limits(run, limits::MAX_PAYLOAD))
 }
@@ -65,7 +65,7 @@ fn view_limits(run: &TaskRun, bytes: usize) -> Limits {
     Limits { context_tokens: run.agent.context_tokens, result_bytes: run.agent.result_bytes, bytes }
 }
 
-/// The record of a request that could not be made.
+/// Makes the record of a request that could not be made.
 pub(super) fn empty_request(run: &TaskRun, turn: &WantedTurn) -> String {
     json(&turn_request(run, turn, Default::default(), Vec::new())).unwrap_or_else(|_| "{}".to_owned())
 }
@@ -80,8 +80,8 @@ fn turn_request(
     TurnRequest { task, turn: turn.turn, messages, tools, language, max_tokens: None, temperature: None, trimmed }
 }
 
-/// The functions and the tools that the agent may use, by name: a stable prompt is cheaper to read for most providers. A tool
-/// that was registered after the task was accepted does not replace a function of its name.
+/// Lists the functions and the tools that the agent may use, by name: a stable prompt is cheaper to read for most
+/// providers. A tool that was registered after the task was accepted does not replace a function of its name.
 fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
     let agent = &run.agent;
     let may_use = |name: &str| name != READ_RESULT && agent.offers(name) && agent.function(name).is_none();
@@ -92,7 +92,8 @@ fn offers(run: &TaskRun, tools: &Tools) -> Vec<ToolOffer> {
     offered
 }
 
-/// Its version is that of its text, so that its schema is compiled once for as long as it stays the same.
+/// Offers a function. Its version is that of its text, so that its schema is compiled once for as long as it stays the
+/// same.
 fn of_client(function: &FunctionSpec) -> ToolOffer {
     let version = fingerprint(&json!([function.description, function.parameters])).simple().to_string();
     ToolOffer {

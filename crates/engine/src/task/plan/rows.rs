@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{accept::unknown_spec, tools::Tools};
 
-/// A tool call that the state machine wants: of a function of the client, or of a tool. It is refused if its tool is no longer
-/// registered.
+/// Makes a tool call that the state machine wants: of a function of the client, or of a tool. It is refused if its tool
+/// is no longer registered.
 pub(super) fn tool(record: &TaskRecord, agent: &AgentSpec, call: WantedCall, tools: &Tools) -> NewCall {
     let registered = tools.get(&call.tool).filter(|tool| !tool.is_model());
     let known = of_client(agent, &call.tool).or_else(|| registered.map(|tool| tool.spec.clone()));
@@ -38,7 +38,7 @@ pub(super) fn tool(record: &TaskRecord, agent: &AgentSpec, call: WantedCall, too
     call.row(record)
 }
 
-/// A function as a tool that no worker serves. Nothing is known of its effect, and it never runs twice.
+/// Returns a function as a tool that no worker serves. Nothing is known of its effect, and it never runs twice.
 fn of_client(agent: &AgentSpec, name: &str) -> Option<ToolSpec> {
     let timeout_ms = agent.function_timeout_ms();
     agent.function(name).map(|function| ToolSpec {
@@ -50,7 +50,7 @@ fn of_client(agent: &AgentSpec, name: &str) -> Option<ToolSpec> {
     })
 }
 
-/// The call that asks a model. One that no worker serves, or whose request does not fit, is refused.
+/// Makes the call that asks a model. One that no worker serves, or whose request does not fit, is refused.
 pub(super) fn turn(
     record: &TaskRecord,
     run: &TaskRun,
@@ -129,7 +129,7 @@ impl Content {
     }
 }
 
-/// The end of a wanted call that cannot run; the state machine does not know of it yet.
+/// Returns the end of a wanted call that cannot run; the state machine does not know of it yet.
 pub(super) fn ended(call: &NewCall) -> Option<EndedCall> {
     let (refusal, of) = (call.refusal.clone()?, call.task?);
     Some(EndedCall {
@@ -143,13 +143,13 @@ pub(super) fn ended(call: &NewCall) -> Option<EndedCall> {
     })
 }
 
-/// A name as a model wrote it: it may be anything.
+/// Cleans a name as a model wrote it: it may be anything.
 fn printable(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     limits::shorten(&name, limits::MAX_KEY)
 }
 
-/// What a model wrote, as it is if it is an object that the tables take, else as a string.
+/// Returns what a model wrote, as it is if it is an object that the tables take, else as a string.
 fn as_json(written: String) -> String {
     let is_object = written.trim_start().starts_with('{')
         && limits::json_depth(&written) <= limits::MAX_DEPTH

@@ -3,7 +3,7 @@
 use redial_proto::{CallId, TaskNotice, Usage};
 use redial_records::{Effect, TaskRecord, TaskStatus, TaskTransition};
 
-/// The transition that changes nothing.
+/// Makes the transition that changes nothing.
 pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
     TaskTransition {
         task: record.id,
@@ -23,7 +23,8 @@ pub(super) fn nothing(record: &TaskRecord) -> TaskTransition {
     }
 }
 
-/// What is to be done once a transition is on record, besides what its new calls need: [`crate::call::submitted`].
+/// Returns what is to be done once a transition is on record, besides what its new calls need:
+/// [`crate::call::submitted`].
 pub(super) fn effects(transition: &TaskTransition, tenant: &str, cancel: Vec<CallId>) -> Vec<Effect> {
     let mut effects: Vec<Effect> = cancel.into_iter().map(Effect::CancelCall).collect();
     effects.extend(transition.steps.last().map(|last| {

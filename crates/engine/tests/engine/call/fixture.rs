@@ -47,7 +47,7 @@ pub(crate) fn call(state: CallState, attempt: u32) -> CallRecord {
     }
 }
 
-/// A call that waits in the backlog, with attempts behind it.
+/// Makes a call that waits in the backlog, with attempts behind it.
 pub(crate) fn waiting(backlog: Backlog, attempt: u32) -> CallRecord {
     CallRecord { backlog: Some(backlog), published_at: None, consumer: None, ..call(CallState::Ready, attempt) }
 }
@@ -86,7 +86,7 @@ pub(crate) fn change(call: &CallRecord, event: &CallEvent<'_>) -> Option<Change>
     plan(call, &POLICY, event, now(), 0.5).map(|transition| transition.change)
 }
 
-/// An end as "state/class", a wait with its length, "unchanged".
+/// Writes an end as "state/class", a wait with its length, or "unchanged".
 pub(crate) fn next(call: &CallRecord, event: &CallEvent<'_>) -> String {
     let wait = |time: Time| (time - now()).num_milliseconds();
     match change(call, event) {
@@ -107,7 +107,7 @@ pub(crate) fn next(call: &CallRecord, event: &CallEvent<'_>) -> String {
     }
 }
 
-/// The failure of the attempt that ends.
+/// Returns the failure of the attempt that ends.
 pub(crate) fn failure_of(call: &CallRecord, event: &CallEvent<'_>) -> Failure {
     let changed = change(call, event);
     let Some(Change::Retry { attempt, .. } | Change::End { attempt: Some(attempt), .. }) = changed else {

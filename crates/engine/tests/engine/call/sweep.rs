@@ -13,13 +13,13 @@ use redial_records::{Backlog, CallRecord, Change};
 
 use super::fixture::{self, now};
 
-/// A call of the n-th tool; if it runs, its lease has just ended.
+/// Makes a call of the n-th tool; if it runs, its lease has just ended.
 fn call(n: u32, state: CallState) -> CallRecord {
     let lease_until = (state == CallState::Running).then(now);
     CallRecord { tool: format!("look-{n}"), lease_until, ..fixture::call(state, 1) }
 }
 
-/// What a sweep with this grace does. The job of the first tool is queued; the others wait for workers.
+/// Returns what a sweep with this grace does. The job of the first tool is queued; the others wait for workers.
 fn sweep(calls: &[CallRecord], grace: Duration) -> Vec<Change> {
     let first = |call: &CallRecord| call.tool == "look-0";
     let conditions = Conditions {

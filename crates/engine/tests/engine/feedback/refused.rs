@@ -25,7 +25,7 @@ fn refusal(raw: &str, language: Language) -> Refusal {
     flights().resolve_in(raw, Repairs::On, language).unwrap_err()
 }
 
-/// What a model reads about these arguments.
+/// Returns what a model reads about these arguments.
 fn told(words: Words<'_>, raw: &str, left: Option<u32>, most: usize) -> String {
     let refusal = refusal(raw, words.language);
     let failure = Failure::from(refusal.clone());
@@ -55,7 +55,7 @@ const REFUSED: [&str; 9] = [
 const MISTAKES: [&str; 2] =
     [r#"{"from": "Rome", "date": "明天", "passengers": 6}"#, r#"{"from": "Rome", "date": "明天"}"#];
 
-/// Classes and guidances as they are for refused arguments.
+/// Returns classes and guidances as they are for refused arguments.
 pub(crate) fn guidances() -> BTreeSet<(String, String)> {
     let pair = |content: String| {
         let content: Value = serde_json::from_str(&content).unwrap();

@@ -61,7 +61,7 @@ pub(super) struct Play {
 }
 
 impl Play {
-    /// What is planned in a history.
+    /// Returns what is planned in a history.
     pub(super) fn of(history: &str) -> String {
         let mut play = Self {
             tools: Tools::new(),
@@ -143,7 +143,7 @@ impl Play {
         }
     }
 
-    /// A call of the last turn ends.
+    /// Ends a call of the last turn.
     fn ended(&mut self, call_index: u32, output: String) {
         let of_index = |call: &&NewCall| call.task.is_some_and(|of| of.call_index == call_index);
         let call = self.calls.iter().rfind(of_index).unwrap();
@@ -184,7 +184,7 @@ impl Play {
         self.write(planned);
     }
 
-    /// The record as a store gives it to a plan: with turns that have ended, but without their messages.
+    /// Returns the record as a store gives it to a plan: with turns that have ended, but without their messages.
     fn read(&self) -> TaskRecord {
         let mut record = self.record.clone();
         for item in &mut record.inbox {
@@ -282,7 +282,7 @@ impl Play {
     }
 }
 
-/// A request to a model without its messages, from the arguments of its call on record.
+/// Returns a request to a model without its messages, from the arguments of its call on record.
 fn without_messages(arguments: &str, offers: &[TurnTools]) -> String {
     let turn = TurnOnRecord::read(arguments).unwrap();
     let offered = offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::record::Record;
 
-/// A call as the histories write it: the tool, its arguments, and after `!` a setting or the class of a refusal.
+/// Reads a call as the histories write it: the tool, its arguments, and after `!` a setting or the class of a refusal.
 fn proposed(written: &str) -> Proposed {
     let (call, mark) = written.split_once(" !").unwrap_or((written, ""));
     let (tool, arguments) = call.split_once(' ').unwrap();
@@ -36,7 +36,7 @@ fn proposed(written: &str) -> Proposed {
     Proposed { name: tool.to_owned(), arguments: arguments.to_owned(), verdict }
 }
 
-/// The verdict of a schema with a city and a day, in English.
+/// Returns the verdict of a schema with a city and a day, in English.
 fn refused_by_schema(tool: &str, arguments: &str) -> Verdict {
     let properties = json!({"to": {"type": "string"}, "day": {"type": "string", "format": "date"}});
     let schema = Schema::compile(&json!({"properties": properties, "required": ["to", "day"]})).unwrap();
@@ -45,7 +45,7 @@ fn refused_by_schema(tool: &str, arguments: &str) -> Verdict {
     Verdict::Refused { tool: Some(tool.to_owned()), version: "1".to_owned(), failure: refusal.into(), help }
 }
 
-/// `class message`, with a question mark behind the class if it may have had an effect.
+/// Reads `class message`, with a question mark behind the class if it may have had an effect.
 fn failed(written: &str) -> Failure {
     let (class, message) = written.split_once(' ').unwrap();
     let effect_possible = class.ends_with('?');
@@ -77,7 +77,7 @@ impl Play {
         }
     }
 
-    /// What follows from the events of a history.
+    /// Returns what follows from the events of a history.
     pub(super) fn of(history: &str) -> String {
         let mut play = Self::new();
         history.trim().lines().for_each(|line| play.take_line(line));
@@ -171,7 +171,7 @@ impl Play {
         self.event(Event::TurnEnded { turn: self.record.turn, end: Ok(Reply { usage: self.usage, ..reply }) });
     }
 
-    /// What a step writes, runs, stops and asks for.
+    /// Writes what a step writes, runs, stops and asks for.
     fn lines(&self, step: &Step) -> Vec<String> {
         let mut lines: Vec<String> =
             step.messages.iter().map(|(seq, message)| format!("{seq} {}", line(message))).collect();

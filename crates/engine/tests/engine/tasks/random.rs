@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Play;
 
-/// An agent with limits that are small enough to be reached.
+/// Generates an agent with limits that are small enough to be reached.
 fn agent() -> impl Strategy<Value = String> {
     let budgets = (1..8_u32, 0..5_u32, 0..9_u32, prop::option::of(1..400_u32), 1..300_u32);
     let rest = (prop::option::of(any::<bool>()), 0..4_u32, 0..3_u32, select(&["shorter", "continue", "accept"][..]));
@@ -26,7 +26,7 @@ fn failure() -> impl Strategy<Value = String> {
         .prop_map(|(class, unknown)| format!("{class}{} no", if unknown { "?" } else { "" }))
 }
 
-/// Something that happens to a task. Much of it is late, early or a duplicate.
+/// Generates something that happens to a task. Much of it is late, early or a duplicate.
 fn event() -> impl Strategy<Value = String> {
     let calls = &[
         "look {}",

@@ -12,7 +12,6 @@ pub(super) struct Record {
     pub(super) messages: BTreeMap<u32, Message>,
     /// Turn and index of every call.
     pub(super) calls: HashMap<CallId, (u32, u32)>,
-    /// The last turn.
     pub(super) turn: u32,
     pub(super) ended: Option<TaskState>,
     /// Sequence numbers of the answers of calls, with the ids of the calls.
@@ -29,13 +28,13 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The record at the start of the conversation's next task.
+    /// Returns the record at the start of the conversation's next task.
     pub(super) fn next_task(&mut self) {
         let (messages, ids) = (std::mem::take(&mut self.messages), std::mem::take(&mut self.ids));
         *self = Self { messages, ids, ..Self::default() };
     }
 
-    /// An event, before the engine decides about it.
+    /// Takes note of an event, before the engine decides about it.
     pub(super) fn happens(&mut self, event: &Event) {
         match event {
             Event::TurnEnded { turn, end } if self.asked && *turn == self.turn && self.ended.is_none() => {
@@ -134,14 +133,15 @@ impl Record {
         self.is_whole();
     }
 
-    /// No gaps, no call without an answer, and all answers in order, directly after the message with the calls.
+    /// Panics at gaps, at a call without an answer, and unless all answers are in order, directly after the message
+    /// with the calls.
     fn is_whole(&self) {
         assert!(self.reserved.is_empty(), "not answered: {:?}", self.reserved);
         assert!(self.messages.keys().copied().eq(1..=self.messages.len().try_into().unwrap()), "a gap");
     }
 }
 
-/// Users read the recorded decisions, and they are replayed: they match what the step does.
+/// Panics unless the recorded decisions, which users read and which are replayed, match what the step does.
 fn decisions_say(step: &Step) {
     let (mut messages, mut answered, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     let (mut turn, mut end) = (None, None);

@@ -15,7 +15,7 @@ pub(crate) fn assistant(text: &str) -> Message {
     Message::text(Role::Assistant, text)
 }
 
-/// Ids and arguments of calls of one tool.
+/// Makes a message with calls of one tool, by their ids and arguments.
 pub(crate) fn calling(text: &str, calls: &[(&str, &str)]) -> Message {
     let call = |(id, arguments): &(&str, &str)| MessageCall {
         id: (*id).to_owned(),
@@ -50,7 +50,7 @@ pub(crate) enum Turn {
     Exchange(usize, usize, Vec<usize>),
 }
 
-/// A turn with texts of so many bytes.
+/// Generates a turn with texts of so many bytes.
 pub(crate) fn turn(bytes: BoxedStrategy<usize>) -> impl Strategy<Value = Turn> {
     prop_oneof![
         1 => bytes.clone().prop_map(Turn::Question),
@@ -61,7 +61,7 @@ pub(crate) fn turn(bytes: BoxedStrategy<usize>) -> impl Strategy<Value = Turn> {
     ]
 }
 
-/// A conversation as the state machine writes it, before a model turn.
+/// Writes a conversation as the state machine does, before a model turn.
 pub(crate) fn written(turns: Vec<Turn>) -> Vec<Message> {
     let text = |bytes| "once 好 \"more\"\n".chars().cycle().take(bytes * 13 / 16).collect::<String>();
     let mut messages = vec![system("Be brief."), user("Begin.")];

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::conversation::{result, store, system, turn, written};
 
-/// What can be stored: mostly as the state machine writes it, sometimes not; and some of its calls.
+/// Generates what can be stored: mostly as the state machine writes it, sometimes not; and some of its calls.
 fn conversation() -> impl Strategy<Value = (Vec<StoredMessage>, BTreeSet<String>)> {
     let bytes = prop_oneof![8 => 0..40_usize, 1 => 40..9_000_usize].boxed();
     let damages = &["remove", "remove", "empty", "orphan", "system", "arguments"][..];
@@ -43,7 +43,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 const ENDLESS: Limits = Limits { context_tokens: u32::MAX, result_bytes: u32::MAX, bytes: usize::MAX };
 
-/// The rules that every provider has in common.
+/// Checks the rules that every provider has in common.
 fn check_roles(messages: &[Message]) -> Result<(), TestCaseError> {
     let mut expected: Vec<&str> = Vec::new();
     let mut ids = HashSet::new();
@@ -75,7 +75,7 @@ fn json(messages: &[Message]) -> usize {
     serde_json::to_string(messages).unwrap().len()
 }
 
-/// What has to be there: the system message, the user's last one, and the end of the conversation.
+/// Returns what has to be there: the system message, the user's last one, and the end of the conversation.
 fn must_stay(all: &[Message]) -> Vec<&Message> {
     let is_from_user = |message: &&Message| message.role == Role::User && !message.by_redial;
     let end = all.iter().rposition(|message| message.role != Role::Tool).unwrap_or_default();
