@@ -87,7 +87,7 @@ enum Step<'s> {
     Index(usize),
 }
 
-/// About how many bytes the JSON text of a value has.
+/// Estimates the bytes of a value's JSON text.
 fn bytes_of(value: &Value) -> usize {
     let mut waiting = vec![value];
     let mut bytes = 0;
@@ -133,13 +133,13 @@ fn check_pattern(pattern: &str) -> Result<u64, String> {
     Ok(states)
 }
 
-/// About how many states a regular expression has once it is compiled. One that cannot be read here is refused by the
+/// Estimates the states of a regular expression once it is compiled. One that cannot be read here is refused by the
 /// validator if it cannot read it either, and else has none that are written out.
 pub(crate) fn states(pattern: &str) -> u64 {
     regex_syntax::Parser::new().parse(pattern).map_or(pattern.len() as u64, |hir| states_of(&hir))
 }
 
-/// The parser limits how deep an expression nests.
+/// Counts the states; the parser limits how deep an expression nests.
 fn states_of(hir: &regex_syntax::hir::Hir) -> u64 {
     use regex_syntax::hir::{Class, HirKind};
     match hir.kind() {

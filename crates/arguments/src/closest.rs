@@ -7,8 +7,8 @@ const MAX_CANDIDATES: usize = 1000;
 /// Below this similarity (0 to 1) a name is not a likely correction.
 const THRESHOLD: f64 = 0.6;
 
-/// At most `n` of the candidates that `name` may have meant, closest first; ties keep their given order. Case and
-/// separators count little: `Get-Weather` means `get_weather`.
+/// Returns at most `n` of the candidates that `name` may have meant, closest first; ties keep their given order. Case
+/// and separators count little: `Get-Weather` means `get_weather`.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, n: usize) -> Vec<&'a str> {
     let folded = fold(name);
     if folded.is_empty() || name.len() > MAX_LENGTH {
@@ -25,7 +25,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, n:
     ranked.into_iter().take(n).map(|(_, candidate)| candidate).collect()
 }
 
-/// From 0 to 1; 1 only for identical texts.
+/// Compares two texts, from 0 to 1; 1 only for identical ones.
 fn similarity(name: &str, folded: &str, candidate: &str) -> f64 {
     let other = fold(candidate);
     let distance = strsim::normalized_damerau_levenshtein(folded, &other);

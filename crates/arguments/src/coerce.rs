@@ -16,7 +16,7 @@ use crate::{
     parse::any_value,
 };
 
-/// The fixes that satisfy broken rules without changing the meaning of the values.
+/// Finds the fixes that satisfy broken rules without changing the meaning of the values.
 pub(crate) fn fixes<'e>(errors: impl Iterator<Item = ValidationError<'e>>) -> Vec<Fix> {
     let mut fixes = Fixes::default();
     for error in errors.take(MAX_REPAIRS) {
@@ -99,8 +99,8 @@ fn changes(error: &ValidationError<'_>) -> Vec<(RepairKind, Change)> {
     }
 }
 
-/// `sent` as each of these types. A string is read as JSON would read it. Only a number becomes a string, because `true`
-/// could as well stand for `True` or `yes`.
+/// Writes `sent` as each of these types. A string is read as JSON would read it. Only a number becomes a string,
+/// because `true` could as well stand for `True` or `yes`.
 fn typed(sent: &Value, types: JsonTypeSet) -> Vec<(RepairKind, Change)> {
     match sent {
         Value::Number(_) => {
@@ -123,7 +123,7 @@ fn kind_of(wanted: JsonType) -> RepairKind {
     }
 }
 
-/// The JSON value of the given type that a string spells.
+/// Reads the JSON value of the given type that a string spells.
 fn read(text: &str, wanted: JsonType) -> Option<String> {
     match wanted {
         JsonType::Integer => number(text).and_then(|number| {
@@ -153,7 +153,7 @@ fn container(text: &str, opener: char, fits: impl Fn(&Value) -> bool) -> Option<
     (looks_right && any_value(text, Language::En).is_ok_and(|value| fits(&value))).then(|| text.trim().to_owned())
 }
 
-/// The one allowed value that equals `sent` except for case, separators or quotes.
+/// Finds the one allowed value that equals `sent` except for case, separators or quotes.
 fn allowed(sent: &Value, options: &[Value]) -> Vec<(RepairKind, Change)> {
     let Some(text) = sent.as_str() else { return Vec::new() };
     let folded = fold_value(text);

@@ -35,7 +35,7 @@ const STATES: u64 = 64;
 pub struct Steps(Cell<u64>);
 
 impl Default for Steps {
-    /// As many as one call may take.
+    /// Returns as many as one call may take.
     fn default() -> Self {
         Self(Cell::new(MAX_STEPS))
     }
@@ -77,7 +77,7 @@ impl Costs {
         self.most(bytes) <= MAX_AT_ONCE
     }
 
-    /// Most steps to check arguments of so many bytes.
+    /// Returns the most steps to check arguments of so many bytes.
     fn most(&self, bytes: usize) -> u64 {
         if self.graph.is_recursive {
             return u64::MAX;
@@ -230,7 +230,8 @@ impl<'g> Count<'g> {
         Ok(())
     }
 
-    /// A name is checked as a string. It has no address of its own, so nothing of it is remembered.
+    /// Counts the steps of a name, which is checked as a string. It has no address of its own, so nothing of it is
+    /// remembered.
     fn name(&mut self, index: usize, name: &str) -> Result<Cost, Costly> {
         let value = Value::from(name);
         let mut count = Count { pairs: self.pairs, ..Count::new(self.graph) };
@@ -239,7 +240,7 @@ impl<'g> Count<'g> {
         cost
     }
 
-    /// The steps of a schema without those that it applies.
+    /// Counts the steps of a schema without those that it applies.
     fn own(&mut self, node: &Node, value: &Value) -> Result<u64, Costly> {
         let more = match value {
             Value::String(text) => {
@@ -259,7 +260,7 @@ impl<'g> Count<'g> {
         Ok(node.own.saturating_add(more).saturating_add(1))
     }
 
-    /// How many values there are in a value, long texts counted as several.
+    /// Counts the values in a value, long texts as several.
     fn size(&mut self, value: &Value) -> Result<u64, Costly> {
         let inner: Vec<&Value> = match value {
             Value::String(text) => return Ok(text.len() as u64 / 64 + 1),

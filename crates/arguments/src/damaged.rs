@@ -14,7 +14,7 @@ use crate::{Repairs, Schema, tool_name_in};
 
 const CORPUS: &str = include_str!("../tests/arguments/corpus.txt");
 
-/// The texts of the corpus.
+/// Returns the texts of the corpus.
 fn arguments() -> impl Iterator<Item = String> {
     CORPUS.lines().filter_map(|line| line.strip_prefix('>')).map(|text| text.trim_start().replace('⏎', "\n"))
 }
@@ -22,7 +22,7 @@ fn arguments() -> impl Iterator<Item = String> {
 const NAMES: [&str; 7] =
     ["get_weather", "Get_Weather", "get wether", "订 机 票", "GETTIME", "functions.get_weather", "poll-job:0"];
 
-/// Schemas of tools, and some that would take for ever.
+/// Returns schemas of tools, and some that would take for ever.
 fn hostile_schemas() -> Vec<String> {
     let twice = json!({"properties": {"a": {"$ref": "#"}}});
     let filter = |op: &str| json!({"properties": {"op": {"const": op}, "of": {"items": {"$ref": "#/$defs/F"}}}, "required": ["op"]});
@@ -71,7 +71,7 @@ fn resolve(bytes: &[u8], nth: usize) -> bool {
     true
 }
 
-/// The schemas of the corpus, one that allows other properties, and one that allows everything.
+/// Returns the schemas of the corpus, one that allows other properties, and one that allows everything.
 fn schemas() -> Vec<Schema> {
     let open = json!({
         "properties": {
@@ -85,7 +85,7 @@ fn schemas() -> Vec<Schema> {
     of_corpus.chain([open, json!({})]).map(|schema: Value| Schema::compile(&schema).unwrap()).collect()
 }
 
-/// Any schema is compiled or refused, and checks deep arguments in bounded steps.
+/// Compiles or refuses a schema, and checks deep arguments in bounded steps.
 fn schema(bytes: &[u8]) -> bool {
     let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return false };
     let schema = match Schema::compile(&schema) {

@@ -15,7 +15,7 @@ const MAX_LISTED: usize = 20;
 const MAX_DEPTH: usize = 4;
 const MAX_DESCRIBED: usize = 60;
 
-/// Everything that a schema says about a value; "any value" if it says nothing. `root` resolves its references.
+/// Says everything that a schema does about a value; "any value" if it says nothing. `root` resolves its references.
 pub(crate) fn schema(root: &Value, schema: &Value, language: Language) -> String {
     let words = describe(root, schema, MAX_DEPTH, &mut { MAX_DESCRIBED }, language);
     if words.is_empty() { pick(language, "any value", "任意值") } else { words }
@@ -44,8 +44,8 @@ fn describe(root: &Value, schema: &Value, depth: usize, left: &mut usize, langua
     words.join(comma(language))
 }
 
-/// What one keyword of a schema allows, together with its counterpart (`minimum` and `maximum`); `None` if the schema
-/// lacks it.
+/// Says what one keyword of a schema allows, together with its counterpart (`minimum` and `maximum`); `None` if the
+/// schema lacks it.
 pub(crate) fn keyword(schema: &Value, keyword: &str, language: Language) -> Option<String> {
     match keyword {
         "type" => schema.get("type").map(|types| self::types(types, language)),
@@ -81,7 +81,7 @@ pub(crate) fn keyword(schema: &Value, keyword: &str, language: Language) -> Opti
     }
 }
 
-/// Names of JSON types are the same in every language.
+/// Names the JSON types, whose names are the same in every language.
 fn types(value: &Value, language: Language) -> String {
     match value {
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(or(language)),

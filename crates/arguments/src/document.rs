@@ -59,7 +59,7 @@ pub(crate) struct Children {
 }
 
 impl Parts {
-    /// The schemas that apply to children.
+    /// Returns the schemas that apply to children.
     pub(crate) fn nested(&self) -> impl Iterator<Item = &usize> {
         self.children.iter().flat_map(|children| children.one_of.iter().chain(&children.all_of))
     }
@@ -112,7 +112,7 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// The schemas that a schema applies; an error if a reference leads outside the document or to nothing.
+    /// Returns the schemas that a schema applies; an error if a reference leads outside the document or to nothing.
     pub(crate) fn parts(&mut self, index: usize) -> Result<Rc<Parts>, SchemaError> {
         if let Some(known) = self.parts.get(&index) {
             return Ok(known.clone());
@@ -161,7 +161,7 @@ impl<'s> Document<'s> {
         self.places[index].value
     }
 
-    /// The index of a schema that may apply others; `true` and `false` cost nothing.
+    /// Returns the index of a schema that may apply others; `true` and `false` cost nothing.
     pub(crate) fn schema_at(&self, value: &Value) -> Option<usize> {
         self.by_address.get(&std::ptr::from_ref(value)).copied().filter(|_| value.is_object())
     }
@@ -206,7 +206,7 @@ impl<'s> Document<'s> {
     }
 }
 
-/// The schema as the validator registers it, and its URI. Nothing is fetched.
+/// Registers the schema as the validator does; returns its URI, too. Nothing is fetched.
 fn registry(schema: &Value) -> Result<(Registry<'_>, Uri<String>), ReferencingError> {
     let draft = Draft::Draft202012;
     let resource = draft.create_resource_ref(schema);

@@ -184,7 +184,7 @@ impl Editor<'_> {
     }
 }
 
-/// The integer that equals a number with a zero fraction, with every digit kept.
+/// Returns the integer that equals a number with a zero fraction, with every digit kept.
 pub(crate) fn integer(number: &str) -> Option<&str> {
     let (whole, fraction) = number.split_once('.')?;
     let digits = whole.strip_prefix('-').unwrap_or(whole);

@@ -30,7 +30,6 @@ const MAX_ROUNDS: usize = 10;
 /// Broken rules that are corrected in one round.
 const MAX_ERRORS: usize = 50;
 
-/// A valid call.
 pub(crate) struct Example {
     /// A JSON object that fits the schema.
     pub(crate) arguments: Value,
@@ -39,7 +38,7 @@ pub(crate) struct Example {
 }
 
 impl Example {
-    /// An example with the right values of what was sent; `None` if none can be found.
+    /// Makes an example with the right values of what was sent; `None` if none can be found.
     pub(crate) fn of(check: &Check<'_>, sent: Option<&Value>) -> Option<Self> {
         let kept = sent.map(|sent| kept(check, sent)).unwrap_or_default();
         let corrected = (!kept.is_empty()).then(|| Corrections::new(check).correct(Value::Object(kept.clone())));
@@ -51,7 +50,7 @@ impl Example {
     }
 }
 
-/// The declared properties that were sent, as far as they are short.
+/// Keeps the declared properties that were sent, as far as they are short.
 fn kept(check: &Check<'_>, sent: &Value) -> Map<String, Value> {
     let Some(object) = sent.as_object() else { return Map::new() };
     let undeclared = check.schema.shapes.inspect(sent).undeclared;
@@ -67,7 +66,7 @@ fn kept(check: &Check<'_>, sent: &Value) -> Map<String, Value> {
     kept
 }
 
-/// A whole call that the author of the schema wrote down.
+/// Returns a whole call that the author of the schema wrote down.
 fn written_example(check: &Check<'_>) -> Option<Value> {
     let root = check.schema.root();
     let examples = root.get("examples").and_then(Value::as_array).into_iter().flatten().take(3);
@@ -95,7 +94,7 @@ impl<'s> Corrections<'s> {
         Self { check, generator: Generator::new(check.schema.root()), tries: HashMap::new() }
     }
 
-    /// The value once it breaks no rule; `None` if that takes too long or too much.
+    /// Corrects the value until it breaks no rule; `None` if that takes too long or too much.
     fn correct(mut self, mut value: Value) -> Option<Value> {
         for _ in 0..MAX_ROUNDS {
             if !is_small(&value) {
@@ -152,7 +151,7 @@ fn remove(value: &mut Value, path: &str) {
     }
 }
 
-/// The corrections that a broken rule asks for.
+/// Collects the corrections that a broken rule asks for.
 fn collect(error: &ValidationError<'_>, found: &mut Vec<Correction>) {
     let path = error.instance_path().as_str();
     match error.kind() {

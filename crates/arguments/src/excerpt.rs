@@ -16,8 +16,8 @@ const END: usize = 50;
 /// Angle brackets around a mark, if the text has fewer in a row.
 const BRACKETS: usize = 3;
 
-/// The text, with a mark at `at` (in bytes) and a mark instead of each part that is left out. Marks stand in more angle
-/// brackets than the quoted text has anywhere in a row.
+/// Quotes the text, with a mark at `at` (in bytes) and a mark instead of each part that is left out. Marks stand in
+/// more angle brackets than the quoted text has anywhere in a row.
 pub(crate) fn excerpt(text: &str, at: Option<usize>, language: Language) -> String {
     let at = at.map(|at| text.floor_char_boundary(at));
     let parts = parts(text, at);
@@ -44,7 +44,7 @@ pub(crate) fn excerpt(text: &str, at: Option<usize>, language: Language) -> Stri
     quoted
 }
 
-/// What is quoted, in order and without overlaps. The last part ends with the text.
+/// Returns what is quoted, in order and without overlaps. The last part ends with the text.
 fn parts(text: &str, at: Option<usize>) -> Vec<Range<usize>> {
     if text.chars().nth(WHOLE).is_none() {
         return std::iter::once(0..text.len()).collect();
@@ -62,17 +62,17 @@ fn parts(text: &str, at: Option<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// So many characters before `from`.
+/// Goes so many characters back from `from`.
 fn back(text: &str, from: usize, characters: usize) -> usize {
     text[..from].char_indices().rev().take(characters).last().map_or(from, |(at, _)| at)
 }
 
-/// So many characters after `from`.
+/// Goes so many characters on from `from`.
 fn forth(text: &str, from: usize, characters: usize) -> usize {
     text[from..].char_indices().nth(characters).map_or(text.len(), |(at, _)| from + at)
 }
 
-/// The most angle brackets of one kind in a row.
+/// Counts the most angle brackets of one kind in a row.
 fn longest_run(text: &str) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, ' ');
     for c in text.chars() {

@@ -61,7 +61,7 @@ impl Expansion<'_, '_> {
         self.deep(Document::ROOT)
     }
 
-    /// Recursion ends at [`MAX_CHAIN`].
+    /// Counts what is applied here. Recursion ends at [`MAX_CHAIN`].
     fn here(&mut self, part: usize, length: u32) -> Result<Here, SchemaError> {
         match self.here.get(&part) {
             Some(Some(known)) => return Ok(*known),
@@ -109,7 +109,7 @@ impl Expansion<'_, '_> {
         Ok(())
     }
 
-    /// Different properties are different values, so only the most expensive one counts.
+    /// Counts what is applied below. Different properties are different values, so only the most expensive one counts.
     fn nested(&mut self, parts: &Parts) -> Result<u64, SchemaError> {
         let mut most = 0;
         for children in &parts.children {
@@ -125,7 +125,7 @@ impl Expansion<'_, '_> {
         Ok(most)
     }
 
-    /// The larger of what is applied at a value and what is applied to one below it.
+    /// Returns the larger of what is applied at a value and what is applied to one below it.
     fn deep(&mut self, part: usize) -> Result<u64, SchemaError> {
         let here = self.here(part, 1)?.applied;
         Ok(self.below.get(&part).copied().flatten().map_or(here, |below| below.max(here)))
@@ -158,7 +158,7 @@ mod tests {
         super::check(&mut Document::read(schema)?).map(drop)
     }
 
-    /// `levels` definitions, each made of references to the next one.
+    /// Makes `levels` definitions, each of references to the next one.
     fn levels(levels: usize, one: impl Fn(&Value) -> Value) -> Value {
         let mut definitions: serde_json::Map<String, Value> =
             (0..levels).map(|n| (format!("d{n}"), one(&json!({"$ref": format!("#/$defs/d{}", n + 1)})))).collect();

@@ -14,7 +14,7 @@ const MAX_ALLOWED: usize = 2_000;
 
 type Error<'e> = ValidationError<'e>;
 
-/// Field errors with what the schema allows instead, and how many more there are than are listed.
+/// Lists field errors with what the schema allows instead; returns how many more there are than are listed, too.
 pub(crate) fn field_errors<'e>(
     schema: &Value,
     arguments: &Value,
@@ -76,7 +76,7 @@ impl<'a> Explanation<'a> {
         }
     }
 
-    /// Whether the list is full; counts an error that is not listed.
+    /// True if the list is full; counts an error that is not listed.
     fn is_full(&mut self) -> bool {
         let full = self.found.len() >= MAX_DETAILS;
         self.more += usize::from(full);
@@ -116,7 +116,7 @@ impl<'a> Explanation<'a> {
         self.found.push(FieldError { path, rule: "required".to_owned(), sent: None, allowed, hint });
     }
 
-    /// The field error for a rule that concerns one value alone.
+    /// Makes the field error for a rule that concerns one value alone.
     fn broken(&self, error: &Error<'_>) -> FieldError {
         let holder = self.holder(error);
         let hint = match error.kind() {
@@ -146,7 +146,7 @@ impl<'a> Explanation<'a> {
         }
     }
 
-    /// The schema object that holds the broken keyword.
+    /// Returns the schema object that holds the broken keyword.
     fn holder(&self, error: &Error<'_>) -> &'a Value {
         self.schema.pointer(pointer::parent(error.schema_path().as_str())).unwrap_or(&Value::Null)
     }
@@ -168,7 +168,8 @@ pub(crate) fn quote_as_sent(details: &mut [FieldError], repairs: &[Repair]) {
     }
 }
 
-/// The one branch of an alternative that the sender meant, if only one has the right type and the right constants.
+/// Returns the one branch of an alternative that the sender meant, if only one has the right type and the right
+/// constants.
 pub(crate) fn intended_branch<'b>(
     error: &Error<'_>,
     branches: &'b [Vec<Error<'static>>],

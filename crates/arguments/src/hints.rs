@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{closest::closest, language::pick};
 
-/// The declared property that an unknown key may have meant, unless it was sent as well.
+/// Suggests the declared property that an unknown key may have meant, unless it was sent as well.
 pub(crate) fn for_extra_key(
     key: &str,
     sent: &Value,
@@ -16,7 +16,7 @@ pub(crate) fn for_extra_key(
     closest(key, free, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
-/// The unknown key that was sent and may have meant the missing property.
+/// Suggests the unknown key that was sent and may have meant the missing property.
 pub(crate) fn for_missing(
     property: &str,
     sent: &Value,
@@ -31,7 +31,7 @@ pub(crate) fn for_missing(
     })
 }
 
-/// The allowed value that a string may have meant.
+/// Suggests the allowed value that a string may have meant.
 pub(crate) fn for_enum(sent: &Value, allowed: &[Value], language: Language) -> Option<String> {
     if let Some(same) = allowed.iter().find(|value| !value.is_string() && written_as(sent, value)) {
         return Some(did_you_mean(same, language));
@@ -40,7 +40,8 @@ pub(crate) fn for_enum(sent: &Value, allowed: &[Value], language: Language) -> O
     closest(sent.as_str()?, names, 1).first().map(|name| did_you_mean(&format!("\"{name}\""), language))
 }
 
-/// The value of the right type that may have been meant: one that a string spells, a string, or a list of one item.
+/// Suggests the value of the right type that may have been meant: one that a string spells, a string, or a list of one
+/// item.
 pub(crate) fn for_type(sent: &Value, types: &Value, language: Language) -> Option<String> {
     let allows = |name: &str| types == name || types.as_array().is_some_and(|all| all.iter().any(|one| one == name));
     let fits = |value: &Value| match value {
@@ -74,7 +75,7 @@ fn did_you_mean(what: &dyn std::fmt::Display, language: Language) -> String {
     pick(language, format!("did you mean {what}?"), format!("是否应为 {what}？"))
 }
 
-/// Hints quote only short values.
+/// True for a short value: hints quote no other.
 fn is_short(value: &Value) -> bool {
     value.to_string().len() <= 100
 }

@@ -2,7 +2,7 @@
 
 use redial_proto::{FieldError, Language};
 
-/// The text in the given language.
+/// Returns the text in the given language.
 pub(crate) fn pick(language: Language, english: impl Into<String>, chinese: impl Into<String>) -> String {
     match language {
         Language::En => english.into(),
@@ -10,7 +10,7 @@ pub(crate) fn pick(language: Language, english: impl Into<String>, chinese: impl
     }
 }
 
-/// A field error in one line.
+/// Writes a field error in one line.
 pub(crate) fn line(error: &FieldError, language: Language) -> String {
     if language == Language::En {
         return error.to_string();

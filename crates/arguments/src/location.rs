@@ -10,29 +10,26 @@ pub(crate) struct Location<'a> {
     pub(crate) depth: usize,
 }
 
-/// The step from the parent to this location.
 enum Step<'a> {
     Key(&'a str),
     Item(usize),
 }
 
 impl<'a> Location<'a> {
-    /// The whole document.
+    /// Starts at the whole document.
     pub(crate) const fn root() -> Self {
         Self { parent: None, step: Step::Item(0), depth: 0 }
     }
 
-    /// The value of a member.
     pub(crate) const fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), step: Step::Key(key), depth: self.depth + 1 }
     }
 
-    /// An item of an array.
     pub(crate) const fn item(&'a self, index: usize) -> Self {
         Self { parent: Some(self), step: Step::Item(index), depth: self.depth + 1 }
     }
 
-    /// The location as a JSON pointer.
+    /// Writes the location as a JSON pointer.
     pub(crate) fn pointer(&self) -> String {
         let Some(parent) = self.parent else { return String::new() };
         let start = parent.pointer();

@@ -6,8 +6,8 @@ use redial_proto::{Language, Repair, RepairKind, limits, repair::MAX_QUOTED};
 
 use crate::{closest::closest, describe, language::pick, refusal::Refusal};
 
-/// The tool that a model named: an exact match, or the only tool whose name differs just in case and separators, which
-/// is recorded as a repair. Everything else is refused with class `unknown_tool` and suggestions, closest first.
+/// Finds the tool that a model named: an exact match, or the only tool whose name differs just in case and separators,
+/// which is recorded as a repair. Everything else is refused with class `unknown_tool` and suggestions, closest first.
 pub fn tool_name<'a>(
     sent: &str,
     offered: impl IntoIterator<Item = &'a str>,
@@ -15,7 +15,7 @@ pub fn tool_name<'a>(
     tool_name_in(sent, offered, Language::En)
 }
 
-/// [`tool_name`] with the refusal in the model's language.
+/// Does the same as [`tool_name`], with the refusal in the model's language.
 pub fn tool_name_in<'a>(
     sent: &str,
     offered: impl IntoIterator<Item = &'a str>,
@@ -74,7 +74,7 @@ fn unknown(sent: &str, offered: &[&str], language: Language) -> Refusal {
     Refusal::unknown_tool(&message)
 }
 
-/// A name without case and separators: `departureDate`, `departure_date` and `Departure-Date` fold to the same. A
+/// Removes case and separators from a name: `departureDate`, `departure_date` and `Departure-Date` fold to the same. A
 /// separator between two digits counts: `v1_1` is not `v11`.
 pub(crate) fn fold(name: &str) -> String {
     folded(name, |before, c, after| match c {
@@ -84,8 +84,8 @@ pub(crate) fn fold(name: &str) -> String {
     })
 }
 
-/// A value without case and with one kind of separator: `one-way` and `One Way` fold to the same. Signs and digits stay:
-/// `-1` is not `1`, `2026-05` is not `2026 05`.
+/// Removes case from a value and leaves one kind of separator: `one-way` and `One Way` fold to the same. Signs and
+/// digits stay: `-1` is not `1`, `2026-05` is not `2026 05`.
 pub(crate) fn fold_value(value: &str) -> String {
     let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     folded(value, |before, c, after| match c {
@@ -98,7 +98,7 @@ fn is_digit(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_ascii_digit())
 }
 
-/// The lower case of what `keep` returns for each character, given its neighbours.
+/// Lowers the case of what `keep` returns for each character, given its neighbours.
 fn folded(text: &str, keep: impl Fn(Option<char>, char, Option<char>) -> Option<char>) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut before = None;
@@ -110,7 +110,7 @@ fn folded(text: &str, keep: impl Fn(Option<char>, char, Option<char>) -> Option<
     folded
 }
 
-/// Names by their fold; `None` where several names share one.
+/// Maps names by their fold; `None` where several names share one.
 pub(crate) fn unique_folds<'a>(names: impl IntoIterator<Item = &'a str>) -> HashMap<String, Option<String>> {
     let mut folds: HashMap<String, Option<String>> = HashMap::new();
     for name in names {

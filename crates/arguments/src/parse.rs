@@ -14,13 +14,13 @@ use serde_json::{Map, Number, Value};
 
 use crate::{language::pick, location::Location, refusal::Refusal};
 
-/// The JSON object in `raw`.
+/// Reads the JSON object in `raw`.
 pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {
     let value = any_value(raw, language)?;
     if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language).quoting(raw, None, language)) }
 }
 
-/// The JSON value in `raw`, of any type.
+/// Reads the JSON value in `raw`, of any type.
 pub(crate) fn any_value(raw: &str, language: Language) -> Result<Value, Refusal> {
     check_size(raw, language)?;
     let mut deserializer = serde_json::Deserializer::from_str(raw);
@@ -30,7 +30,7 @@ pub(crate) fn any_value(raw: &str, language: Language) -> Result<Value, Refusal>
         .map_err(|error| invalid_json(raw, &error, language))
 }
 
-/// The parser's own message is English; the position is translated.
+/// Refuses invalid JSON. The parser's own message is English; the position is translated.
 fn invalid_json(raw: &str, error: &serde_json::Error, language: Language) -> Refusal {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();
@@ -48,7 +48,7 @@ fn invalid_json(raw: &str, error: &serde_json::Error, language: Language) -> Ref
     Refusal::malformed(message, advice).quoting(raw, Some(offset(raw, line, column)), language)
 }
 
-/// The byte at a line and a column, both counted from 1, the column in bytes.
+/// Returns the byte at a line and a column, both counted from 1, the column in bytes.
 fn offset(raw: &str, line: usize, column: usize) -> usize {
     let start: usize = raw.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     (start + column.saturating_sub(1)).min(raw.len())
@@ -89,7 +89,7 @@ pub(crate) fn check_size(raw: &str, language: Language) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The refusal of a value that is not an object; names its type.
+/// Refuses a value that is not an object; names its type.
 pub(crate) fn not_an_object(value: &Value, language: Language) -> Refusal {
     let (english, chinese) = match value {
         Value::Null => ("null", " null"),

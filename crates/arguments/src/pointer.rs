@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-/// `base` with one more key.
+/// Adds one more key to `base`.
 pub(crate) fn join(base: &str, key: &str) -> String {
     format!("{base}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The pointer without its last key.
+/// Removes the last key of a pointer.
 pub(crate) fn parent(pointer: &str) -> &str {
     pointer.rfind('/').map_or("", |end| &pointer[..end])
 }
 
-/// Keys and indices from the root to the location.
+/// Returns keys and indices from the root to the location.
 pub(crate) fn steps(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     pointer
         .split('/')

@@ -36,7 +36,7 @@ impl Refusal {
         Self::new(ErrorClass::MalformedArguments, &why.into(), advice)
     }
 
-    /// `more`: the number of field errors that are not in `details`.
+    /// Refuses invalid arguments. `more`: the number of field errors that are not in `details`.
     pub(crate) fn invalid(details: Vec<FieldError>, more: usize, language: Language) -> Self {
         let mut lines: Vec<String> = details.iter().map(|error| line(error, language)).collect();
         if more > 0 {
@@ -46,7 +46,7 @@ impl Refusal {
         Self { details, ..Self::new(ErrorClass::InvalidArguments, &message, Advice::Values) }
     }
 
-    /// The schema is at fault, so nothing else can be sent instead.
+    /// Refuses because the schema is at fault, so nothing else can be sent instead.
     pub(crate) fn costly(language: Language) -> Self {
         let message = pick(
             language,
@@ -61,7 +61,7 @@ impl Refusal {
         Self::new(ErrorClass::Configuration, &message, Advice::Values)
     }
 
-    /// Some rule is broken; which one would take too many steps to find out.
+    /// Refuses because some rule is broken; which one would take too many steps to find out.
     pub(crate) fn undescribed(arguments: &Value, language: Language) -> Self {
         let allowed = pick(
             language,
@@ -94,13 +94,13 @@ impl Refusal {
 }
 
 impl From<Refusal> for Failure {
-    /// The tool never ran, so it had no effect.
+    /// Converts it; the tool never ran, so it had no effect.
     fn from(refusal: Refusal) -> Self {
         Self::new(refusal.class, refusal.message).without_effect().with_details(refusal.details)
     }
 }
 
-/// The value as an error quotes it: whole if it is small, else the start of its JSON text.
+/// Returns the value as an error quotes it: whole if it is small, else the start of its JSON text.
 pub(crate) fn quoted(value: &Value) -> Value {
     if let Value::String(text) = value {
         return Value::String(limits::shorten(text, MAX_SENT));

@@ -59,7 +59,7 @@ struct Refused {
 }
 
 impl Refused {
-    /// A refusal of arguments that could be read.
+    /// Refuses arguments that could be read.
     fn of(refusal: Refusal, value: Value) -> Self {
         Self { refusal, value: Some(Box::new(value)) }
     }
@@ -80,13 +80,13 @@ impl Schema {
         self.resolve_in(raw, repairs, Language::En)
     }
 
-    /// [`Schema::resolve`] with the refusal in the model's language.
+    /// Does the same as [`Schema::resolve`], with the refusal in the model's language.
     pub fn resolve_in<'a>(&self, raw: &'a str, repairs: Repairs, language: Language) -> Result<Resolved<'a>, Refusal> {
         self.resolve_within(raw, repairs, language, &Steps::default())
     }
 
-    /// [`Schema::resolve_in`] with the steps that are left for several calls together. Arguments that would take more are
-    /// refused with class `configuration`.
+    /// Does the same as [`Schema::resolve_in`], with the steps that are left for several calls together. Arguments that
+    /// would take more are refused with class `configuration`.
     pub fn resolve_within<'a>(
         &self,
         raw: &'a str,
@@ -102,8 +102,8 @@ impl Schema {
         done.map_err(|refused| check.with_help(refused))
     }
 
-    /// [`Schema::resolve`] of a JSON value that a program sends: an object, or a string that holds a model's text as the
-    /// model wrote it. With repairs off, it must be an object.
+    /// Resolves like [`Schema::resolve`] a JSON value that a program sends: an object, or a string that holds a model's
+    /// text as the model wrote it. With repairs off, it must be an object.
     pub fn resolve_json<'a>(&self, json: &'a str, repairs: Repairs) -> Result<Resolved<'a>, Refusal> {
         let is_string = repairs == Repairs::On && json.trim_start().starts_with('"') && json.len() <= MAX_PAYLOAD;
         let text = is_string.then(|| serde_json::from_str::<String>(json).ok()).flatten();
@@ -130,7 +130,7 @@ impl Check<'_> {
         done.map_err(|refused| Refused { refusal: refused.refusal.quoting(raw, None, language), ..refused })
     }
 
-    /// A draft from text that is not a JSON object without repairs.
+    /// Makes a draft from text that is not a JSON object without repairs.
     fn repaired_text(&self, raw: &str, language: Language) -> Result<Draft<'static>, Refused> {
         match syntax::repair(raw, language) {
             Ok((json, repairs)) => {
@@ -172,7 +172,7 @@ impl Check<'_> {
         Err(Refused::of(refusal, value))
     }
 
-    /// True if the draft fits the schema now.
+    /// Repairs a draft once; true if it fits the schema now.
     fn repair_draft(&self, draft: &mut Draft<'_>) -> Result<bool, Refusal> {
         for _ in 0..MAX_ROUNDS {
             let findings = self.schema.shapes.inspect(&draft.value);
@@ -191,14 +191,14 @@ impl Check<'_> {
         Ok(false)
     }
 
-    /// What the draft holds once its names and values are repaired as far as possible.
+    /// Returns what the draft holds once its names and values are repaired as far as possible.
     fn repaired_value(&self, mut draft: Draft<'_>) -> Value {
         // Without its last repairs it is a worse start for an example, not a wrong one.
         let _ = self.repair_draft(&mut draft);
         draft.value
     }
 
-    /// The refusal with an example. Without a single value that was right, the form is what has to be shown.
+    /// Adds an example to the refusal. Without a single value that was right, the form is what has to be shown.
     fn with_help(&self, refused: Refused) -> Refusal {
         let Refused { mut refusal, value } = refused;
         if refusal.class == ErrorClass::Configuration {
@@ -220,7 +220,6 @@ struct Draft<'a> {
     /// The value of `json`.
     value: Value,
     repairs: Vec<Repair>,
-    /// The language of a refusal.
     language: Language,
 }
 
@@ -258,8 +257,8 @@ fn with_undeclared(mut refusal: Refusal, mut undeclared: Vec<String>) -> Refusal
     refusal
 }
 
-/// The refusal of text that is not valid JSON, for a tool without repairs. Text that could not be repaired either is
-/// refused with the more exact reason: where it is cut off or ambiguous.
+/// Refuses text that is not valid JSON, for a tool without repairs. Text that could not be repaired either is refused
+/// with the more exact reason: where it is cut off or ambiguous.
 fn without_repairs(raw: &str, strict: Refusal, language: Language) -> Refused {
     match syntax::repair(raw, language) {
         Err(Unreadable { refusal, members }) => Refused::of(refusal, Value::Object(*members)),

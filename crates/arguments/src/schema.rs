@@ -76,12 +76,12 @@ impl Schema {
         self.costs.is_cheap(bytes)
     }
 
-    /// About how much memory it takes at most, in bytes.
+    /// Estimates the memory that it takes at most, in bytes.
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// The schema as it was written.
+    /// Returns the schema as it was written.
     pub(crate) fn root(&self) -> &Value {
         &self.root
     }
@@ -103,7 +103,7 @@ impl Check<'_> {
         Ok(schema.validator.is_valid(arguments))
     }
 
-    /// The refusal with every field error; `repairs` tell which values were sent in another form.
+    /// Refuses with every field error; `repairs` tell which values were sent in another form.
     pub(crate) fn refuse(&self, arguments: &Value, repairs: &[Repair], language: Language) -> Refusal {
         let root = self.schema.root();
         let described = self.with_errors(arguments, |errors| explain::field_errors(root, arguments, errors, language));
@@ -128,7 +128,7 @@ impl Check<'_> {
     }
 }
 
-/// Whether the pointers to all values take at most `max` bytes.
+/// True if the pointers to all values take at most `max` bytes.
 fn pointers_within(value: &Value, max: usize) -> bool {
     fn remaining(value: &Value, length: usize, max: usize) -> Option<usize> {
         let max = max.checked_sub(length)?;
@@ -208,7 +208,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"));
     }
 
-    /// Definitions that each apply the next one; the last one applies the whole schema to a property.
+    /// Makes definitions that each apply the next one; the last one applies the whole schema to a property.
     fn chain(levels: usize, one: impl Fn(Value) -> Value) -> Value {
         let next = |n: usize| one(json!({"$ref": format!("#/$defs/d{}", n + 1)}));
         let mut definitions: serde_json::Map<_, _> = (0..levels).map(|n| (format!("d{n}"), next(n))).collect();

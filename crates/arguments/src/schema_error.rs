@@ -20,18 +20,18 @@ impl SchemaError {
         Self { path: path.into(), message: message.into() }
     }
 
-    /// The reference at `path` does not lead into the schema.
+    /// Reports that the reference at `path` does not lead into the schema.
     pub(crate) fn outside(path: impl Into<String>, reason: &str) -> Self {
         Self::new(path, format!("{reason}; only references into the schema itself are allowed"))
     }
 
-    /// Some reference of the schema cannot be resolved.
+    /// Reports that some reference of the schema cannot be resolved.
     pub(crate) fn unresolved(schema: &Value, reason: &ReferencingError) -> Self {
         Self::outside(unresolved(schema, schema, "").unwrap_or_default(), &reason.to_string())
     }
 }
 
-/// Path of the first reference that leads outside the schema or to nothing.
+/// Finds the path of the first reference that leads outside the schema or to nothing.
 fn unresolved(root: &Value, part: &Value, path: &str) -> Option<String> {
     match part {
         Value::Object(object) => object.iter().find_map(|(key, value)| {

@@ -96,8 +96,8 @@ fn is_integral(number: &Number) -> bool {
     number.is_f64() && number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// An undeclared key means a declared name if it differs only in case and separators, that name is absent, and no
-/// second key means it.
+/// Matches undeclared keys: one means a declared name if it differs only in case and separators, that name is absent,
+/// and no second key means it.
 fn match_undeclared(
     shape: &Shape,
     object: &Map<String, Value>,

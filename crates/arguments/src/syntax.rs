@@ -40,7 +40,7 @@ impl From<Refusal> for Unreadable {
     }
 }
 
-/// The JSON text of the object in `raw`, and the changes that led to it.
+/// Returns the JSON text of the object in `raw`, and the changes that led to it.
 pub(crate) fn repair(raw: &str, language: Language) -> Result<(String, Vec<Repair>), Unreadable> {
     check_size(raw, language)?;
     let mut text = raw.to_owned();

@@ -21,7 +21,6 @@ pub(super) struct Graph {
     pub(super) is_dynamic: bool,
 }
 
-/// A schema.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Node {
     /// Comparisons that it makes whatever the value is.
@@ -111,7 +110,7 @@ impl Graph {
 }
 
 impl Node {
-    /// All schemas that it applies, to whatever value.
+    /// Returns all schemas that it applies, to whatever value.
     fn applied(&self) -> impl Iterator<Item = usize> {
         let lists = [&self.same, &self.members, &self.rest, &self.items].into_iter().flatten().copied();
         let singles = self.declared.values().copied().chain(self.others).chain(self.names);
@@ -140,7 +139,7 @@ impl<'s> Builder<'_, 's> {
         Some(self.index(part))
     }
 
-    /// A node, and which nodes are alternatives of it.
+    /// Makes a node; returns which nodes are alternatives of it, too.
     fn node(&mut self, part: usize) -> Result<(Node, Vec<usize>), SchemaError> {
         let parts = self.document.parts(part)?;
         let Value::Object(object) = self.document.value(part) else { return Ok(Default::default()) };
@@ -173,7 +172,7 @@ impl<'s> Builder<'_, 's> {
     }
 }
 
-/// What a schema does without others.
+/// Reads what a schema does without others.
 fn own(object: &Map<String, Value>) -> Node {
     let length = |name: &str| object.get(name).map_or(0, |value| value.as_array().map_or(0, Vec::len) as u64);
     let compared: u64 = ["enum", "const"].into_iter().filter_map(|name| object.get(name)).map(comparisons).sum();
@@ -192,7 +191,8 @@ fn own(object: &Map<String, Value>) -> Node {
     }
 }
 
-/// How many values, and long parts of texts, a comparison with this value looks at. The size of schemas is bounded.
+/// Counts the values, and long parts of texts, that a comparison with this value looks at. The size of schemas is
+/// bounded.
 fn comparisons(value: &Value) -> u64 {
     match value {
         Value::Array(items) => items.iter().map(comparisons).sum::<u64>() + 1,

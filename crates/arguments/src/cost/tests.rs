@@ -28,7 +28,8 @@ impl<'i> Keyword<'i> for Counted {
     }
 }
 
-/// How many schemas with the keyword `count` the validator applies: to see whether the value fits, and to list the errors.
+/// Counts how many schemas with the keyword `count` the validator applies: to see whether the value fits, and to list
+/// the errors.
 fn applied(schema: &Value, value: &Value) -> (u64, u64) {
     let validator = jsonschema::options()
         .with_draft(Draft::Draft202012)
@@ -48,7 +49,7 @@ fn cost(schema: &Value, value: &Value) -> Result<Cost, Costly> {
     Count::new(&Costs::of(&mut document, here).unwrap().graph).pair(0, value)
 }
 
-/// Applies itself to a member twice.
+/// Makes a schema that applies itself to a member twice.
 fn doubling() -> Value {
     let one = json!({"properties": {"a": {"$ref": "#"}}});
     json!({"type": "object", "allOf": [one, one], "properties": {"n": {"type": "integer"}}})
@@ -130,7 +131,7 @@ fn ordinary_arguments_are_cheap() {
     assert!(!Schema::compile(&doubling()).unwrap().is_cheap(10));
 }
 
-/// A schema of a few definitions that apply one another in all ways.
+/// Generates a schema of a few definitions that apply one another in all ways.
 fn schemas() -> impl Strategy<Value = Value> {
     let reference = (0..3_usize).prop_map(|n| json!({"$ref": format!("#/$defs/d{n}"), "count": true}));
     let leaf = prop_oneof![

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::language::pick;
 
-/// `minimum` and `maximum`, with or without the bound itself.
+/// Describes `minimum` and `maximum`, with or without the bound itself.
 pub(super) fn range(schema: &Value, language: Language) -> Option<String> {
     let get = |name| schema.get(name).filter(|value: &&Value| value.is_number());
     if let (Some(low), Some(high)) = (get("minimum"), get("maximum")) {
@@ -22,7 +22,7 @@ pub(super) fn range(schema: &Value, language: Language) -> Option<String> {
     }
 }
 
-/// `minLength` and `maxLength`, and the like: `of` is `Length`, `Items` or `Properties`.
+/// Describes `minLength` and `maxLength`, and the like: `of` is `Length`, `Items` or `Properties`.
 pub(super) fn count(schema: &Value, of: &str, language: Language) -> Option<String> {
     let get = |bound: &str| schema.get(format!("{bound}{of}")).and_then(Value::as_u64);
     let (one, many, chinese) = match of {

@@ -4,7 +4,7 @@ use redial_proto::Language;
 
 use crate::language::pick;
 
-/// The formats of JSON Schema draft 2020-12; any other format by its name.
+/// Describes the formats of JSON Schema draft 2020-12; any other format by its name.
 pub(super) fn describe(format: &str, language: Language) -> String {
     let (english, chinese) = match format {
         "date" => ("YYYY-MM-DD", "YYYY-MM-DD"),

@@ -33,13 +33,13 @@ impl<'s> Generator<'s> {
         Self { root, left: MAX_VALUES }
     }
 
-    /// A value for this place in the arguments. Another `try` gives another value, if there is one.
+    /// Makes a value for this place in the arguments. Another `try` gives another value, if there is one.
     pub(super) fn value_at(&mut self, path: &str, tried: usize) -> Option<Value> {
         let parts = self.parts_at(path, tried);
         self.value(&parts, tried, 0)
     }
 
-    /// The schemas of a place. Nothing is known of what lies below a place without one.
+    /// Returns the schemas of a place. Nothing is known of what lies below a place without one.
     fn parts_at(&self, path: &str, tried: usize) -> Parts<'s> {
         pointer::steps(path).fold(vec![self.root], |parts, step| {
             let parts = self.applicable(&parts, tried);
@@ -118,7 +118,7 @@ impl<'s> Generator<'s> {
         Some(Value::Array(made))
     }
 
-    /// The parts with everything that they refer to. Of alternatives, one: each try takes the next.
+    /// Returns the parts with everything that they refer to. Of alternatives, one: each try takes the next.
     fn applicable(&self, parts: &[&'s Value], tried: usize) -> Parts<'s> {
         let mut found: Parts<'s> = Vec::new();
         let mut seen: HashSet<*const Value> = HashSet::new();
@@ -141,7 +141,7 @@ impl<'s> Generator<'s> {
     }
 }
 
-/// Values that the author of the schema wrote down, best first.
+/// Returns values that the author of the schema wrote down, best first.
 fn known<'s>(parts: &Parts<'s>) -> Vec<&'s Value> {
     let fixed: Vec<&Value> = parts.iter().filter_map(|part| part.get("const")).take(1).collect();
     if fixed.iter().any(|value| is_small(value)) {
@@ -156,7 +156,7 @@ fn known<'s>(parts: &Parts<'s>) -> Vec<&'s Value> {
     known
 }
 
-/// The type of the value to make, by what the schema says or else by what it limits.
+/// Returns the type of the value to make, by what the schema says or else by what it limits.
 fn type_of(parts: &Parts<'_>) -> &'static str {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
     const LIMITS: [(&str, &str); 10] = [
@@ -205,7 +205,7 @@ fn string(parts: &Parts<'_>, variant: usize) -> Option<Value> {
     }
 }
 
-/// The schemas of an item of a list.
+/// Returns the schemas of an item of a list.
 fn items<'s>(parts: &Parts<'s>, index: usize) -> impl Iterator<Item = &'s Value> + use<'s> {
     let found: Parts<'s> =
         parts.iter().filter_map(|part| list(part, "prefixItems").nth(index).or_else(|| part.get("items"))).collect();

@@ -28,7 +28,7 @@ impl Bounds {
         }
     }
 
-    /// The number closest to 1 within the bounds, a multiple of `step`; `variant` more steps from there.
+    /// Returns the number closest to 1 within the bounds, a multiple of `step`; `variant` more steps from there.
     fn closest(&self, step: f64, variant: f64) -> f64 {
         let low = self.low.into_iter().chain(self.above.map(|above| next_multiple(above, step))).reduce(f64::max);
         let high = self.high.into_iter().chain(self.below.map(|below| last_multiple(below, step))).reduce(f64::min);
@@ -51,14 +51,14 @@ fn last_multiple(below: f64, step: f64) -> f64 {
     ((below / step).ceil() - 1.0) * step
 }
 
-/// An integer; none if the bounds are too large to be sure of every digit.
+/// Makes an integer; `None` if the bounds are too large to be sure of every digit.
 pub(super) fn integer(parts: &[&Value], variant: usize) -> Option<Value> {
     let bounds = Bounds::of(parts);
     let step = bounds.step.filter(|step| step.fract() == 0.0).unwrap_or(1.0);
     whole(bounds.closest(step, small(variant)))
 }
 
-/// An integer if there is one within the bounds, else a number with a fraction.
+/// Makes an integer if there is one within the bounds, else a number with a fraction.
 pub(super) fn number(parts: &[&Value], variant: usize) -> Option<Value> {
     let bounds = Bounds::of(parts);
     let step = bounds.step.unwrap_or(1.0);

@@ -11,7 +11,7 @@ const MAX_STEPS: usize = 5_000;
 /// Characters that read well, best first.
 const READABLE: [char; 6] = ['a', 'A', '1', '0', '-', '_'];
 
-/// A string of at least so many characters if the expression has room for them. It may break other rules, or the
+/// Makes a string of at least so many characters if the expression has room for them. It may break other rules, or the
 /// expression itself where that looks around: the caller checks.
 pub(super) fn text(pattern: &str, least: usize) -> Option<String> {
     if least > MAX_LENGTH {
@@ -37,7 +37,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// `None` if the string would be too long or the expression is too deep.
+    /// Adds a part; `None` if the string would be too long or the expression is too deep.
     fn add(&mut self, hir: &Hir, level: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(1)?;
         if level > MAX_LEVELS {
@@ -70,7 +70,7 @@ impl Builder {
     }
 }
 
-/// A character of a class, one that reads well if there is one.
+/// Chooses a character of a class, one that reads well if there is one.
 fn character(class: &Class) -> Option<char> {
     let Class::Unicode(class) = class else { return None };
     let has = |c: char| class.iter().any(|range| (range.start()..=range.end()).contains(&c));

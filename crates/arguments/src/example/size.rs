@@ -12,7 +12,7 @@ pub(super) fn is_small(value: &Value) -> bool {
     json_size(value, MAX_EXAMPLE).is_some()
 }
 
-/// Bytes of a value's JSON; `None` if there are more than `max`.
+/// Counts the bytes of a value's JSON; `None` if there are more than `max`.
 pub(super) fn json_size(value: &Value, max: usize) -> Option<usize> {
     struct Room(usize);
     impl io::Write for Room {

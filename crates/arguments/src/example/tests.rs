@@ -15,7 +15,7 @@ fn example(schema: &Value, sent: &Value) -> Option<String> {
     Some(found.arguments.to_string())
 }
 
-/// The example of a call with one required property.
+/// Returns the example of a call with one required property.
 fn value(property: &Value) -> Option<Value> {
     let schema = json!({"properties": {"v": property}, "required": ["v"]});
     let found = found(&Schema::compile(&schema).unwrap(), None)?;

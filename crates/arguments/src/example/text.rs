@@ -3,7 +3,7 @@
 /// Longest string that is made, in characters.
 const MAX_LENGTH: usize = 200;
 
-/// A string of a known format.
+/// Returns a string of a known format.
 pub(super) fn sample(format: &str) -> Option<&'static str> {
     Some(match format {
         "date" => "2026-05-01",
@@ -24,7 +24,7 @@ pub(super) fn sample(format: &str) -> Option<&'static str> {
     })
 }
 
-/// A word of so many characters; variants differ. None if it would be too long.
+/// Makes a word of so many characters; variants differ. `None` if it would be too long.
 pub(super) fn word(least: usize, most: usize, variant: usize) -> Option<String> {
     if least > MAX_LENGTH {
         return None;

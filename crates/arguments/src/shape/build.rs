@@ -15,7 +15,7 @@ const MAX_SHAPES: usize = 2000;
 type Parts<'s> = Vec<&'s Value>;
 
 impl Shapes {
-    /// The shapes of a compiled schema.
+    /// Builds the shapes of a compiled schema.
     pub(crate) fn of(schema: &Value) -> Self {
         let mut builder = Builder { root: schema, shapes: Vec::new(), known: HashMap::new(), pending: Vec::new() };
         builder.index_of(&[schema]);
@@ -36,7 +36,7 @@ struct Builder<'s> {
 }
 
 impl<'s> Builder<'s> {
-    /// The index of the shape of these parts; `None` if there are too many shapes.
+    /// Returns the index of the shape of these parts; `None` if there are too many shapes.
     fn index_of(&mut self, parts: &[&'s Value]) -> Option<usize> {
         let mut key: Vec<*const Value> = parts.iter().map(|part| std::ptr::from_ref(*part)).collect();
         key.sort_unstable();
@@ -91,7 +91,8 @@ impl<'s> Builder<'s> {
             .collect()
     }
 
-    /// The parts with everything that they refer to and their alternatives; true if a reference cannot be resolved.
+    /// Returns the parts with everything that they refer to and their alternatives; true if a reference cannot be
+    /// resolved.
     fn applicable(&self, parts: &[&'s Value]) -> (Parts<'s>, bool) {
         let mut found: Parts<'s> = Vec::new();
         let mut seen: HashSet<*const Value> = HashSet::new();

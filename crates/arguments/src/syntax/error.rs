@@ -17,7 +17,7 @@ pub(super) struct SyntaxError {
 }
 
 impl SyntaxError {
-    /// The refusal that the model gets. `unwrapped`: the text was the content of a JSON string.
+    /// Makes the refusal that the model gets. `unwrapped`: the text was the content of a JSON string.
     pub(super) fn refusal(&self, text: &str, unwrapped: bool, language: Language) -> Refusal {
         let message = match language {
             Language::En => self.in_english(text, unwrapped),
@@ -52,7 +52,7 @@ impl SyntaxError {
     }
 }
 
-/// Line and column, both counted from 1, the column in characters.
+/// Names line and column, both counted from 1, the column in characters.
 pub(super) fn position(text: &str, offset: usize, language: Language) -> String {
     let before = &text[..offset.min(text.len())];
     let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -60,7 +60,7 @@ pub(super) fn position(text: &str, offset: usize, language: Language) -> String 
     pick(language, format!("line {line} column {column}"), format!("第 {line} 行第 {column} 列"))
 }
 
-/// The record of a change of the text.
+/// Makes the record of a change of the text.
 pub(crate) fn change(kind: RepairKind, offset: usize, before: &str, after: &str) -> Repair {
     Repair {
         kind,

@@ -32,7 +32,7 @@ impl Scan<'_> {
     }
 }
 
-/// The text after whitespace, which may be escaped, too.
+/// Returns the text after whitespace, which may be escaped, too.
 fn after_whitespace(mut text: &str) -> &str {
     loop {
         let rest = text.trim_start_matches([' ', '\t', '\n', '\r']);

@@ -30,7 +30,7 @@ impl Scan<'_> {
         self.close_document(&around, is_object)
     }
 
-    /// Prose is left out only if it cannot contain arguments as well.
+    /// Opens the document. Prose is left out only if it cannot contain arguments as well.
     fn open_document(&mut self) -> Result<Around, SyntaxError> {
         let rest = self.rest();
         if rest.starts_with(['{', '[', '"', '\'', '“', '‘']) {

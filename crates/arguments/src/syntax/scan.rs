@@ -27,12 +27,11 @@ pub(super) struct Scan<'a> {
     pub(super) last_comment: Range<usize>,
     /// Words around the object may be left out.
     pub(super) takes_words: bool,
-    /// The language of error messages.
     pub(super) language: Language,
 }
 
 impl<'a> Scan<'a> {
-    /// `repairs`: the repairs that led to this text.
+    /// Starts a scan. `repairs`: the repairs that led to this text.
     pub(super) fn new(text: &'a str, repairs: Vec<Repair>, language: Language) -> Self {
         Self {
             text,
@@ -46,13 +45,13 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The output and every repair.
+    /// Returns the output and every repair.
     pub(super) fn done(self) -> (String, Vec<Repair>) {
         (self.out.trim().to_owned(), self.repairs)
     }
 
-    /// The members of the outermost object that were read for sure: each is followed by a comma, and its key appears
-    /// once. For a text that could not be read to its end.
+    /// Returns the members of the outermost object that were read for sure: each is followed by a comma, and its key
+    /// appears once. For a text that could not be read to its end.
     pub(super) fn sure_members(&self) -> Map<String, Value> {
         let Some(frame) = self.frames.first().filter(|frame| frame.is_object()) else { return Map::new() };
         let before_comma = |range: &Range<usize>| range.end <= frame.comma.1;
@@ -232,13 +231,13 @@ impl<'a> Scan<'a> {
         self.rest().chars().next()
     }
 
-    /// An error at the current position.
+    /// Makes an error at the current position.
     pub(super) fn error(&self, english: impl Into<String>, chinese: impl Into<String>) -> SyntaxError {
         let what = pick(self.language, english, chinese);
         SyntaxError { offset: self.at, inside: self.pointer(), what, advice: Advice::Place }
     }
 
-    /// The text ends before the document does.
+    /// Makes the error of a text that ends before the document does.
     pub(super) fn cut_off(&self) -> SyntaxError {
         let comment = &self.last_comment;
         if !comment.is_empty()
@@ -250,12 +249,13 @@ impl<'a> Scan<'a> {
         SyntaxError { offset: self.text.len(), advice: Advice::CutOff, ..self.unclosed() }
     }
 
-    /// A comment without an end.
+    /// Makes the error of a comment without an end.
     pub(super) fn endless_comment(&self) -> SyntaxError {
         self.hidden_by(self.at).unwrap_or_else(|| self.cut_off())
     }
 
-    /// The comment at this offset reaches up to the end of the text, and holds the bracket that is missing.
+    /// Makes the error of a comment at this offset that reaches up to the end of the text, and holds the bracket that
+    /// is missing.
     fn hidden_by(&self, comment: usize) -> Option<SyntaxError> {
         let closer = self.frames.last()?.closer;
         if !self.text[comment..].contains(closer) {
@@ -305,7 +305,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// JSON pointer to the value that is being read.
+    /// Returns the JSON pointer to the value that is being read.
     fn pointer(&self) -> String {
         self.frames.iter().fold(String::new(), |path, frame| match frame.is_object() {
             true if frame.key.is_empty() => path,

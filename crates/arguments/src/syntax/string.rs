@@ -111,7 +111,8 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// In `"C:\Program Files\new"` the first backslash is literal, so the second one may not be a line break either.
+    /// Refuses an ambiguous escape: in `"C:\Program Files\new"` the first backslash is literal, so the second one may
+    /// not be a line break either.
     fn check_escapes(&self, written: usize, start: usize, contents: &Contents) -> Result<(), SyntaxError> {
         if let (Some(literal), Some(escape)) = (contents.literal, contents.escape) {
             let two = |at: usize| self.text[at..].chars().take(2).collect::<String>();
@@ -166,7 +167,7 @@ impl Scan<'_> {
     }
 }
 
-/// The escape of a control character.
+/// Writes the escape of a control character.
 pub(super) fn escaped(c: char) -> String {
     match c {
         '\n' => "\\n".to_owned(),

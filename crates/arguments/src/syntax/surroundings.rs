@@ -80,7 +80,7 @@ fn is_closing(suffix: &str, opening: Opening, takes_words: bool) -> bool {
     !goes_on && are_words(rest) && (takes_words || rest.is_empty())
 }
 
-/// `<tool_call>`, `</tool_call>`, `<|im_end|>` and the like, but not around thoughts.
+/// True for `<tool_call>`, `</tool_call>`, `<|im_end|>` and the like, but not around thoughts.
 fn is_tag(text: &str) -> bool {
     let Some(inside) = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) else { return false };
     let name = inside.trim_matches(['/', '|', '｜']);
@@ -95,7 +95,7 @@ fn is_of_thoughts(name: &str) -> bool {
     THOUGHTS.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a text, in which square brackets are refused anyway, has a tag around thoughts.
+/// True if a text, in which square brackets are refused anyway, has a tag around thoughts.
 pub(super) fn has_thoughts(text: &str) -> bool {
     let mut tags = text.split('<').skip(1).filter_map(|rest| rest.split_once('>'));
     text.contains(['◁', '▷']) || tags.any(|(name, _)| is_of_thoughts(name))

@@ -131,7 +131,7 @@ impl Scan<'_> {
     }
 }
 
-/// The characters up to the next one that can end a value or key.
+/// Returns the characters up to the next one that can end a value or key.
 fn word(text: &str) -> &str {
     let ends = |c: char| {
         c.is_whitespace()
@@ -142,7 +142,7 @@ fn word(text: &str) -> &str {
     &text[..text.find(ends).unwrap_or(text.len())]
 }
 
-/// The word as a JSON number: unchanged, with a missing zero added, or with a plus sign removed.
+/// Returns the word as a JSON number: unchanged, with a missing zero added, or with a plus sign removed.
 fn number(word: &str) -> Option<String> {
     let (sign, rest) = match word.strip_prefix('-') {
         Some(rest) => ("-", rest),
@@ -155,7 +155,7 @@ fn number(word: &str) -> Option<String> {
     (begins_right && serde_json::from_str::<serde_json::Number>(&json).is_ok()).then_some(json)
 }
 
-/// Unicode whitespace that JSON does not allow, the byte order mark, and zero-width characters.
+/// True for Unicode whitespace that JSON does not allow, the byte order mark, and zero-width characters.
 fn is_other_whitespace(c: char) -> bool {
     let json = matches!(c, ' ' | '\t' | '\n' | '\r');
     (c.is_whitespace() && !json) || matches!(c, '\u{feff}' | '\u{200b}' | '\u{200c}' | '\u{200d}' | '\u{2060}')

@@ -99,7 +99,7 @@ fn a_refusal_is_a_failure_without_effect() {
     assert_eq!(Failure::from(refusal(&flights(), "{}")).class, ErrorClass::InvalidArguments);
 }
 
-/// JSON with the names of the flights in it.
+/// Generates JSON with the names of the flights in it.
 fn any_flight() -> impl Strategy<Value = Value> {
     let names = vec!["from", "to", "date", "seats", "passengers", "pay", "by", "name", "note"];
     let name = prop_oneof![prop::sample::select(names).prop_map(str::to_owned), "[a-z~/]{0,4}"];

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 /// Characters that a line cannot show, and how the corpus shows them.
 const SHOWN: [(&str, &str); 5] = [("\n", "⏎"), ("\r", "␍"), ("\t", "⇥"), ("\u{feff}", "<BOM>"), ("\u{a0}", "<NBSP>")];
 
-/// A text of the corpus.
 struct Text {
     schema: Rc<Schema>,
     /// As the corpus shows it, and as it was sent.

@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use damage::{Damage, Printer};
 
-/// A schema that accepts any object.
+/// Makes a schema that accepts any object.
 fn anything() -> Schema {
     Schema::compile(&json!({})).unwrap()
 }
 
-/// JSON with these names and texts.
+/// Generates JSON with these names and texts.
 pub(crate) fn any_json_with(name: BoxedStrategy<String>, text: BoxedStrategy<String>) -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -43,7 +43,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     members.prop_map(|pairs| pairs.into_iter().collect())
 }
 
-/// The start of a text, up to about this part of its length.
+/// Cuts the text to about this part of its length.
 fn cut(text: &str, part: f64) -> &str {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a test")]
     let mut end = (text.len() as f64 * part) as usize;
@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// Arguments that run are strictly valid, record what was changed, and are not changed a second time.
+/// Checks that arguments that run are strictly valid, record what was changed, and are not changed a second time.
 fn check_any(raw: &str) -> Result<(), TestCaseError> {
     let schema = anything();
     let Ok(done) = schema.resolve(raw, Repairs::On) else {

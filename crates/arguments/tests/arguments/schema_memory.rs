@@ -5,7 +5,7 @@ use std::{env, process::Command};
 use redial_arguments::Schema;
 use serde_json::{Value, json};
 
-/// Bytes of this process in memory.
+/// Reads the bytes of this process in memory.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -26,7 +26,7 @@ fn a_schema_takes_no_more_memory_than_it_says() {
     assert!(measured.status.success() && told.contains("1 passed"), "{told}");
 }
 
-/// All schemas of one kind are kept, so that nothing freed is used again.
+/// Measures all schemas of one kind, which are kept, so that nothing freed is used again.
 #[test]
 #[ignore = "measures its process, so the test above runs it in one of its own"]
 fn measure() {

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 const MISTAKES: &str = "fence encoded single_quotes python capitals trailing_commas comments bare_keys raw_controls full_width \
     twice";
 
-/// The mistakes to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage(Vec<&'static str>);
 
@@ -18,7 +17,7 @@ impl Damage {
         prop::sample::subsequence(all, 0..=count).prop_map(Self)
     }
 
-    /// The same for a text that is not wrapped in anything.
+    /// Unwraps the damage, for a text that is not wrapped in anything.
     pub(crate) fn unwrapped(mut self) -> Self {
         self.0.retain(|mistake| !["fence", "encoded"].contains(mistake));
         self
@@ -113,7 +112,7 @@ impl Printer {
         }
     }
 
-    /// In single quotes as Python writes them, or in double quotes, perhaps with raw control characters.
+    /// Writes a string in single quotes as Python does, or in double quotes, perhaps with raw control characters.
     fn string(&mut self, text: &str) {
         let quote = if self.damage.has("single_quotes") { '\'' } else { '"' };
         self.out.push(quote);

@@ -37,7 +37,7 @@ const AFTER: [&str; 10] = [
     "<｜tool▁call▁end｜>",
 ];
 
-/// The value that a text resolves to, and the kinds of repairs that were made.
+/// Resolves a text; returns its value, and the kinds of repairs that were made.
 fn read(raw: &str) -> Result<(Value, Vec<RepairKind>), TestCaseError> {
     let schema = anything();
     let done = schema.resolve(raw, Repairs::On);
