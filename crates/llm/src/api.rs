@@ -22,7 +22,7 @@ pub(crate) enum Stream {
 }
 
 impl Api {
-    /// The full URL; `base` has no slash at its end.
+    /// Returns the full URL; `base` has no slash at its end.
     pub(crate) fn url(self, base: &str) -> String {
         match self {
             Self::OpenAi => format!("{base}/chat/completions"),
@@ -30,7 +30,7 @@ impl Api {
         }
     }
 
-    /// The header that carries the key.
+    /// Returns the header that carries the key.
     pub(crate) fn key(self, key: &str) -> (HeaderName, String) {
         match self {
             Self::OpenAi => (AUTHORIZATION, format!("Bearer {key}")),
@@ -38,7 +38,7 @@ impl Api {
         }
     }
 
-    /// Headers that every request needs.
+    /// Returns the headers that every request needs.
     pub(crate) fn headers(self) -> Vec<(HeaderName, HeaderValue)> {
         match self {
             Self::OpenAi => Vec::new(),
@@ -55,7 +55,7 @@ impl Api {
         }
     }
 
-    /// The field of a request with the texts at which the model stops.
+    /// Returns the field of a request with the texts at which the model stops.
     pub(crate) const fn stop_field(self) -> &'static str {
         match self {
             Self::OpenAi => "stop",
@@ -63,7 +63,7 @@ impl Api {
         }
     }
 
-    /// `None` if the body is not a model's response.
+    /// Reads a reply; `None` if the body is not a model's response.
     pub(crate) fn reply(self, request: &TurnRequest, body: &Value) -> Option<TurnReply> {
         match self {
             Self::OpenAi => openai::reply(request, body),
@@ -88,7 +88,7 @@ impl Stream {
         }
     }
 
-    /// Whether the response is complete.
+    /// True if the response is complete.
     pub(crate) fn complete(&self) -> bool {
         match self {
             Self::OpenAi(stream) => stream.complete(),
@@ -96,7 +96,7 @@ impl Stream {
         }
     }
 
-    /// Size of the response so far, in bytes.
+    /// Returns the size of the response so far, in bytes.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::OpenAi(stream) => stream.size(),
@@ -104,7 +104,7 @@ impl Stream {
         }
     }
 
-    /// The reply to a request whose response is complete.
+    /// Returns the reply to a request whose response is complete.
     pub(crate) fn reply(self, request: &TurnRequest) -> TurnReply {
         match self {
             Self::OpenAi(stream) => stream.reply(request),

@@ -27,12 +27,12 @@ const RULES: Rules<'static> = Rules { needed: &["provider"], stand_ins: &[MODEL,
 const MODEL: (&str, &str) = ("model", "\"model\"");
 const BASE_URL: (&str, &str) = ("base_url", "\"http://localhost\"");
 
-/// The models of a file. Secrets are read from the environment of this process.
+/// Loads the models of a file. Secrets are read from the environment of this process.
 pub fn load(path: &Path) -> Result<Vec<Model>, FileErrors> {
     load_with(path, &|name| std::env::var(name).ok())
 }
 
-/// The models of a file; `variable` gives the value of an environment variable.
+/// Loads the models of a file; `variable` gives the value of an environment variable.
 pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Model>, FileErrors> {
     let one = |message: String| FileErrors(vec![FileError::of_file(path, message)]);
     let text = fs::read_to_string(path).map_err(|error| one(format!("the file cannot be read: {error}")))?;
@@ -86,7 +86,8 @@ pub fn load_with(path: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Resu
     Err(FileErrors(errors))
 }
 
-/// The fields that are missing, each with what is needed. Values stand in for them, so that the others are read.
+/// Returns the fields that are missing, each with what is needed. Values stand in for them, so that the others are
+/// read.
 fn missing(table: &mut DeTable<'_>) -> Vec<(&'static str, String)> {
     let provider = table.get("provider").and_then(|provider| provider.get_ref().as_str()).unwrap_or_default();
     if provider == "script" {

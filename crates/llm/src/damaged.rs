@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use self::strategy::damaged;
 use crate::{Api, failure, react, read_response, response::StreamedResponse};
 
-/// The texts of the corpus.
+/// Returns the texts of the corpus.
 fn react_texts() -> Vec<String> {
     let corpus = include_str!("../tests/llm/react/corpus.txt").lines();
     corpus.filter_map(|line| line.strip_prefix("> ")).map(|text| text.replace('⏎', "\n")).collect()
 }
 
-/// The bodies of replies, a stream of events, and errors.
+/// Returns the bodies of replies, a stream of events, and errors.
 fn answers(replies: &str, events: &str, body: fn(&Value) -> Value) -> Vec<String> {
     let bodies = replies.lines().map(|row| body(&serde_json::from_str(row).unwrap()).to_string());
     let stream = events.lines().map(|data| format!("data: {data}\n\n")).collect::<Vec<_>>().concat();
@@ -55,7 +55,7 @@ static REQUEST: LazyLock<TurnRequest> = LazyLock::new(|| {
     }
 });
 
-/// A text is one call, an answer, or a problem.
+/// Reads a text, which must be one call, an answer, or a problem.
 fn react_text(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let one = |cut_off| {
@@ -98,7 +98,7 @@ fn in_pieces(api: Api, bytes: &[u8]) -> Result<TurnReply, Failure> {
     streamed.end(&REQUEST, Some(failure::incomplete()))
 }
 
-/// It can be stored and read again; true if it is not malformed.
+/// Stores a reply and reads it again; true if it is not malformed.
 fn usable(reply: &TurnReply) -> bool {
     let written = serde_json::to_string(reply).unwrap();
     let again = serde_json::from_str::<TurnReply>(&written);

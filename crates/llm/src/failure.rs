@@ -20,12 +20,12 @@ use crate::json::{self, halves};
 /// Bytes of a provider's message that are quoted.
 const SHOWN: usize = 1000;
 
-/// The failure of a model that cannot be asked until an operator corrects its configuration.
+/// Makes the failure of a model that cannot be asked until an operator corrects its configuration.
 pub(crate) fn configuration(message: impl Into<String>) -> Failure {
     Failure::new(ErrorClass::Configuration, message).without_effect()
 }
 
-/// The failure for a response whose status is not a success.
+/// Makes the failure for a response whose status is not a success.
 pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
     let class = class_of(status.as_u16());
     let name = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
@@ -39,14 +39,14 @@ pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8], now
     failure
 }
 
-/// The failure for an error that came with a success status, or in the middle of a stream.
+/// Makes the failure for an error that came with a success status, or in the middle of a stream.
 pub(crate) fn reported(error: &Value) -> Failure {
     let class = status_of(error).map_or(ErrorClass::Unavailable, class_of);
     let message = message_in(error).unwrap_or_else(|| limits::shorten(&error.to_string(), SHOWN));
     Failure::new(class, format!("the provider reported an error: {message}"))
 }
 
-/// The failure for a missing or incomplete response.
+/// Makes the failure for a missing or incomplete response.
 pub(crate) fn transport(error: &reqwest::Error) -> Failure {
     let timed_out = error.is_timeout().then(|| ": it took too long".to_owned());
     let why = io_kind(error).map(|kind| format!(": {kind}")).or(timed_out).unwrap_or_default();
@@ -59,12 +59,12 @@ pub(crate) fn transport(error: &reqwest::Error) -> Failure {
     Failure::new(ErrorClass::Unavailable, format!("the connection to the provider was lost{why}"))
 }
 
-/// The failure for a stream that ended before the answer was complete.
+/// Makes the failure for a stream that ended before the answer was complete.
 pub(crate) fn incomplete() -> Failure {
     Failure::new(ErrorClass::Unavailable, "the provider's stream ended too early")
 }
 
-/// The failure for a body that is not JSON, usually the page of a proxy.
+/// Makes the failure for a body that is not JSON, usually the page of a proxy.
 pub(crate) fn not_json(body: &[u8]) -> Failure {
     let start = limits::shorten(String::from_utf8_lossy(body).trim(), 200);
     Failure::new(ErrorClass::Unavailable, format!("the provider's response is not JSON; it starts with: {start}"))
@@ -81,7 +81,7 @@ const fn class_of(status: u16) -> ErrorClass {
     }
 }
 
-/// The HTTP status that corresponds to an error.
+/// Returns the HTTP status that corresponds to an error.
 fn status_of(error: &Value) -> Option<u16> {
     let number = ["code", "status", "status_code"].iter().find_map(|field| {
         let value = error.get(field)?;
@@ -102,7 +102,8 @@ fn status_of(error: &Value) -> Option<u16> {
     })
 }
 
-/// The provider's message. Of a 5xx response only the text of a structured error, because its pages contain host names.
+/// Returns the provider's message. Of a 5xx response only the text of a structured error, because its pages contain
+/// host names.
 fn provider_message(status: StatusCode, body: &[u8]) -> Option<String> {
     if let Ok(body) = json::read(body) {
         let error = body.get("error").unwrap_or(&body);

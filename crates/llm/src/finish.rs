@@ -2,7 +2,7 @@
 
 use redial_proto::Finish;
 
-/// The reason; `called` says that the reply has calls. A reason that is missing or unknown is [`Finish::Other`].
+/// Reads the reason; `called` says that the reply has calls. A reason that is missing or unknown is [`Finish::Other`].
 pub(crate) fn read(reason: Option<&str>, called: bool) -> Finish {
     match reason.map(str::to_ascii_lowercase).as_deref() {
         Some(

@@ -49,7 +49,7 @@ impl Endpoint {
         })
     }
 
-    /// The failure as it may be stored, without secrets and hosts.
+    /// Returns the failure as it may be stored, without secrets and hosts.
     fn redact(&self, failure: Failure) -> Failure {
         redact_failure(self.secrets.redact_failure(failure), self.url.host_str(), "")
     }
@@ -113,13 +113,13 @@ impl Endpoint {
         }
     }
 
-    /// The failure for a missing or incomplete response.
+    /// Makes the failure for a missing or incomplete response.
     fn lost(&self, error: &reqwest::Error) -> Failure {
         self.route.unanswered(failure::transport(error))
     }
 }
 
-/// The start of an error's body, also if the connection is lost in the middle of it.
+/// Reads the start of an error's body, also if the connection is lost in the middle of it.
 async fn read_up_to(mut response: Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

@@ -20,8 +20,8 @@ impl CallIds {
         Self { form, used: HashSet::new() }
     }
 
-    /// The id itself if it is valid and not used yet, else an id derived from it. The result is the same in every request,
-    /// so that a provider's cache of the conversation stays valid.
+    /// Returns the id itself if it is valid and not used yet, else an id derived from it. The result is the same in
+    /// every request, so that a provider's cache of the conversation stays valid.
     pub(crate) fn of(&mut self, id: &str) -> String {
         let fits = match self.form {
             Ids::Any => {
@@ -43,7 +43,7 @@ impl CallIds {
     }
 }
 
-/// A hash of a text as `length` ASCII letters and digits; at most 32.
+/// Hashes a text to `length` ASCII letters and digits; at most 32.
 pub(crate) fn fingerprint(text: &str, length: usize) -> String {
     const ALPHABET: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let hash = Sha256::digest(text.as_bytes());

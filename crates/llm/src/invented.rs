@@ -8,7 +8,7 @@ use crate::quoted::Quoted;
 /// What begins a result in the chat templates of Hermes, Qwen, Mistral and others.
 const MARKERS: [&str; 4] = ["<tool_response>", "<function_response>", "<tool_result>", "[TOOL_RESULTS]"];
 
-/// The offset at which the first result begins; `None` if there is none, or if it is only quoted.
+/// Returns the offset at which the first result begins; `None` if there is none, or if it is only quoted.
 pub(crate) fn begin(text: &str) -> Option<usize> {
     let mut found: Vec<_> = MARKERS.iter().flat_map(|marker| text.match_indices(marker)).collect();
     if found.is_empty() {
@@ -19,7 +19,7 @@ pub(crate) fn begin(text: &str) -> Option<usize> {
     found.into_iter().find(|(at, marker)| !quoted.contains(&(*at..at + marker.len()))).map(|(at, _)| at)
 }
 
-/// For a model that wrote a result and no call before it.
+/// Returns the problem of a model that wrote a result and no call before it.
 pub(crate) const fn problem(language: Language) -> &'static str {
     match language {
         Language::En => {

@@ -11,7 +11,7 @@ use crate::thoughts;
 const SHOWN: usize = 2000;
 const TOO_LONG: &str = "The answer was too long and was cut off. Answer again, much shorter.";
 
-/// The reply, shortened if it is over the limits.
+/// Shortens the reply if it is over the limits.
 pub(crate) fn reply(mut reply: TurnReply) -> TurnReply {
     let fits = |reply: &TurnReply| {
         serde_json::to_string(reply).is_ok_and(|text| text.len() <= MAX_REPLY && limits::json_depth(&text) <= MAX_DEPTH)
@@ -27,8 +27,8 @@ pub(crate) fn reply(mut reply: TurnReply) -> TurnReply {
     TurnReply { usage: reply.usage, model: reply.model, ..shortened(&text, &thought) }
 }
 
-/// The reply for an answer over the limit that starts with this text, perhaps with thoughts.
-/// `size`: bytes of everything that was received of it, to estimate its tokens.
+/// Makes the reply for an answer over the limit that starts with this text, perhaps with thoughts. `size`: bytes of
+/// everything that was received of it, to estimate its tokens.
 pub(crate) fn too_long(text: &str, size: usize) -> TurnReply {
     let split = thoughts::split(text);
     let mut reply = shortened(&split.rest, &split.thought.unwrap_or_default());

@@ -49,22 +49,22 @@ pub(crate) struct ChatModel {
 }
 
 impl Model {
-    /// The name by which agents refer to it.
+    /// Returns the name by which agents refer to it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The tool that its worker registers, in pool `models`.
+    /// Returns the tool that its worker registers, in pool `models`.
     pub fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    /// Requests that one worker makes at the same time; `None` means as many as it has permits.
+    /// Returns the requests that one worker makes at the same time; `None` means as many as it has permits.
     pub fn concurrency(&self) -> Option<u32> {
         self.concurrency
     }
 
-    /// What must not appear in replies, errors or results of tools: its key and headers.
+    /// Returns what must not appear in replies, errors or results of tools: its key and headers.
     pub fn secrets(&self) -> Secrets {
         match &*self.backend {
             Backend::Chat(chat) => chat.endpoint.secrets.clone(),
@@ -72,7 +72,7 @@ impl Model {
         }
     }
 
-    /// Why every turn would fail now, although nothing is wrong in the file: a variable that is not set.
+    /// Returns why every turn would fail now, although nothing is wrong in the file: a variable that is not set.
     pub fn warning(&self) -> Option<String> {
         let Backend::Chat(chat) = &*self.backend else { return None };
         let failure = chat.endpoint.headers.as_ref().err()?;
@@ -98,7 +98,7 @@ impl Model {
         })
     }
 
-    /// With what the turn cost, as far as it can be known.
+    /// Adds what the turn cost, as far as it can be known.
     fn priced(&self, usage: TurnUsage) -> TurnUsage {
         let cost = |input, output| self.prices.and_then(|prices| prices.cost_micros(input, output));
         let cost_micros = cost(usage.input_tokens, usage.output_tokens);
@@ -135,7 +135,7 @@ impl ChatModel {
     }
 }
 
-/// The reply with estimates of the tokens that the provider did not tell.
+/// Adds estimates of the tokens that the provider did not tell.
 fn with_estimates(request: &TurnRequest, mut reply: TurnReply) -> TurnReply {
     let mut usage = reply.usage;
     usage.estimate(|| estimate::of_request(request), || estimate::of_reply(&reply));
@@ -144,8 +144,8 @@ fn with_estimates(request: &TurnRequest, mut reply: TurnReply) -> TurnReply {
 }
 
 impl Prices {
-    /// The cost in millionths of a dollar. Dollars per million tokens equal millionths of a dollar per token.
-    /// Unknown if a number of tokens that has a price is unknown.
+    /// Returns the cost in millionths of a dollar. Dollars per million tokens equal millionths of a dollar per token.
+    /// `None` if a number of tokens that has a price is unknown.
     fn cost_micros(self, input: Option<u64>, output: Option<u64>) -> Option<u64> {
         #[expect(clippy::cast_precision_loss, reason = "numbers of tokens are far below 2^52")]
         let part = |tokens: Option<u64>, price: f64| match tokens {

@@ -13,7 +13,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Names of the offered tools, and of tools that only the history contains.
+    /// Collects the names of the offered tools, and of tools that only the history contains.
     pub(crate) fn of(request: &TurnRequest) -> Self {
         let history = request.messages.iter().flat_map(|message| &message.calls).map(|call| call.tool.as_str());
         let offered = request.tools.iter().map(|tool| tool.name.as_str());
@@ -33,18 +33,18 @@ impl Names {
         names
     }
 
-    /// The name under which a tool is sent.
+    /// Returns the name under which a tool is sent.
     pub(crate) fn sent<'a>(&'a self, name: &'a str) -> &'a str {
         self.sent.get(name).map_or(name, String::as_str)
     }
 
-    /// The tool's own name for the name that the model wrote; an unknown name stays unchanged.
+    /// Returns the tool's own name for the name that the model wrote; an unknown name stays unchanged.
     pub(crate) fn own(&self, sent: &str) -> String {
         self.own.get(sent).map_or(sent, String::as_str).to_owned()
     }
 
-    /// The description that the model reads. Feedback uses own names, so the description of a tool with an alias begins with
-    /// its own name.
+    /// Returns the description that the model reads. Feedback uses own names, so the description of a tool with an
+    /// alias begins with its own name.
     pub(crate) fn description(&self, tool: &ToolOffer) -> String {
         if self.sent.contains_key(&tool.name) {
             return format!("{}: {}", tool.name, tool.description).trim_end_matches([' ', ':']).to_owned();
@@ -58,8 +58,8 @@ fn is_valid(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The valid characters of the name and a fingerprint of it: `订机票` becomes `tool_…`, `mcp.read file` becomes
-/// `mcp_read_file_…`.
+/// Makes an alias of the valid characters of the name and a fingerprint of it: `订机票` becomes `tool_…`, `mcp.read file`
+/// becomes `mcp_read_file_…`.
 fn alias(name: &str, used: &HashSet<String>) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     let kept: String = name.chars().map(fit).take(48).collect();

@@ -28,12 +28,12 @@ impl Offers {
         self.offered.is_empty()
     }
 
-    /// The tool's own name for the name that the model wrote; an unknown name stays unchanged.
+    /// Returns the tool's own name for the name that the model wrote; an unknown name stays unchanged.
     pub(crate) fn own(&self, written: &str) -> String {
         self.names.own(written)
     }
 
-    /// Whether the name means exactly one offered tool. Case and separators do not matter: they are corrected, and the
+    /// True if the name means exactly one offered tool. Case and separators do not matter: they are corrected, and the
     /// correction is recorded, where the call is checked.
     pub(crate) fn has(&self, written: &str) -> bool {
         let own = self.own(written);

@@ -2,7 +2,7 @@
 
 use redial_proto::Language;
 
-/// The result of a call without a result.
+/// Returns the result of a call without a result.
 pub(crate) const fn no_result(language: Language) -> &'static str {
     match language {
         Language::En => r#"{"status":"error","class":"lost","message":"This call has no result."}"#,
@@ -10,7 +10,7 @@ pub(crate) const fn no_result(language: Language) -> &'static str {
     }
 }
 
-/// A user message before a conversation that begins in the middle.
+/// Returns a user message before a conversation that begins in the middle.
 pub(crate) const fn beginning(language: Language) -> &'static str {
     match language {
         Language::En => "(The beginning of the conversation was left out.)",
@@ -18,7 +18,7 @@ pub(crate) const fn beginning(language: Language) -> &'static str {
     }
 }
 
-/// A user message that asks the model to continue.
+/// Returns a user message that asks the model to continue.
 pub(crate) const fn go_on(language: Language) -> &'static str {
     match language {
         Language::En => "Continue.",
@@ -26,7 +26,7 @@ pub(crate) const fn go_on(language: Language) -> &'static str {
     }
 }
 
-/// The text of an empty user message.
+/// Returns the text of an empty user message.
 pub(crate) const fn nothing(language: Language) -> &'static str {
     match language {
         Language::En => "(no text)",

@@ -76,17 +76,11 @@ pub enum Limit {
 /// All peculiarities of a model. The default suits most compatible servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The form of the arguments of earlier calls.
     pub arguments: Arguments,
-    /// How many calls one earlier assistant message may contain.
     pub calls: Calls,
-    /// The content of an assistant message that has calls and no text.
     pub empty_content: EmptyContent,
-    /// Where system messages are allowed.
     pub system: System,
-    /// The form of a call's id.
     pub ids: Ids,
-    /// The field that limits the length of an answer.
     pub limit: Limit,
     /// Whether a user message may follow a result directly; otherwise its text is appended to the result.
     pub user_after_result: bool,
@@ -116,12 +110,12 @@ impl Profile {
     /// The names of the predefined profiles, sorted.
     pub const NAMES: &'static [&'static str] = Preset::VARIANTS;
 
-    /// The predefined profile with this name.
+    /// Returns the predefined profile with this name.
     pub fn named(name: &str) -> Option<Self> {
         name.parse().ok().map(Preset::profile)
     }
 
-    /// This profile with the fields that `overrides` sets.
+    /// Returns this profile with the fields that `overrides` sets.
     #[must_use]
     pub fn with(self, overrides: Overrides) -> Self {
         Self {
@@ -174,23 +168,14 @@ impl Preset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
-    /// See [`Profile::arguments`].
     pub arguments: Option<Arguments>,
-    /// See [`Profile::calls`].
     pub calls: Option<Calls>,
-    /// See [`Profile::empty_content`].
     pub empty_content: Option<EmptyContent>,
-    /// See [`Profile::system`].
     pub system: Option<System>,
-    /// See [`Profile::ids`].
     pub ids: Option<Ids>,
-    /// See [`Profile::limit`].
     pub limit: Option<Limit>,
-    /// See [`Profile::user_after_result`].
     pub user_after_result: Option<bool>,
-    /// See [`Profile::stream_usage`].
     pub stream_usage: Option<bool>,
-    /// See [`Profile::reasoning`].
     pub reasoning: Option<bool>,
 }
 

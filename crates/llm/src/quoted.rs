@@ -21,7 +21,7 @@ impl<'a> Quoted<'a> {
         Self { text, code: code(text), json: objects(text) }
     }
 
-    /// Whether the marker in this range is quoted: in code, in JSON, or alone between quotation marks.
+    /// True if the marker in this range is quoted: in code, in JSON, or alone between quotation marks.
     pub(crate) fn contains(&self, marker: &Range<usize>) -> bool {
         let inside = |ranges: &[Range<usize>]| {
             let after = ranges.partition_point(|range| range.start <= marker.start);
@@ -37,7 +37,7 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// The text without a code fence around all of it.
+/// Removes a code fence around all of the text.
 pub(crate) fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let Some((fence, inner)) = text.split_once('\n') else { return text };
@@ -48,8 +48,8 @@ pub(crate) fn unfenced(text: &str) -> &str {
     inner.strip_suffix("```").unwrap_or(inner).trim()
 }
 
-/// Code blocks and code in backticks. If the fences of a text do not pair up, it is unclear what is code, so nothing
-/// in fences is; the same holds for the backticks of a line.
+/// Finds code blocks and code in backticks. If the fences of a text do not pair up, it is unclear what is code, so
+/// nothing in fences is; the same holds for the backticks of a line.
 fn code(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut spans = Vec::new();
@@ -78,7 +78,7 @@ fn code(text: &str) -> Vec<Range<usize>> {
     blocks
 }
 
-/// The backticks at the beginning of a line, and what follows them.
+/// Returns the backticks at the beginning of a line, and what follows them.
 fn fence(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     let rest = line.trim_start_matches('`');
@@ -86,7 +86,7 @@ fn fence(line: &str) -> Option<(&str, &str)> {
     ((3..=MAX_RUN).contains(&mark.len()) && !rest.contains('`')).then_some((mark, rest.trim()))
 }
 
-/// The parts of a line between two equal runs of backticks.
+/// Returns the parts of a line between two equal runs of backticks.
 fn code_in(line: &str) -> impl Iterator<Item = Range<usize>> {
     let mut spans = Vec::new();
     let mut open: Option<Range<usize>> = None;
@@ -110,7 +110,7 @@ fn code_in(line: &str) -> impl Iterator<Item = Range<usize>> {
     spans.into_iter()
 }
 
-/// The JSON objects of a text.
+/// Finds the JSON objects of a text.
 fn objects(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut search = Search::of(text);

@@ -21,7 +21,7 @@ use crate::{openai, settings::Settings, thoughts};
 /// The text at which the model must stop, because it would invent the result after it.
 pub const STOP: [&str; 1] = ["Observation:"];
 
-/// The body of a request over the chat completions interface.
+/// Makes the body of a request over the chat completions interface.
 pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     let mut body = openai::request(&chat(request), settings);
     body["stop"] = Value::from(STOP.to_vec());

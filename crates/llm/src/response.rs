@@ -92,7 +92,8 @@ impl StreamedResponse {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The reply at the end of the stream. `why` is the failure if the stream ended without saying that it is complete.
+    /// Returns the reply at the end of the stream. `why` is the failure if the stream ended without saying that it is
+    /// complete.
     pub(crate) fn end(self, request: &TurnRequest, why: Option<Failure>) -> Result<TurnReply, Failure> {
         if let Some(reply) = self.over_limit {
             return Ok(reply);

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 /// OpenAI and Anthropic refuse these keywords at the top level of a schema.
 const REFUSED: [&str; 6] = ["oneOf", "anyOf", "allOf", "not", "enum", "const"];
 
-/// A schema without the keywords that are refused at the top level, and a note for the description instead. Redial checks
-/// arguments against the whole schema in any case.
+/// Returns a schema without the keywords that are refused at the top level, and a note for the description instead.
+/// Redial checks arguments against the whole schema in any case.
 pub(crate) fn of(tool: &ToolOffer) -> (Value, Option<String>) {
     let mut schema = tool.parameters.as_object().cloned().unwrap_or_default();
     schema.insert("type".to_owned(), "object".into());
@@ -21,7 +21,7 @@ pub(crate) fn of(tool: &ToolOffer) -> (Value, Option<String>) {
     (Value::Object(schema), note)
 }
 
-/// A tool's description with the note.
+/// Adds the note to a tool's description.
 pub(crate) fn description(own: String, note: Option<String>) -> String {
     match note {
         Some(note) if own.is_empty() => note,

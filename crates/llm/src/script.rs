@@ -53,7 +53,7 @@ impl Script {
         reply
     }
 
-    /// The response of the rule that matches, and the reply that it gives to this request.
+    /// Returns the response of the rule that matches, and the reply that it gives to this request.
     fn reply(&self, request: &TurnRequest, today: NaiveDate) -> (Option<&Response>, Result<TurnReply, Failure>) {
         let context = Context::of(request, today);
         let Some((rule, captures)) = self.matching(&context) else { return (None, Err(self.no_match(&context))) };

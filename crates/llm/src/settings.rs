@@ -15,14 +15,13 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Whether the response is streamed.
     pub stream: bool,
-    /// The peculiarities of the model.
     pub profile: Profile,
     /// Additional fields of the request's body; they override Redial's own.
     pub extra: Map<String, Value>,
 }
 
 impl Settings {
-    /// A model with every default; not streamed.
+    /// Makes the settings of a model with every default; not streamed.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             model: model.into(),

@@ -27,7 +27,7 @@ impl Events {
         events
     }
 
-    /// Bytes of the current, incomplete event.
+    /// Counts the bytes of the current, incomplete event.
     pub(crate) fn pending(&self) -> usize {
         self.line.len() + self.data.as_ref().map_or(0, String::len)
     }

@@ -51,14 +51,14 @@ pub(crate) fn split(text: &str) -> Split {
     Split { thought: join(thoughts, "\n"), rest: text[end..].trim_start().to_owned() }
 }
 
-/// Thoughts from several places, without empty ones.
+/// Joins thoughts from several places, without empty ones.
 pub(crate) fn join<'a>(thoughts: impl IntoIterator<Item = &'a str>, between: &str) -> Option<String> {
     let thoughts: Vec<&str> = thoughts.into_iter().map(str::trim).filter(|thought| !thought.is_empty()).collect();
     (!thoughts.is_empty()).then(|| thoughts.join(between))
 }
 
-/// The offset at which the thoughts end; `None` if there are none. A quoted tag that closes the thoughts counts as not
-/// quoted afterwards.
+/// Returns the offset at which the thoughts end; `None` if there are none. A quoted tag that closes the thoughts counts
+/// as not quoted afterwards.
 fn end(tags: &mut [Tag], length: usize) -> Option<usize> {
     let last = |opens: bool, quoted: bool| {
         let mut tags = tags.iter().enumerate().rev();
@@ -76,7 +76,7 @@ fn end(tags: &mut [Tag], length: usize) -> Option<usize> {
     }
 }
 
-/// The tags of a text, in order.
+/// Finds the tags of a text, in order.
 fn tags(text: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut at = 0;
@@ -97,7 +97,7 @@ fn tags(text: &str) -> Vec<Tag> {
     tags
 }
 
-/// The length of the tag with which the text begins, and whether it opens thoughts.
+/// Returns the length of the tag with which the text begins, and whether it opens thoughts.
 fn tag_at(text: &str) -> Option<(usize, bool)> {
     let starts = |with: &str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
     for (open, close) in OTHERS {

@@ -36,7 +36,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The arguments as an object.
+    /// Reads the arguments as an object.
     pub(crate) fn object(&self) -> Map<String, Value> {
         serde_json::from_str(self.arguments).unwrap_or_default()
     }
@@ -82,7 +82,8 @@ fn calls<'a>(message: &'a Message, results: &'a [Message], language: Language) -
     message.calls.iter().map(&mut call).collect()
 }
 
-/// The text if it is a JSON object, else `{}`: servers refuse every request with arguments that they cannot parse.
+/// Returns the text if it is a JSON object, else `{}`: servers refuse every request with arguments that they cannot
+/// parse.
 fn object_text(text: &str) -> &str {
     // Parses all of it, as a server does, to find numbers out of range and lone surrogates as well.
     if serde_json::from_str::<Map<String, Value>>(text).is_ok() { text.trim() } else { "{}" }
@@ -94,7 +95,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A request without messages and tools.
+    /// Makes a request without messages and tools.
     pub(crate) fn request(task: TaskId) -> TurnRequest {
         serde_json::from_value(serde_json::json!({"task": task, "turn": 1, "messages": []})).unwrap()
     }

@@ -38,7 +38,7 @@ pub(crate) struct Written {
     pub(crate) calls: Vec<ReplyCall>,
 }
 
-/// The calls in a text that has no thoughts any more; `None` if there are none.
+/// Reads the calls in a text that has no thoughts any more; `None` if there are none.
 pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
     if offers.is_empty() || !text.contains(['{', '<', '[']) {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn read(text: &str, offers: &Offers) -> Option<Written> {
     known.then_some(written)
 }
 
-/// The calls behind markers, and the text without them; `None` if there are none.
+/// Reads the calls behind markers, and the text without them; `None` if there are none.
 fn marked(text: &str, quoted: &Quoted<'_>, mut reader: Reader<'_>) -> Option<Written> {
     let mut rest = String::new();
     let mut calls = Vec::new();
@@ -75,7 +75,7 @@ fn marked(text: &str, quoted: &Quoted<'_>, mut reader: Reader<'_>) -> Option<Wri
     (!calls.is_empty()).then(|| Written { rest: rest.trim().to_owned(), calls })
 }
 
-/// The call, if the whole text is one: an object with a name and arguments and nothing else.
+/// Reads the call, if the whole text is one: an object with a name and arguments and nothing else.
 fn whole(text: &str, offers: &Offers) -> Option<ReplyCall> {
     if !text.starts_with('{') {
         return None;

@@ -15,7 +15,7 @@ pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
     }
 }
 
-/// The reply for these blocks; `body` has the other fields of the response.
+/// Makes the reply for these blocks; `body` has the other fields of the response.
 pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnReply {
     let offers = Offers::of(request);
     let of_kind = |kind: &'static str| blocks.iter().filter(move |block| block["type"] == kind);
@@ -37,8 +37,8 @@ pub(super) fn of(request: &TurnRequest, blocks: &[Value], body: &Value) -> TurnR
     }
 }
 
-/// After a whole call the reason is `tool_use`. A response that is not streamed has objects only: the provider closes what
-/// the model had not finished, so the arguments do not tell.
+/// True if the answer is cut off within a call: after a whole call the reason is `tool_use`. A response that is not
+/// streamed has objects only: the provider closes what the model had not finished, so the arguments do not tell.
 fn is_cut_off_in_call(blocks: &[Value], finish: Finish) -> bool {
     finish == Finish::Length && blocks.last().is_some_and(|block| block["type"] == "tool_use")
 }
@@ -53,7 +53,7 @@ fn read_call(block: &Value, offers: &Offers) -> ReplyCall {
     ReplyCall { name: offers.own(block["name"].as_str().unwrap_or_default()), arguments }
 }
 
-/// Tokens that were read from a cache or written to one count as input tokens.
+/// Reads the usage. Tokens that were read from a cache or written to one count as input tokens.
 fn usage(usage: &Value) -> TurnUsage {
     let tokens = |field: &str| usage[field].as_u64();
     let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"].map(tokens);
@@ -65,7 +65,7 @@ fn usage(usage: &Value) -> TurnUsage {
     }
 }
 
-/// Signed thoughts, which must be sent back unchanged with the results of the calls that they led to.
+/// Keeps signed thoughts, which must be sent back unchanged with the results of the calls that they led to.
 fn kept(blocks: &[Value]) -> Option<Value> {
     let thinking: Vec<&Value> =
         blocks.iter().filter(|block| block["type"] == "thinking" || block["type"] == "redacted_thinking").collect();

@@ -19,8 +19,8 @@ use crate::{
 /// The interface requires a limit; this one applies if neither the agent nor the model sets one.
 const MAX_TOKENS: u32 = 4096;
 
-/// The body of a request. Roles alternate, the first and the last message are the user's, and all results of a turn come
-/// first in the message after it.
+/// Makes the body of a request. Roles alternate, the first and the last message are the user's, and all results of a
+/// turn come first in the message after it.
 pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     let names = Names::of(request);
     let parts = transcript::read(&request.messages, request.language);
@@ -54,7 +54,8 @@ fn system(parts: &[Part<'_>]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The offered tools; if there are none, those of the history, because calls are refused if no tools are declared.
+/// Returns the offered tools; if there are none, those of the history, because calls are refused if no tools are
+/// declared.
 fn tools(request: &TurnRequest, parts: &[Part<'_>], names: &Names) -> Vec<(String, Value)> {
     if !request.tools.is_empty() {
         return vec![("tools".to_owned(), request.tools.iter().map(|tool| offered(tool, names)).collect())];
@@ -122,7 +123,7 @@ fn text_block(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Signed thoughts are sent back unchanged, but only to the provider that signed them.
+/// Returns signed thoughts, which are sent back unchanged, but only to the provider that signed them.
 fn thinking(message: &Message) -> impl Iterator<Item = &Value> {
     let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
     kept.and_then(|kept| kept["thinking"].as_array()).into_iter().flatten()

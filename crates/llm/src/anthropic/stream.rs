@@ -66,7 +66,7 @@ impl Stream {
         reply::of(request, &blocks, &body)
     }
 
-    /// Later counts replace earlier ones.
+    /// Takes counts; later ones replace earlier ones.
     fn count(&mut self, usage: impl IntoIterator<Item = (String, Value)>) {
         self.usage.extend(usage.into_iter().filter(|(_, count)| count.is_u64()));
     }
@@ -94,8 +94,8 @@ impl Stream {
         Piece { text: halves::join(piece.text), thought: halves::join(piece.thought) }
     }
 
-    /// The block to which a delta belongs. If the server did not begin one of this kind, it begins here, so that
-    /// nothing is lost.
+    /// Returns the block to which a delta belongs. If the server did not begin one of this kind, it begins here, so
+    /// that nothing is lost.
     fn block(&mut self, event: &Value) -> &mut Block {
         let index = event["index"].as_u64().unwrap_or_default();
         let delta = &event["delta"];
@@ -114,8 +114,8 @@ impl Stream {
 }
 
 impl Block {
-    /// The block as in a response that is not streamed, except that arguments stay text, because they may be cut off
-    /// and then are not JSON.
+    /// Returns the block as in a response that is not streamed, except that arguments stay text, because they may be
+    /// cut off and then are not JSON.
     fn body(self) -> Value {
         let mut block = self.start;
         let (text_field, more_field) = match block["type"].as_str().unwrap_or_default() {

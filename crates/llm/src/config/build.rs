@@ -57,7 +57,7 @@ impl<'a> Builder<'a> {
         Ok(Self { folder, variable, http, scripts: RefCell::default() })
     }
 
-    /// What is wrong in the scripts of the models that were built.
+    /// Returns what is wrong in the scripts of the models that were built.
     pub(super) fn script_errors(self) -> Vec<FileError> {
         self.scripts.into_inner().errors
     }
@@ -77,8 +77,8 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// The script; one without rules for a file with mistakes, which are kept, so that the model's other fields are
-    /// checked as well.
+    /// Returns the script; one without rules for a file with mistakes, which are kept, so that the model's other fields
+    /// are checked as well.
     fn script(&self, entry: &Entry, location: &Location<'_>) -> Result<Script, FileError> {
         let Some(file) = &entry.script else { return Ok(Script::default()) };
         let path = self.folder.join(file.get_ref());
@@ -149,7 +149,7 @@ fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), FileError>
     Ok(())
 }
 
-/// The URL of requests.
+/// Returns the URL of requests.
 fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> Result<Url, FileError> {
     let Some(base) = &entry.base_url else {
         return match provider {
@@ -163,8 +163,8 @@ fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> 
     parse_url(api, base.get_ref()).map_err(|message| location.field_error(base, "base_url", message))
 }
 
-/// Whether requests have something in them that is for the provider only. Every header counts: most of them are keys, and
-/// none is for others.
+/// True if requests have something in them that is for the provider only. Every header counts: most of them are keys,
+/// and none is for others.
 pub(super) fn has_key(entry: &Entry) -> bool {
     entry.key_env.is_some() || !entry.headers.is_empty()
 }

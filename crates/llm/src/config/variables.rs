@@ -5,7 +5,6 @@
 pub(super) enum Filled {
     /// All variables are set.
     Complete {
-        /// The text.
         text: String,
         /// The values of the variables, which must not be shown.
         values: Vec<String>,
@@ -32,7 +31,7 @@ pub(super) fn fill(template: &str, variable: &dyn Fn(&str) -> Option<String>) ->
     Ok(Filled::Complete { text, values })
 }
 
-/// A variable's name: ASCII letters, digits and `_`.
+/// Checks a variable's name: ASCII letters, digits and `_`.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     if !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Ok(());

@@ -20,8 +20,8 @@ enum Next {
     CommaOrEnd,
 }
 
-/// The offset after the object or array with which the text begins; otherwise the offset up to which it was read. One
-/// pass without recursion.
+/// Returns the offset after the object or array with which the text begins; otherwise the offset up to which it was
+/// read. One pass without recursion.
 pub(crate) fn end(text: &str, style: Style) -> Result<usize, usize> {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0, style };
     let mut open = Vec::new();
@@ -152,7 +152,7 @@ impl Search {
         Self { left: text.len() * 8 + 1000 }
     }
 
-    /// The offset in `text` after the object or array that begins at `at`.
+    /// Returns the offset in `text` after the object or array that begins at `at`.
     pub(crate) fn end(&mut self, text: &str, at: usize, style: Style) -> Option<usize> {
         if self.left == 0 {
             return None;

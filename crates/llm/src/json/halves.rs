@@ -13,12 +13,12 @@ const ZERO: u32 = 0xfdd0;
 /// The character for a half without the other one.
 const LOST: char = '\u{fffd}';
 
-/// The JSON text with U+FFFD in place of each lone half.
+/// Puts U+FFFD in place of each lone half in the JSON text.
 pub(crate) fn replaced(json: &str) -> Cow<'_, str> {
     with(json, |_, text| text.push(LOST))
 }
 
-/// The JSON text with a mark in place of each lone half, which [`join`] understands.
+/// Puts a mark in place of each lone half in the JSON text, which [`join`] understands.
 pub(crate) fn marked(json: &str) -> Cow<'_, str> {
     with(json, |half, text| {
         text.push(MARK);
@@ -27,7 +27,7 @@ pub(crate) fn marked(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// The text with a character in place of two marks that belong together, and U+FFFD in place of any other mark.
+/// Puts a character in place of two marks that belong together, and U+FFFD in place of any other mark.
 pub(crate) fn join(text: String) -> String {
     if !text.contains(MARK) {
         return text;
@@ -51,7 +51,7 @@ pub(crate) fn join(text: String) -> String {
     joined
 }
 
-/// The value with [`join`] applied to every text in it.
+/// Applies [`join`] to every text in the value.
 pub(crate) fn join_all(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(join(text)),
@@ -61,7 +61,7 @@ pub(crate) fn join_all(value: Value) -> Value {
     }
 }
 
-/// The half that a mark at the beginning of the text stands for, and the mark's length.
+/// Returns the half that a mark at the beginning of the text stands for, and the mark's length.
 fn mark_at(text: &str) -> Option<(u16, usize)> {
     let digits: Vec<char> = text.strip_prefix(MARK)?.chars().take(3).collect();
     let value = digits.iter().try_fold(0_u32, |value, digit| {
@@ -103,7 +103,7 @@ fn with(json: &str, lone: impl Fn(u16, &mut String)) -> Cow<'_, str> {
     Cow::Owned(copy)
 }
 
-/// The number of an escape such as `\ud83d` at the beginning of the text.
+/// Reads the number of an escape such as `\ud83d` at the beginning of the text.
 fn escape(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok()).flatten()
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// A JSON string with an escape for each unit.
+    /// Writes a JSON string with an escape for each unit.
     fn json(units: &[u16]) -> String {
         let escapes: Vec<_> = units.iter().map(|unit| format!("\\u{unit:04x}")).collect();
         format!("\"{}\"", escapes.concat())

@@ -61,7 +61,7 @@ impl Calls {
         self.extend(position, piece)
     }
 
-    /// The calls, without a check: their names and arguments are checked later.
+    /// Returns the calls, without a check: their names and arguments are checked later.
     pub(super) fn replies(&self, offers: &Offers) -> Vec<ReplyCall> {
         let reply = |call: &Call| ReplyCall {
             name: offers.own(&call.name.read(offers)),
@@ -70,7 +70,7 @@ impl Calls {
         self.0.iter().map(reply).collect()
     }
 
-    /// Data of the provider for each call; empty if it sent none.
+    /// Returns data of the provider for each call; empty if it sent none.
     pub(super) fn extras(&self) -> Vec<Value> {
         if self.0.iter().all(|call| call.extra.is_null()) {
             return Vec::new();
@@ -78,7 +78,7 @@ impl Calls {
         self.0.iter().map(|call| call.extra.clone()).collect()
     }
 
-    /// The call to which a piece belongs.
+    /// Finds the call to which a piece belongs.
     fn position(&self, index: Option<u64>, id: &str) -> Option<usize> {
         let fits = |call: &Call| index.is_none() || call.index == index;
         let same = self.0.iter().rposition(|call| !id.is_empty() && call.id == id && fits(call));
@@ -102,7 +102,7 @@ impl Calls {
 }
 
 impl Call {
-    /// Whether a piece with the same index belongs to another call. Ollama gives every call of a turn index 0, and old
+    /// True if a piece with the same index belongs to another call. Ollama gives every call of a turn index 0, and old
     /// versions give no id: then a name after complete arguments begins the next call.
     fn is_complete(&self, id: &str, name: &str) -> bool {
         if !id.is_empty() && !self.id.is_empty() {
@@ -128,8 +128,8 @@ impl Name {
         self.joined.push_str(piece);
     }
 
-    /// OpenAI sends a name once. Some servers send it in pieces, some repeat it, some send what they have of it each
-    /// time.
+    /// Reads the name. OpenAI sends it once. Some servers send it in pieces, some repeat it, some send what they have
+    /// of it each time.
     fn read(&self, offers: &Offers) -> String {
         let known = |name: &str| offers.has(name);
         let name = if known(&self.joined) {
@@ -145,7 +145,7 @@ impl Name {
     }
 }
 
-/// The name and the arguments of a call: in `function`, or, as some servers send it, in the call itself.
+/// Reads the name and the arguments of a call: in `function`, or, as some servers send it, in the call itself.
 fn sent(call: &Value) -> Sent<'_> {
     let function = Some(&call["function"]).filter(|function| function.is_object()).unwrap_or(call);
     let name = function["name"].as_str().or_else(|| call["function"].as_str()).unwrap_or_default();

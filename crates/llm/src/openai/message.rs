@@ -23,7 +23,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// A message that is not streamed.
+    /// Reads a message that is not streamed.
     pub(super) fn whole(message: &Value) -> Self {
         let mut read = Self::default();
         read.add(message, true);
@@ -61,7 +61,7 @@ impl Message {
         self.size
     }
 
-    /// The text, perhaps with thoughts in it.
+    /// Returns the text, perhaps with thoughts in it.
     pub(super) fn text(&self) -> String {
         halves::join(self.text.clone())
     }
@@ -70,7 +70,7 @@ impl Message {
         (!self.refusal.is_empty()).then(|| halves::join(self.refusal.clone()))
     }
 
-    /// The thoughts outside of the text.
+    /// Returns the thoughts outside of the text.
     pub(super) fn thought(&self) -> Option<String> {
         let [fields @ .., parts] = &self.thoughts;
         let field = fields.iter().find(|thought| !thought.trim().is_empty());

@@ -29,13 +29,13 @@ pub fn reply(request: &TurnRequest, body: &Value) -> Option<TurnReply> {
     Some(of(request, &Response { message, finish: choice["finish_reason"].as_str(), usage, model }))
 }
 
-/// The first choice of a body or of a chunk; Redial asks for one.
+/// Returns the first choice of a body or of a chunk; Redial asks for one.
 pub(super) fn choice(body: &Value) -> &Value {
     let choices = body["choices"].as_array().map_or(&[][..], Vec::as_slice);
     choices.iter().find(|choice| choice["index"].as_u64().unwrap_or_default() == 0).unwrap_or(&Value::Null)
 }
 
-/// The reply for a response.
+/// Makes the reply for a response.
 pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
     let message = &response.message;
     let offers = Offers::of(request);
@@ -59,7 +59,7 @@ pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
     }
 }
 
-/// The reply for a call that the provider could not parse. Its error contains the text that the model wrote.
+/// Makes the reply for a call that the provider could not parse. Its error contains the text that the model wrote.
 pub(crate) fn failed_generation(body: &[u8]) -> Option<TurnReply> {
     let body: Value = provider_json::read(body).ok()?;
     let error = body.get("error").filter(|error| error["code"] == "tool_use_failed")?;
@@ -83,8 +83,8 @@ fn told(usage: &Value) -> TurnUsage {
     }
 }
 
-/// Data that some providers require unchanged in the next request: `reasoning_details` (OpenRouter), and `extra_content`
-/// of calls, where Gemini puts the signatures of its thoughts.
+/// Keeps data that some providers require unchanged in the next request: `reasoning_details` (OpenRouter), and
+/// `extra_content` of calls, where Gemini puts the signatures of its thoughts.
 fn kept(message: &Message) -> Option<Value> {
     let (details, extras) = (message.details(), message.calls().extras());
     if details.is_empty() && extras.is_empty() {

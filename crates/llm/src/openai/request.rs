@@ -14,7 +14,7 @@ use crate::{
     transcript::{self, Call, Part},
 };
 
-/// The body of a request. The results of an assistant message's calls follow it directly, in any conversation.
+/// Makes the body of a request. The results of an assistant message's calls follow it directly, in any conversation.
 pub fn request(request: &TurnRequest, settings: &Settings) -> Value {
     let names = Names::of(request);
     let mut body = Map::new();
@@ -184,7 +184,7 @@ fn system(text: &str) -> Value {
     json!({"role": "system", "content": text})
 }
 
-/// All system messages, joined.
+/// Joins all system messages.
 fn instructions(parts: &[Part<'_>]) -> Option<String> {
     let texts = parts.iter().filter_map(|part| match part {
         Part::System(text) if !text.trim().is_empty() => Some(*text),
@@ -201,7 +201,7 @@ struct Extras<'a> {
 }
 
 impl<'a> Extras<'a> {
-    /// Extras belong to calls by position, so they are useless once a call was removed.
+    /// Returns the extras of a message. They belong to calls by position, so they are useless once a call was removed.
     fn of(message: &'a Message, calls: usize) -> Self {
         let kept = message.provider.as_ref().filter(|kept| kept["kind"] == KIND);
         let extras = kept.and_then(|kept| kept.get("calls")?.as_array());

@@ -56,8 +56,8 @@ pub(super) fn read(action: &Block<'_>, input: Option<&Block<'_>>, offers: &Offer
     call(name.trim_end_matches("()"), arguments(input.as_deref().unwrap_or(more)))
 }
 
-/// The arguments in an input. A JSON object is separated from the text around it; anything else is kept for the check
-/// of arguments.
+/// Reads the arguments in an input. A JSON object is separated from the text around it; anything else is kept for the
+/// check of arguments.
 fn arguments(input: &str) -> String {
     let text = without_fence(input);
     let object = text.trim_start_matches(['*', '_', '`', '#', '>', '-', ' ', '\t', '\r', '\n']);
@@ -82,14 +82,14 @@ fn is_blank(text: Option<&str>) -> bool {
     text.is_none_or(|text| text.trim().is_empty())
 }
 
-/// A name without surrounding quotes, brackets and markup.
+/// Removes surrounding quotes, brackets and markup from a name.
 fn bare(line: &str) -> &str {
     let around =
         |c: char| c.is_whitespace() || matches!(c, '*' | '`' | '"' | '\'' | '[' | ']' | '<' | '>' | '「' | '」');
     line.trim_matches(around).trim_end_matches(['.', '。', ',', '，', ';']).trim_end_matches(around)
 }
 
-/// `name({…})`, `name(a="x", b=2)`, `name()`, or a remark: `name (what it does)`. `None` for any other text.
+/// Reads `name({…})`, `name(a="x", b=2)`, `name()`, or a remark: `name (what it does)`. `None` for any other text.
 fn in_brackets(text: &str, input: Option<&str>, offers: &Offers) -> Option<Action> {
     let (name, rest) = text.split_once(['(', '（'])?;
     let inside = rest.trim_end_matches([';', '.', '`', '*', ' ']).strip_suffix([')', '）'])?.trim();
@@ -111,13 +111,13 @@ fn in_brackets(text: &str, input: Option<&str>, offers: &Offers) -> Option<Actio
     })
 }
 
-/// Whether the text between brackets is meant as arguments, in a form that is not understood.
+/// True if the text between brackets is meant as arguments, in a form that is not understood.
 fn is_code(inside: &str) -> bool {
     inside.contains('=')
         || inside.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '"' | '\'' | '[' | '-' | '+'))
 }
 
-/// Whether two texts are the same JSON. A number that is no 64-bit integer loses digits when it is read, so texts with
+/// True if two texts are the same JSON. A number that is no 64-bit integer loses digits when it is read, so texts with
 /// such numbers must be written in the same way, but for white space.
 fn same(one: &str, other: &str) -> bool {
     let read = |text: &str| serde_json::from_str::<Value>(text).ok();
@@ -128,7 +128,7 @@ fn same(one: &str, other: &str) -> bool {
     })
 }
 
-/// Whether a number in the value was read as a fraction, as integers over 64 bits are. The reader limits the depth.
+/// True if a number in the value was read as a fraction, as integers over 64 bits are. The reader limits the depth.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -138,20 +138,20 @@ fn has_fraction(value: &Value) -> bool {
     }
 }
 
-/// `name {…}`, where the name is offered.
+/// Splits `name {…}`, where the name is offered.
 fn before_object<'a>(text: &'a str, offers: &Offers) -> Option<(&'a str, &'a str)> {
     let (name, object) = text.split_at(text.find('{')?);
     let name = bare(name).trim_end_matches([':', '：', ' ']);
     offers.has(name).then_some((name, object.trim_end()))
 }
 
-/// The offered name before a remark, such as `name - what it does`.
+/// Returns the offered name before a remark, such as `name - what it does`.
 fn before_remark<'a>(line: &'a str, offers: &Offers) -> Option<&'a str> {
     let names = REMARKS.iter().filter_map(|between| Some(bare(line.split_once(between)?.0)));
     names.into_iter().find(|name| offers.has(name))
 }
 
-/// An action in JSON: `{"action": …, "action_input": …}`, as other ReAct prompts ask for.
+/// Reads an action in JSON: `{"action": …, "action_input": …}`, as other ReAct prompts ask for.
 fn in_json(text: &str, input: Option<&str>, offers: &Offers) -> Option<Action> {
     let text = without_fence(text);
     if !text.starts_with('{') {
@@ -163,7 +163,7 @@ fn in_json(text: &str, input: Option<&str>, offers: &Offers) -> Option<Action> {
     }
 }
 
-/// The content of a code fence, or of backticks.
+/// Returns the content of a code fence, or of backticks.
 fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(inner) = text.strip_prefix("```") else {

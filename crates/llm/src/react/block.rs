@@ -20,8 +20,8 @@ impl Block<'_> {
     }
 }
 
-/// The parts of the text. An answer contains all the rest of the text. A label inside the JSON object of an action or
-/// its input is text.
+/// Splits the text into its parts. An answer contains all the rest of the text. A label inside the JSON object of an
+/// action or its input is text.
 pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut blocks = vec![Block { label: None, begin: 0, first: "", more: "" }];
     let mut search = Search::of(text);
@@ -50,7 +50,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The end of the object that begins on the line at `at`, or on the next line with more than markup.
+/// Returns the end of the object that begins on the line at `at`, or on the next line with more than markup.
 fn end_of_object(text: &str, at: usize, search: &mut Search) -> Option<usize> {
     let mut begin = at;
     for (n, line) in text[at..].split_inclusive('\n').take(4).enumerate() {

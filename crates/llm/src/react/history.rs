@@ -8,7 +8,7 @@ use crate::{
     transcript::{self, Call, Part},
 };
 
-/// The request for a model without function calling: tools, format and the agent's instructions become one system
+/// Makes the request for a model without function calling: tools, format and the agent's instructions become one system
 /// message, calls and results become text.
 pub fn chat(request: &TurnRequest) -> TurnRequest {
     let parts = transcript::read(&request.messages, request.language);
@@ -49,7 +49,7 @@ fn thought(message: &Message) -> Option<String> {
     thoughts::join(said.into_iter().flatten(), "\n").map(|thought| quoted(&thought))
 }
 
-/// Thoughts with a mark before each label at the beginning of a line: there it is part of a thought, not an action.
+/// Marks each label at the beginning of a line of thoughts: there it is part of a thought, not an action.
 fn quoted(thought: &str) -> String {
     let line = |line: &str| match labels::label(line) {
         Some(_) => format!("| {line}"),

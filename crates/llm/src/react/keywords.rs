@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Number, Value};
 
-/// The JSON object that the text means. Only `name=literal` counts, where a literal is a string in either quotes, a
-/// number, a boolean, or nothing; each name once. Numbers stay as they are written, with every digit.
+/// Reads the JSON object that the text means. Only `name=literal` counts, where a literal is a string in either quotes,
+/// a number, a boolean, or nothing; each name once. Numbers stay as they are written, with every digit.
 pub(super) fn read(text: &str) -> Option<String> {
     let (mut names, mut members) = (HashSet::new(), Vec::new());
     let mut rest = text.trim();
@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Option<String> {
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")))
 }
 
-/// The literal at the beginning of the text as JSON, and the text after it.
+/// Reads the literal at the beginning of the text as JSON; returns the text after it, too.
 fn literal(text: &str) -> Option<(String, &str)> {
     if let Some(quote) = text.chars().next().filter(|c| matches!(c, '"' | '\'')) {
         let (value, rest) = string(&text[1..], quote)?;
@@ -46,8 +46,8 @@ fn literal(text: &str) -> Option<(String, &str)> {
     Some((value.to_owned(), rest))
 }
 
-/// The string up to its closing quote, and the text after that. Escapes whose meaning differs between languages are
-/// refused.
+/// Reads the string up to its closing quote; returns the text after that, too. Escapes whose meaning differs between
+/// languages are refused.
 fn string(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices();

@@ -39,8 +39,8 @@ const WORDS: [(&str, Label); 25] = [
     ("答复", Label::Answer),
 ];
 
-/// The label at the beginning of a line, and the text after its colon. Ignores case, the markup of lists, headings and
-/// bold text, and a number after the word; accepts full-width colons.
+/// Reads the label at the beginning of a line; returns the text after its colon, too. Ignores case, the markup of
+/// lists, headings and bold text, and a number after the word; accepts full-width colons.
 pub(super) fn label(line: &str) -> Option<(Label, &str)> {
     let inner = line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '#' | '>' | '-' | '`'));
     let opening = &line[..line.len() - inner.len()];

@@ -58,7 +58,7 @@ fn read_rest(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     }
 }
 
-/// The reply of a model without tools. Actions and observations are words of its answer.
+/// Makes the reply of a model without tools. Actions and observations are words of its answer.
 fn plain(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     let inner = unfenced(text);
     let labelled = labelled_answer(inner).or_else(|| labelled_answer(&broken_into_lines(inner)?));
@@ -77,7 +77,7 @@ fn plain(text: &str, request: &TurnRequest, cut_off: bool) -> TurnReply {
     TurnReply { thought, text: answer, problem, finish, ..TurnReply::default() }
 }
 
-/// The answer after its label, with the thoughts before it.
+/// Returns the answer after its label, with the thoughts before it.
 fn labelled_answer(text: &str) -> Option<(Option<String>, String)> {
     let blocks = blocks(text);
     let (last, before) = blocks.split_last()?;
@@ -91,7 +91,7 @@ enum End {
     Unclear,
 }
 
-/// The first action or answer, with the thoughts before it.
+/// Finds the first action or answer, with the thoughts before it.
 fn decide(blocks: &[Block<'_>], offers: &Offers) -> Option<(Option<String>, End)> {
     let answered = blocks.last().is_some_and(|block| block.label == Some(Label::Answer));
     for (n, block) in blocks.iter().enumerate() {
@@ -114,7 +114,7 @@ fn decide(blocks: &[Block<'_>], offers: &Offers) -> Option<(Option<String>, End)
     None
 }
 
-/// A call or an answer in a text without labels for them.
+/// Finds a call or an answer in a text without labels for them.
 fn without_labels(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<(Option<String>, End)> {
     let (before, found) = unlabelled::read(text, blocks, offers)?;
     let end = match found {
@@ -124,15 +124,15 @@ fn without_labels(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<(
     Some((labelled_thoughts(&self::blocks(&before)), end))
 }
 
-/// The thoughts; text without a label is a thought as well.
+/// Returns the thoughts; text without a label is a thought as well.
 fn labelled_thoughts(blocks: &[Block<'_>]) -> Option<String> {
     let thoughts = blocks.iter().filter(|block| matches!(block.label, None | Some(Label::Thought)));
     let thoughts: Vec<String> = thoughts.map(Block::text).filter(|text| !text.is_empty()).collect();
     (!thoughts.is_empty()).then(|| thoughts.join("\n"))
 }
 
-/// The text with line breaks before labels in the middle of lines: an action with an input after it, or a final answer.
-/// Only for text that cannot be read otherwise.
+/// Breaks the text into lines before labels in the middle of lines: an action with an input after it, or a final
+/// answer. Only for text that cannot be read otherwise.
 fn broken_into_lines(text: &str) -> Option<String> {
     // The lower-case text has the same length, so offsets are valid in both.
     let lower = text.to_ascii_lowercase();

@@ -2,7 +2,7 @@
 
 use redial_proto::{Language, ToolOffer, TurnRequest};
 
-/// The system message: the agent's instructions, tools, format.
+/// Writes the system message: the agent's instructions, tools, format.
 pub(super) fn system(request: &TurnRequest, instructions: &str) -> String {
     let tools: Vec<String> = request.tools.iter().map(|tool| described(tool, request.language)).collect();
     let format = match (request.language, tools.is_empty()) {
@@ -21,7 +21,7 @@ pub(super) fn system(request: &TurnRequest, instructions: &str) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// What is wrong with text that has neither an action nor an answer.
+/// Says what is wrong with text that has neither an action nor an answer.
 pub(super) const fn problem(language: Language, cut_off: bool) -> &'static str {
     match (language, cut_off) {
         (Language::En, false) => {
@@ -41,7 +41,7 @@ pub(super) const fn problem(language: Language, cut_off: bool) -> &'static str {
     }
 }
 
-/// What is wrong with an action that has more than one reading, or is written in a form that is not understood.
+/// Says what is wrong with an action that has more than one reading, or is written in a form that is not understood.
 pub(super) const fn unclear(language: Language) -> &'static str {
     match language {
         Language::En => {

@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, blocks: &[Block<'_>], offers: &Offers) -> Option<
     Some((written.rest, Found::Call(call)))
 }
 
-/// The object on lines of its own with which the text ends, if it is the only one that says something.
+/// Finds the object on lines of its own with which the text ends, if it is the only one that says something.
 fn object_at_end(text: &str, offers: &Offers) -> Option<(usize, Found)> {
     let mut search = Search::of(text);
     let (mut at, mut object_end, mut damaged_left) = (0, 0, MAX_DAMAGED);
@@ -74,7 +74,7 @@ fn object_at_end(text: &str, offers: &Offers) -> Option<(usize, Found)> {
     None
 }
 
-/// What an object says. `alone`: there is nothing before it.
+/// Reads what an object says. `alone`: there is nothing before it.
 fn said(object: &str, alone: bool, offers: &Offers) -> Option<Found> {
     let found = object::read(object).filter(|found| !found.has_more)?;
     let arguments = found.arguments?;
@@ -86,7 +86,7 @@ fn said(object: &str, alone: bool, offers: &Offers) -> Option<Found> {
     (alone || offers.has(&call.name)).then_some(Found::Call(call))
 }
 
-/// The words before an object, without the fence that begins its code block.
+/// Returns the words before an object, without the fence that begins its code block.
 fn before(text: &str) -> &str {
     let text = text.trim_end();
     let without = text.strip_suffix("json").map_or(text, str::trim_end);

@@ -23,7 +23,7 @@ const TOML_DATE: &str = "$__toml_private_datetime";
 /// The path of a field, and what is wrong with it; an empty path means the whole rule.
 pub(super) type Mistake = (&'static str, String);
 
-/// The rule of an entry; `react` is the style of the whole script.
+/// Builds the rule of an entry; `react` is the style of the whole script.
 pub(super) fn build(mut entry: Entry, name: String, react: bool) -> Result<Rule, Mistake> {
     if entry.times == Some(0) {
         return Err(("times", "0 is not allowed; allowed: 1 or more".to_owned()));

@@ -31,7 +31,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether the text occurs since the user's message, in any text, thought or call.
+    /// True if the text occurs since the user's message, in any text, thought or call.
     pub(super) fn seen(&self, text: &str) -> bool {
         self.since.iter().any(|message| {
             message.content.contains(text)

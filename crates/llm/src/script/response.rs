@@ -28,7 +28,6 @@ pub(super) struct Response {
     pub(super) chunks: usize,
 }
 
-/// The content of a response.
 pub(super) enum Content {
     Reply {
         text: Option<Template>,
@@ -85,7 +84,7 @@ impl Response {
         })
     }
 
-    /// Whether the failure is a mistake in the rule, not the failure that it declares.
+    /// True if the failure is a mistake in the rule, not the failure that it declares.
     pub(super) fn is_broken(&self, failure: &Failure) -> bool {
         failure.class == ErrorClass::Configuration
             && matches!(self.content, Content::Reply { .. } | Content::Body { .. })
@@ -151,7 +150,7 @@ fn filled(value: &Value, context: &Context<'_>, captures: Matched<'_, '_>) -> Re
     })
 }
 
-/// The failure for a provider's error status.
+/// Makes the failure for a provider's error status.
 fn status_failure(status: StatusCode, message: &str, retry_after_ms: Option<u64>) -> Failure {
     let pause = retry_after_ms.map(|ms| ("retry-after-ms".parse(), HeaderValue::from(ms)));
     let headers: HeaderMap = pause.into_iter().filter_map(|(name, value)| Some((name.ok()?, value))).collect();

@@ -26,7 +26,7 @@ const RULES: Rules<'static> = Rules {
     ],
 };
 
-/// The rules in the text of a script.
+/// Reads the rules in the text of a script.
 pub(super) fn read(path: &Path, text: &str) -> Result<Vec<Rule>, Vec<FileError>> {
     let Entries { tables, mistakes, others } = entries_beside(text, "rule", &["style"]);
     let of_mistake = |mistake| FileError::of_mistake(path, text, mistake, None);

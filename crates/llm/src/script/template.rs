@@ -51,7 +51,7 @@ impl Template {
         Ok(Self(parts))
     }
 
-    /// The text with its variables filled in; the error names a variable without a value.
+    /// Fills the variables in; the error names a variable without a value.
     pub(super) fn fill(&self, context: &Context<'_>, captures: Option<&Captures<'_>>) -> Result<String, String> {
         let filled = self.0.iter().map(|part| match part {
             Part::Text(text) => Ok(text.clone()),
@@ -60,7 +60,7 @@ impl Template {
         filled.collect()
     }
 
-    /// The value: of any type if the template consists of one variable, else a string.
+    /// Fills a value in: of any type if the template consists of one variable, else a string.
     pub(super) fn fill_value(&self, context: &Context<'_>, captures: Option<&Captures<'_>>) -> Result<Value, String> {
         match self.0.as_slice() {
             [Part::Variable { written, variable }] => value(written, variable, context, captures),
@@ -111,7 +111,7 @@ fn day(today: NaiveDate, days: i64) -> Option<NaiveDate> {
     if days < 0 { today.checked_sub_days(distance) } else { today.checked_add_days(distance) }
 }
 
-/// The value at a path in a message's JSON; text that is not JSON has only the empty path.
+/// Returns the value at a path in a message's JSON; text that is not JSON has only the empty path.
 fn at(message: &Message, path: &[String]) -> Option<Value> {
     let content: Value = serde_json::from_str(&message.content).unwrap_or_else(|_| message.content.as_str().into());
     path.iter()

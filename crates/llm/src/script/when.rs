@@ -6,7 +6,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::context::Context;
 
-/// The conditions of a rule.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct When {
@@ -68,7 +67,7 @@ impl Pattern {
     }
 }
 
-/// One text, or several that must all match.
+/// Reads one text, or several that must all match.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -83,7 +82,7 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
 }
 
 impl When {
-    /// The captures of the pattern, if there is one; the outer `None` means that the rule does not match.
+    /// Returns the captures of the pattern, if there is one; the outer `None` means that the rule does not match.
     #[expect(clippy::option_option, reason = "a rule may match without a pattern")]
     pub(super) fn matches<'m>(&self, context: &Context<'m>) -> Option<Option<Captures<'m>>> {
         let matches = self.last_matches(context) && self.texts_match(context) && self.request_matches(context);
@@ -131,7 +130,7 @@ impl When {
     }
 }
 
-/// A condition that is not set holds.
+/// True if a condition holds, or is not set.
 fn holds<T>(condition: Option<T>, check: impl FnOnce(T) -> bool) -> bool {
     condition.is_none_or(check)
 }

@@ -57,7 +57,7 @@ pub(crate) struct Damaged {
     pub(crate) end: usize,
 }
 
-/// A call of an offered tool in an object that is no JSON. If the object has an end, its arguments are the text
+/// Reads a call of an offered tool in an object that is no JSON. If the object has an end, its arguments are the text
 /// between their key and the bracket that closes the object. Otherwise the arguments are a text with too few or too
 /// many brackets, which no reader takes for arguments.
 pub(crate) fn damaged(text: &str, offers: &Offers) -> Option<Damaged> {
@@ -82,7 +82,7 @@ pub(crate) fn damaged(text: &str, offers: &Offers) -> Option<Damaged> {
     Some(Damaged { call, end: end.map_or(text.len(), |end| begin + end) })
 }
 
-/// Whether the first key of an object is one that a call begins with.
+/// True if the first key of an object is one that a call begins with.
 pub(crate) fn begins_like_a_call(text: &str) -> bool {
     let key = text.trim_start_matches(['{', ' ', '\t', '\r', '\n', '"', '\'']);
     NAMES.iter().chain(&NEUTRAL).any(|known| key.starts_with(known)) && KEY.is_match(text)

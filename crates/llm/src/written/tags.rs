@@ -49,7 +49,8 @@ impl<'a> Reader<'a> {
         Self { offers, search: Search::of(text) }
     }
 
-    /// The calls in the text after a marker; `None` if it has none. Only valid objects may name a tool that is not offered.
+    /// Reads the calls in the text after a marker; `None` if it has none. Only valid objects may name a tool that is
+    /// not offered.
     pub(super) fn read(&mut self, form: Form, text: &str) -> Option<Calls> {
         match form {
             Form::Tagged(close) => self.tagged(text, close),
@@ -98,7 +99,7 @@ impl<'a> Reader<'a> {
         Some(Calls { calls: vec![call(name, arguments.trim().to_owned(), self.offers)], length })
     }
 
-    /// `[{"name": …, "arguments": …}, …]`.
+    /// Reads `[{"name": …, "arguments": …}, …]`.
     fn list(&mut self, text: &str) -> Option<Calls> {
         let begin = text.len() - text.trim_start().len();
         let inner = &text[begin..];
@@ -116,7 +117,7 @@ impl<'a> Reader<'a> {
         (!calls.is_empty()).then_some(Calls { calls, length: begin + length })
     }
 
-    /// `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` or `name{…}`.
+    /// Reads `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` or `name{…}`.
     fn named(&mut self, text: &str) -> Option<Calls> {
         let begin = near(text).find('{')?;
         let name = text[..begin].split('[').next()?.trim();
@@ -160,19 +161,19 @@ fn call(name: &str, arguments: String, offers: &Offers) -> ReplyCall {
     ReplyCall { name: offers.own(name), arguments }
 }
 
-/// The length of a tag that closes a call, with the white space before it; 0 if it is missing.
+/// Returns the length of a tag that closes a call, with the white space before it; 0 if it is missing.
 fn closing(text: &str, close: &str) -> usize {
     let rest = text.trim_start();
     if rest.starts_with(close) { text.len() - rest.len() + close.len() } else { 0 }
 }
 
-/// The text up to a tag, or to the next marker, or to its end; and the length with the tag.
+/// Returns the text up to a tag, or to the next marker, or to its end; and the length with the tag.
 fn up_to<'a>(text: &'a str, close: &str) -> (&'a str, usize) {
     let text = near(text);
     text.find(close).map_or((text, text.len()), |at| (&text[..at], at + close.len()))
 }
 
-/// The text up to the next marker. What is looked for only here is looked for once in each part of a text.
+/// Returns the text up to the next marker. What is looked for only here is looked for once in each part of a text.
 fn near(text: &str) -> &str {
     let mut places = text.match_indices(['<', '[']).map(|(at, _)| at);
     let next = places.find(|at| MARKERS.iter().any(|(marker, _)| text[*at..].starts_with(marker)));

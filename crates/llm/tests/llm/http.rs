@@ -11,7 +11,7 @@ use crate::request::{load, request, tool};
 
 const KEY: &str = "canary-5f1c";
 
-/// A model of the given provider, behind the given server.
+/// Makes a model of the given provider, behind the given server.
 fn model(server: &ScriptedHttp, provider: &str, lines: &str) -> Model {
     let text = format!(
         "[models.m]\nprovider = \"{provider}\"\nmodel = \"big\"\nbase_url = \"{}\"\nkey_env = \"KEY\"\n\
@@ -35,12 +35,12 @@ fn asked() -> TurnRequest {
     }
 }
 
-/// The path of a provider's requests.
+/// Returns the path of a provider's requests.
 fn path(provider: &str) -> &'static str {
     if provider == "anthropic" { "/v1/messages" } else { "/chat/completions" }
 }
 
-/// The model's reply if its server sends this response, and the deltas that came before it.
+/// Returns the model's reply if its server sends this response, and the deltas that came before it.
 async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<Delta>) {
     let server = ScriptedHttp::start().await;
     server.script(path(provider), [reply]);
@@ -49,7 +49,7 @@ async fn ask(provider: &str, reply: Reply) -> (Result<TurnReply, Failure>, Vec<D
     (reply, deltas)
 }
 
-/// A stream of events, as their data.
+/// Makes a stream of events, from their data.
 fn stream(events: &str) -> Reply {
     let events: Vec<_> = events.lines().map(|data| format!("data: {}\n\n", data.trim())).collect();
     let body = events.concat();

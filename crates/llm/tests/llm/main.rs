@@ -11,7 +11,7 @@ mod requests;
 mod script;
 mod validators;
 
-/// The cases of a corpus: a text of a model, and how it is read.
+/// Reads the cases of a corpus: a text of a model, and how it is read.
 fn cases(corpus: &'static str) -> impl Iterator<Item = (String, String)> {
     let marked = move |mark: &'static str| corpus.lines().filter_map(move |line| line.strip_prefix(mark));
     let whole = |line: &str| line.replace('⏎', "\n");

@@ -18,7 +18,7 @@ fn read(text: &str) -> TurnReply {
     react::read(text, &asked(), false)
 }
 
-/// A reply in short: `name(arguments)`, the answer, or `problem`, each after the thought.
+/// Writes a reply in short: `name(arguments)`, the answer, or `problem`, each after the thought.
 fn short(reply: &TurnReply) -> String {
     let thought = reply.thought.as_ref().map(|thought| format!("[{thought}] ")).unwrap_or_default();
     let problem = if reply.problem.is_some() { "problem: " } else { "" };

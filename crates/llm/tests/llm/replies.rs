@@ -17,12 +17,12 @@ fn asked() -> TurnRequest {
     TurnRequest { tools: vec![tool("get_weather"), tool("add"), tool("订机票")], ..request() }
 }
 
-/// The reply to a whole body.
+/// Reads the reply to a whole body.
 fn whole(api: Api, body: &Value) -> TurnReply {
     read_response(api, &asked(), body.to_string().as_bytes(), false).unwrap()
 }
 
-/// The reply to a stream of these events.
+/// Reads the reply to a stream of these events.
 fn streamed(api: Api, events: &[Value]) -> TurnReply {
     read_response(api, &asked(), lines(events).as_bytes(), true).unwrap()
 }
@@ -31,7 +31,7 @@ fn lines(events: &[Value]) -> String {
     events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat()
 }
 
-/// A reply in short: `[thought] name(arguments) "text" finish`.
+/// Writes a reply in short: `[thought] name(arguments) "text" finish`.
 fn short(reply: &TurnReply) -> String {
     let thought = reply.thought.as_ref().map(|thought| format!("[{thought}] ")).unwrap_or_default();
     let calls: Vec<_> = reply.calls.iter().map(|call| format!("{}({}) ", call.name, call.arguments)).collect();

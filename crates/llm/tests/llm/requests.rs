@@ -15,8 +15,8 @@ fn result(call: &str, content: &str) -> Message {
     Message { call_id: Some(call.to_owned()), ..Message::text(Role::Tool, content) }
 }
 
-/// A conversation with everything in it: parallel calls, damaged arguments, a failure, a Chinese tool, a tool that is
-/// no longer offered, thoughts of a provider, a message of Redial, a second task.
+/// Makes a conversation with everything in it: parallel calls, damaged arguments, a failure, a Chinese tool, a tool
+/// that is no longer offered, thoughts of a provider, a message of Redial, a second task.
 fn conversation() -> TurnRequest {
     let messages = serde_json::from_str(include_str!("requests/conversation.json")).unwrap();
     TurnRequest { messages, tools: vec![tool("get_weather"), tool("订机票")], ..request() }

@@ -36,7 +36,7 @@ async fn text(model: &Model, messages: Vec<Message>) -> String {
     says(model, messages).await.text.unwrap()
 }
 
-/// A model in which each rule answers with its condition.
+/// Makes a model in which each rule answers with its condition.
 fn when(conditions: &[&str]) -> Model {
     let rules = conditions.iter().map(|when| format!("[[rule]]\nwhen = {{ {when} }}\ntext = '''{when}'''\n"));
     model(&(rules.collect::<Vec<_>>().concat() + "[[rule]]\ntext = 'nothing'\n"))

@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The text of a value, with something in it.
+/// Returns the text of a value, which must have something in it.
 fn text(value: &Value) -> &str {
     let text = value.as_str().unwrap_or_else(|| panic!("a text is needed, not {value}"));
     assert!(!text.trim().is_empty(), "an empty text");
     text
 }
 
-/// Letters, digits, `_` and `-`, at most so many.
+/// Returns the token, which must have letters, digits, `_` and `-`, at most so many.
 fn token(value: &Value, most: usize) -> &str {
     let text = value.as_str().unwrap_or_default();
     let fits = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
@@ -23,21 +23,22 @@ fn token(value: &Value, most: usize) -> &str {
     text
 }
 
-/// No keys but these.
+/// Panics at keys other than these.
 fn only(object: &Value, allowed: &[&str]) {
     let object = object.as_object().unwrap_or_else(|| panic!("{object} is no object"));
     let other = object.keys().find(|key| !allowed.contains(&key.as_str()));
     assert_eq!(other, None, "it is not allowed here");
 }
 
-/// The messages, of which there is one at least.
+/// Returns the messages, of which there must be one at least.
 fn messages(body: &Value) -> &[Value] {
     let messages = body["messages"].as_array().unwrap();
     assert!(!messages.is_empty(), "no message");
     messages
 }
 
-/// The list of tools, if there is one: not empty, names unique. `describe` takes a tool apart into its name and schema.
+/// Checks the list of tools, if there is one: not empty, names unique. `describe` takes a tool apart into its name and
+/// schema.
 fn tools(body: &Value, describe: fn(&Value) -> (&Value, &Value)) {
     let Some(tools) = body.get("tools") else {
         return assert!(body.get("tool_choice").is_none() && body.get("parallel_tool_calls").is_none(), "no tools");
@@ -51,7 +52,7 @@ fn tools(body: &Value, describe: fn(&Value) -> (&Value, &Value)) {
     }
 }
 
-/// The roles of a conversation without tools' own role: user and assistant by turns, user first and last.
+/// Checks the roles of a conversation without tools' own role: user and assistant by turns, user first and last.
 fn alternates(messages: &[Value]) {
     for (n, message) in messages.iter().enumerate() {
         assert_eq!(message["role"], if n % 2 == 0 { "user" } else { "assistant" }, "the role of message {n}");

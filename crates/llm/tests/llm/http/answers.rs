@@ -28,7 +28,7 @@ fn call(name: &str, arguments: &str) -> ReplyCall {
     ReplyCall { name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-/// The alias of the second tool, as the server sees it.
+/// Returns the alias of the second tool, as the server sees it.
 async fn alias(provider: &str) -> String {
     let server = ScriptedHttp::start().await;
     server.script(path(provider), [Reply::json("{\"choices\":[],\"content\":[]}")]);

@@ -70,7 +70,7 @@ async fn an_unusable_response_is_retried() {
     assert_eq!(failure.message, "the provider reported an error: Overloaded");
 }
 
-/// The failure of a model with these lines, which cannot be asked.
+/// Returns the failure of a model with these lines, which cannot be asked.
 async fn not_asked(lines: &str, variable: Variable<'_>) -> Failure {
     let text = format!("[models.m]\nprovider = \"openai\"\nmodel = \"m\"\n{lines}\n");
     load(&text, "", variable).unwrap().remove(0).ask(&asked(), |_| ()).await.unwrap_err()

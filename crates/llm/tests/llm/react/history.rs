@@ -6,7 +6,7 @@ use redial_proto::{Message, MessageCall, Role, TurnRequest};
 
 use super::{asked, read};
 
-/// The text of the model's message in the history.
+/// Returns the text of the model's message in the history.
 fn shown(thought: &str, content: &str, calls: Vec<MessageCall>) -> String {
     let message = Message { thought: Some(thought.to_owned()), calls, ..Message::text(Role::Assistant, content) };
     let request = TurnRequest { messages: vec![Message::text(Role::User, "hi"), message], ..asked() };

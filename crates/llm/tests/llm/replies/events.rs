@@ -70,7 +70,7 @@ fn chunks(body: &Value, cut: Cut) -> Vec<Value> {
     chunks
 }
 
-/// A text, or a list of parts, in pieces.
+/// Cuts a text, or a list of parts, into pieces.
 fn content_pieces(content: &Value, cut: Cut) -> Vec<Value> {
     match content {
         Value::Array(parts) => {
@@ -80,7 +80,7 @@ fn content_pieces(content: &Value, cut: Cut) -> Vec<Value> {
     }
 }
 
-/// A part in pieces of the same kind.
+/// Cuts a part into pieces of the same kind.
 fn part_pieces(part: &Value, cut: Cut) -> Vec<Value> {
     if let Some(text) = part.as_str() {
         return cut.text(text);
@@ -113,7 +113,7 @@ fn call_pieces(call: &Value, index: usize, cut: Cut) -> Vec<Value> {
     function_pieces(function, cut).into_iter().enumerate().map(wrap).collect()
 }
 
-/// The name, then the arguments.
+/// Sends the name, then the arguments.
 fn function_pieces(function: &Value, cut: Cut) -> Vec<Value> {
     if cut == Cut::SameIndex {
         return vec![function.clone()];

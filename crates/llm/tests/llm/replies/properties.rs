@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{asked, events, lines, short, whole};
 
-/// A call in every form in which a text may have one.
+/// Generates a call in every form in which a text may have one.
 fn call() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         r#"<tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>"#,
@@ -21,7 +21,7 @@ fn call() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Words without a marker, for thoughts that certainly end.
+/// Generates words without a marker, for thoughts that certainly end.
 fn inside() -> impl Strategy<Value = String> {
     proptest::collection::vec(prop_oneof![call().prop_map(str::to_owned), "[a-z \n]{0,6}"], 1..4)
         .prop_map(|pieces| pieces.concat())

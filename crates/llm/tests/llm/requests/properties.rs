@@ -22,7 +22,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![select(known).prop_map(str::to_owned), "[a-z 好]{0,9}"]
 }
 
-/// Opaque data of a provider, maybe not of the one that is asked next.
+/// Generates opaque data of a provider, maybe not of the one that is asked next.
 fn provider() -> impl Strategy<Value = Option<serde_json::Value>> {
     let thinking = json!([
         {"type": "thinking", "thinking": "hm", "signature": "s"},
@@ -38,7 +38,7 @@ fn provider() -> impl Strategy<Value = Option<serde_json::Value>> {
     ]))
 }
 
-/// A message of a model, and what it is answered.
+/// Generates a message of a model, and what it is answered.
 fn exchange() -> impl Strategy<Value = Vec<Message>> {
     let id =
         prop_oneof![8 => "c[0-9]{1,4}_[1-4]", 1 => select(vec![String::new(), "c1_1".to_owned(), "订".repeat(20)])];
@@ -60,7 +60,7 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// A conversation of which messages may be missing, or stand in the wrong place.
+/// Generates a conversation of which messages may be missing, or stand in the wrong place.
 fn conversation() -> impl Strategy<Value = Vec<Message>> {
     let one = |role| text().prop_map(move |text| vec![Message::text(role, text)]);
     let part = prop_oneof![

@@ -36,7 +36,7 @@ pub(crate) fn accepts(body: &Value) {
     assert!(open.ids.is_empty() || body.get("tools").is_some(), "there are calls, so tools must be declared");
 }
 
-/// The blocks of an assistant message: thoughts first.
+/// Checks the blocks of an assistant message: thoughts first.
 fn said<'a>(blocks: &'a [Value], open: &mut Open<'a>) {
     let is_thought = |block: &Value| ["thinking", "redacted_thinking"].contains(&kind(block));
     let thoughts = blocks.iter().take_while(|block| is_thought(block)).count();
@@ -57,7 +57,7 @@ fn said<'a>(blocks: &'a [Value], open: &mut Open<'a>) {
     }
 }
 
-/// The blocks of a user message: the results of all calls of the message before it, in order, then text.
+/// Checks the blocks of a user message: the results of all calls of the message before it, in order, then text.
 fn answered(blocks: &[Value], open: &mut Open<'_>) {
     let results = blocks.iter().take_while(|block| kind(block) == "tool_result").count();
     for block in &blocks[..results] {
@@ -73,7 +73,7 @@ fn answered(blocks: &[Value], open: &mut Open<'_>) {
     blocks[results..].iter().for_each(text_block);
 }
 
-/// A text block, or a text that stands for one.
+/// Checks a text block, or a text that stands for one.
 fn text_block(block: &Value) {
     if block.is_object() {
         only(block, &["type", "text", "cache_control"]);
