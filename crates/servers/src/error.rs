@@ -12,7 +12,6 @@ pub enum ServerError {
     /// A program is not on this machine, or not at the path that the environment sets.
     #[error("{program} is not installed: it is not in {looked}. {remedy}")]
     MissingProgram {
-        /// Its name.
         program: &'static str,
         /// Where it was searched.
         looked: String,
@@ -29,9 +28,7 @@ pub enum ServerError {
         program.display()
     )]
     UnreachableProgram {
-        /// The program.
         program: PathBuf,
-        /// The user's name.
         user: String,
     },
     /// This process runs as root, and there is neither a user `postgres` nor `nobody`.
@@ -40,7 +37,6 @@ pub enum ServerError {
     /// A server of another process runs on this folder.
     #[error("{} is in use by a server of process {owner}; stop that one, or choose another folder", folder.display())]
     FolderInUse {
-        /// The folder.
         folder: PathBuf,
         /// The process that started that server; `?` if unknown.
         owner: String,
@@ -48,15 +44,12 @@ pub enum ServerError {
     /// The configured port is taken.
     #[error("port {port} of 127.0.0.1, wanted for {server}, is taken by another program; free it or choose another")]
     PortTaken {
-        /// The server.
         server: &'static str,
-        /// The port.
         port: u16,
     },
     /// No port is free.
     #[error("no free port on 127.0.0.1 for {server}")]
     NoPort {
-        /// The server.
         server: &'static str,
     },
     /// The server ended before it was ready.
@@ -64,9 +57,7 @@ pub enum ServerError {
     Ended {
         /// The server, or the program that prepares it.
         server: &'static str,
-        /// How it ended.
         status: ExitStatus,
-        /// Its log file.
         log: PathBuf,
         /// The last lines of the log.
         tail: String,
@@ -78,7 +69,6 @@ pub enum ServerError {
         server: &'static str,
         /// How long it was waited for.
         seconds: u64,
-        /// Its log file.
         log: PathBuf,
         /// The last lines of the log.
         tail: String,
@@ -91,7 +81,6 @@ pub enum ServerError {
     PasswordLost {
         /// The password file.
         file: PathBuf,
-        /// The data folder.
         data: PathBuf,
     },
     /// The operating system refused an action.
@@ -101,13 +90,12 @@ pub enum ServerError {
         action: &'static str,
         /// The file or program.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
 }
 
 impl ServerError {
-    /// For `map_err`: names what was tried on what.
+    /// Names what was tried on what; for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

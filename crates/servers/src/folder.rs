@@ -73,7 +73,7 @@ impl Folder {
         Ok(file)
     }
 
-    /// The port of the last start if it is free, or a new one. With `wanted`: that one or an error.
+    /// Returns the port of the last start if it is free, or a new one. With `wanted`: that one or an error.
     pub(crate) fn choose_port(&self, server: &'static str, wanted: Option<u16>) -> Result<u16, ServerError> {
         if let Some(port) = wanted {
             return if port::is_free(port) { Ok(port) } else { Err(ServerError::PortTaken { server, port }) };
@@ -88,7 +88,7 @@ impl Folder {
         Ok(port)
     }
 
-    /// The stored password; generated at the first start. Letters and digits only.
+    /// Returns the stored password; generated at the first start. Letters and digits only.
     pub(crate) fn password(&self) -> Result<String, ServerError> {
         let file = self.password_file();
         match fs::read_to_string(&file) {
@@ -131,7 +131,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The last lines of the present run.
+    /// Returns the last lines of the present run.
     pub(crate) fn tail(&self) -> String {
         self.read_tail().unwrap_or_else(|error| format!("(cannot be read: {error})"))
     }

@@ -25,7 +25,6 @@ pub use member::Member;
 const REMAINS: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What to start.
 #[derive(Clone, Debug)]
 pub struct NatsConfig {
     /// Belongs to this server alone; created if it is missing.
@@ -44,7 +43,7 @@ pub struct NatsConfig {
 }
 
 impl NatsConfig {
-    /// Any port, the default store.
+    /// Starts on any port, with the default store.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), port: None, store: None, max_store_bytes: None, accounts: None, member: None }
     }
@@ -59,7 +58,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// The folder of the JetStream store; removing it while the server is down wipes all streams.
+    /// Returns the folder of the JetStream store; removing it while the server is down wipes all streams.
     pub fn store(&self) -> &Path {
         &self.store
     }
@@ -74,7 +73,7 @@ impl Server for Nats {
     type Config = NatsConfig;
     const NAME: &'static str = "NATS";
 
-    /// It is ready when it answers a JetStream request of its user.
+    /// Starts it; it is ready when it answers a JetStream request of its user.
     async fn start(config: NatsConfig) -> Result<Self, ServerError> {
         crate::blocking(move || start(&config)).await
     }
@@ -83,7 +82,7 @@ impl Server for Nats {
         NatsConfig { port: Some(port), ..config }
     }
 
-    /// `nats://redial:<password>@127.0.0.1:<port>`
+    /// Returns `nats://redial:<password>@127.0.0.1:<port>`.
     fn url(&self) -> String {
         format!("nats://redial:{}@127.0.0.1:{}", self.password, self.running.port)
     }

@@ -16,13 +16,13 @@ const COUNT: u16 = 1_900;
 /// What this process was given before: a server that is down for a moment comes back to its port.
 static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
-/// Whether a server could listen on this port.
+/// True if a server could listen on this port.
 pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// A free port that it did not return before, while there is one; `None` if none is free. Another program may take it before it
-/// is used.
+/// Returns a free port that it did not return before, while there is one; `None` if none is free. Another program may
+/// take it before it is used.
 pub fn any_free() -> Option<u16> {
     let mut given = GIVEN.lock();
     let given = given.get_or_insert_default();

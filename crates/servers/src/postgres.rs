@@ -35,7 +35,6 @@ const REMAINS: Duration = Duration::from_secs(20);
 /// A fast shutdown writes a checkpoint.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What to start.
 #[derive(Clone, Debug)]
 pub struct PostgresConfig {
     /// Belongs to this server alone; created if it is missing. If this process runs as root and the unprivileged user
@@ -52,12 +51,11 @@ pub struct PostgresConfig {
 }
 
 impl PostgresConfig {
-    /// Any port, no settings.
+    /// Starts on any port, without settings.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), port: None, settings: Vec::new(), standby_of: None }
     }
 
-    /// Adds a setting.
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
@@ -75,12 +73,12 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The address of another database; its name must not need escaping in a URL.
+    /// Returns the address of another database; its name must not need escaping in a URL.
     pub fn url_of(&self, database: &str) -> String {
         format!("postgres://redial:{}@127.0.0.1:{}/{database}", self.password, self.running.port)
     }
 
-    /// What a standby of this server needs to know.
+    /// Returns what a standby of this server needs to know.
     pub fn upstream(&self) -> Upstream {
         Upstream { port: self.port(), password: self.password.clone() }
     }
@@ -101,7 +99,7 @@ impl Server for Postgres {
     type Config = PostgresConfig;
     const NAME: &'static str = "Postgres";
 
-    /// It is ready when it accepts connections. The first start on a folder creates its database.
+    /// Starts it; it is ready when it accepts connections. The first start on a folder creates its database.
     async fn start(config: PostgresConfig) -> Result<Self, ServerError> {
         crate::blocking(move || start(&config)).await
     }
@@ -110,7 +108,7 @@ impl Server for Postgres {
         PostgresConfig { port: Some(port), ..config }
     }
 
-    /// `postgres://redial:<password>@127.0.0.1:<port>/redial`
+    /// Returns `postgres://redial:<password>@127.0.0.1:<port>/redial`.
     fn url(&self) -> String {
         self.url_of("redial")
     }
@@ -161,7 +159,7 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     Ok(Postgres { running, password, programs, home })
 }
 
-/// The last value of a setting counts.
+/// True if no setting makes it lose commits; the last value of a setting counts.
 fn is_durable(settings: &[(String, String)]) -> bool {
     settings.iter().rfind(|(name, _)| name == "fsync").is_none_or(|(_, value)| value == "on")
 }
@@ -188,7 +186,8 @@ fn remove_stale_pid_file(data: &Path) -> Result<(), ServerError> {
     fs::remove_file(&file).map_err(ServerError::io("remove", &file))
 }
 
-/// Whether this process is no Postgres, or ends within a second, for which this waits: one that was killed gives its lock up a moment before it is gone.
+/// True if this process is no Postgres, or ends within a second, for which this waits: one that was killed gives its
+/// lock up a moment before it is gone.
 fn ends_soon(pid: &str) -> bool {
     (0..100).any(|_| {
         let gone = process::living(pid).as_deref() != Some("postgres");
@@ -199,8 +198,8 @@ fn ends_soon(pid: &str) -> bool {
     })
 }
 
-/// The pid file's first line is the server's process id, its eighth line the server's state. A standby stays in a state of its
-/// own, in which it answers questions.
+/// True if the server is ready: the pid file's first line is the server's process id, its eighth line the server's
+/// state. A standby stays in a state of its own, in which it answers questions.
 fn is_ready(data: &Path, pid: u32) -> bool {
     let text = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
     let mut lines = text.lines();

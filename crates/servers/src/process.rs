@@ -29,8 +29,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// A command for [`Process::spawn`], to which arguments, environment and streams can be added. It runs `setpriv`,
-    /// which asks the kernel to kill the child with this process and then executes `program`.
+    /// Makes a command for [`Process::spawn`], to which arguments, environment and streams can be added. It runs
+    /// `setpriv`, which asks the kernel to kill the child with this process and then executes `program`.
     pub fn command(program: impl AsRef<OsStr>) -> Result<Command, ServerError> {
         Self::command_as(program, None)
     }
@@ -48,8 +48,8 @@ impl Process {
         Ok(command)
     }
 
-    /// The same for a server, with no more of the environment of this process than programs need: every process of the
-    /// server's user may read it.
+    /// Makes a command for a server, with no more of the environment of this process than programs need: every process
+    /// of the server's user may read it.
     pub(crate) fn server(program: impl AsRef<OsStr>, user: Option<&User>) -> Result<Command, ServerError> {
         let mut command = Self::command_as(program, user)?;
         command.env_clear();
@@ -77,17 +77,15 @@ impl Process {
         Ok(process)
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// How it ended; `None` while it runs.
+    /// Returns how it ended; `None` while it runs.
     pub fn exit_status(&self) -> Option<ExitStatus> {
         *self.ended.borrow()
     }
 
-    /// Waits for its end.
     pub async fn ended(&self) -> ExitStatus {
         let mut ended = self.ended.clone();
         loop {
@@ -124,17 +122,17 @@ impl Process {
         }
     }
 
-    /// Its standard output, if the command set `Stdio::piped()`; once.
+    /// Takes its standard output, if the command set `Stdio::piped()`; once.
     pub fn take_stdout(&self) -> Option<ChildStdout> {
         lock(&self.child).stdout.take()
     }
 
-    /// Its standard error, if the command set `Stdio::piped()`; once.
+    /// Takes its standard error, if the command set `Stdio::piped()`; once.
     pub fn take_stderr(&self) -> Option<ChildStderr> {
         lock(&self.child).stderr.take()
     }
 
-    /// Blocks this thread; `None` if it still runs after `patience`.
+    /// Blocks this thread until it ends; `None` if it still runs after `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + patience;
         while self.exit_status().is_none() && Instant::now() < deadline {
@@ -143,7 +141,7 @@ impl Process {
         self.exit_status()
     }
 
-    /// For the case that the waiting thread panicked.
+    /// Returns how it ended, for the case that the waiting thread panicked.
     fn reaped(&self) -> ExitStatus {
         lock(&self.child).wait().unwrap_or_default()
     }
@@ -167,9 +165,9 @@ fn reap(child: &Mutex<Child>, sender: &watch::Sender<Option<ExitStatus>>) {
     sender.send_replace(Some(status));
 }
 
-/// The name of the program that a process runs. `None` if there is no such process, or only a zombie: one whose parent
-/// died remains where the first process of a container does not reap it. Read from `/proc`; on other systems always
-/// `None`.
+/// Returns the name of the program that a process runs. `None` if there is no such process, or only a zombie: one whose
+/// parent died remains where the first process of a container does not reap it. Read from `/proc`; on other systems
+/// always `None`.
 pub(crate) fn living(pid: &str) -> Option<String> {
     let pid: u32 = pid.trim().parse().ok()?;
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -17,7 +17,7 @@ pub(crate) struct PostgresPrograms {
 }
 
 impl PostgresPrograms {
-    /// Another program of the same installation, which few need.
+    /// Returns another program of the same installation, which few need.
     pub(crate) fn beside(&self, name: &'static str) -> Result<PathBuf, ServerError> {
         let file = self.postgres.with_file_name(name);
         if file.is_file() {
@@ -117,12 +117,13 @@ fn named_place(variable: &str, looked: &[PathBuf]) -> String {
     format!("{place}, which {variable} names")
 }
 
-/// The folders of PATH are counted, because a user knows them and a list would hide the rest.
+/// Describes the usual places. The folders of PATH are counted, because a user knows them and a list would hide the
+/// rest.
 fn usual_places(others: &str) -> String {
     format!("the {} folders of PATH, {others}", path_folders().len())
 }
 
-/// `./dev setup` helps only who has the sources.
+/// Says what to do; `./dev setup` helps only who has the sources.
 fn remedy(package: &str, variable: &str, what: &str) -> String {
     let sources = env::current_dir().is_ok_and(|here| here.ancestors().any(|folder| folder.join("dev").is_file()));
     let setup = if sources { "run ./dev setup, " } else { "" };
@@ -174,7 +175,7 @@ fn path_folders() -> Vec<PathBuf> {
     env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
 }
 
-/// `<root>/<version>/bin`, the newest version first.
+/// Lists `<root>/<version>/bin`, the newest version first.
 fn debian_postgres(root: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let mut versions: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -29,7 +29,7 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(move |pid| *pid != own)
 }
 
-/// Device and number of the file that is a process's standard input.
+/// Returns device and number of the file that is a process's standard input.
 fn input_of(pid: u32) -> Option<(u64, u64)> {
     let input = fs::metadata(format!("/proc/{pid}/fd/0")).ok()?;
     Some((input.dev(), input.ino()))

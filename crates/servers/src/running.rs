@@ -25,7 +25,6 @@ pub(crate) struct Running {
     _lock: File,
 }
 
-/// A server to be started.
 pub(crate) struct Launch<'a> {
     pub(crate) server: &'static str,
     pub(crate) folder: &'a Folder,
@@ -87,7 +86,7 @@ impl Launch<'_> {
     }
 }
 
-/// The same open file once more.
+/// Returns the same open file once more.
 pub(crate) fn copy(file: &File, folder: &Folder) -> Result<File, ServerError> {
     file.try_clone().map_err(ServerError::io("copy an open file in", folder.path()))
 }

@@ -15,19 +15,17 @@ const RESTART: Backoff = Backoff::new(Duration::from_millis(100), Duration::from
 
 /// A server, which [`Supervised`] can restart.
 pub trait Server: Sized + Send + Sync + 'static {
-    /// Its configuration.
     type Config: Clone + Send + Sync + 'static;
     /// Its name in logs.
     const NAME: &'static str;
     /// Starts it and waits until it is ready.
     fn start(config: Self::Config) -> impl Future<Output = Result<Self, ServerError>> + Send;
-    /// The same configuration with this port.
+    /// Returns the same configuration with this port.
     fn on_port(config: Self::Config, port: u16) -> Self::Config;
-    /// Its address with credentials.
+    /// Returns its address with credentials.
     fn url(&self) -> String;
-    /// Its port.
     fn port(&self) -> u16;
-    /// The id of its main process.
+    /// Returns the id of its main process.
     fn pid(&self) -> u32;
     /// Waits until it has ended, for whatever reason.
     fn ended(&self) -> impl Future<Output = ExitStatus> + Send;
@@ -56,22 +54,20 @@ impl Supervised {
         Ok(Self { url, port, pid, shutdown, task })
     }
 
-    /// Its address with credentials; the same after every restart.
+    /// Returns its address with credentials; the same after every restart.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process id; `None` while it is down. To wait for a restart, watch this.
+    /// Watches its process id; `None` while it is down. To wait for a restart, watch this.
     pub fn pid(&self) -> watch::Receiver<Option<u32>> {
         self.pid.clone()
     }
 
-    /// Shuts it down.
     pub async fn stop(mut self) {
         self.shutdown.cancel();
         if let Err(error) = (&mut self.task).await {

@@ -17,8 +17,8 @@ pub(crate) struct User {
 }
 
 impl User {
-    /// `None` unless this process runs as root. Existing data keeps its owner, so that a user `postgres` that is added
-    /// later does not make it unreadable.
+    /// Returns the user to run as; `None` unless this process runs as root. Existing data keeps its owner, so that a
+    /// user `postgres` that is added later does not make it unreadable.
     pub(crate) fn to_drop_to(data: &Path) -> Result<Option<Self>, ServerError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -40,7 +40,7 @@ impl User {
         ["postgres", "nobody"].iter().find_map(|wanted| passwd.lines().find_map(|line| Self::parse(line, wanted)))
     }
 
-    /// One line of passwd(5): `name:password:uid:gid:…`.
+    /// Parses one line of passwd(5): `name:password:uid:gid:…`.
     fn parse(line: &str, wanted: &str) -> Option<Self> {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| *name == wanted)?;
@@ -53,7 +53,7 @@ impl User {
         chown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::io("change the owner of", path))
     }
 
-    /// Whether this user can enter a folder. Checks mode bits only; with access lists this is stricter than needed.
+    /// True if this user can enter a folder. Checks mode bits only; with access lists this is stricter than needed.
     pub(crate) fn reaches(&self, folder: &Path) -> bool {
         fs::canonicalize(folder).is_ok_and(|real| real.ancestors().all(|step| self.may_enter(step)))
     }

@@ -17,7 +17,8 @@ const ONE_USER: &str =
     "accounts {\n  REDIAL { jetstream: enabled, users: [ { user: redial, password: $REDIAL_PASSWORD } ] }\n}\n";
 
 impl Values<'_> {
-    /// Users are listed inside `accounts`: with an `authorization` block beside it, 2.9.10 accepts anonymous clients.
+    /// Writes the configuration. Users are listed inside `accounts`: with an `authorization` block beside it, 2.9.10
+    /// accepts anonymous clients.
     pub(super) fn text(&self) -> String {
         let store = quoted(&self.store.to_string_lossy());
         let mut jetstream = format!("store_dir: {store}");
@@ -39,8 +40,8 @@ impl Values<'_> {
     }
 }
 
-/// Only other members may connect to the port of the routes. Clients know all servers from their settings, and are told of
-/// none: what a server would advertise goes past a proxy.
+/// Writes the cluster's block. Only other members may connect to the port of the routes. Clients know all servers from
+/// their settings, and are told of none: what a server would advertise goes past a proxy.
 fn cluster(member: &Member) -> String {
     let Member { name, port, routes, password } = member;
     let routes: Vec<String> =

@@ -10,7 +10,7 @@ use std::{
 /// Enough for loopback; a server that needs longer is asked again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether JetStream answers this user. False if the server refuses the user or the request.
+/// True if JetStream answers this user, false if the server refuses the user or the request.
 pub(super) fn answers(port: u16, user: &str, password: &str) -> io::Result<bool> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;

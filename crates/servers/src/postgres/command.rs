@@ -11,7 +11,7 @@ pub(super) struct Program<'a> {
     pub(super) user: Option<&'a User>,
 }
 
-/// The server on the data in the program's folder.
+/// Makes the command of the server on the data in the program's folder.
 pub(super) fn server(program: &Program<'_>, port: u16, settings: &[(String, String)]) -> Result<Command, ServerError> {
     let mut command = clean(program)?;
     command.arg("-D").arg(program.folder).arg("-p").arg(port.to_string());
@@ -35,7 +35,7 @@ pub(super) fn server(program: &Program<'_>, port: u16, settings: &[(String, Stri
     Ok(command)
 }
 
-/// A command that the environment of this process (PGDATA, PGPORT, a locale) does not affect.
+/// Makes a command that the environment of this process (PGDATA, PGPORT, a locale) does not affect.
 pub(super) fn clean(program: &Program<'_>) -> Result<Command, ServerError> {
     let mut command = Process::server(program.path, program.user)?;
     command.env("LC_ALL", "C").current_dir(program.folder);

@@ -35,7 +35,6 @@ pub(super) struct Inputs<'a> {
     pub(super) lock: &'a File,
     /// False if a crash of the machine may lose the data.
     pub(super) durable: bool,
-    /// The server to copy.
     pub(super) upstream: Option<&'a Upstream>,
 }
 
@@ -59,7 +58,7 @@ pub(super) fn once(inputs: &Inputs<'_>) -> Result<(), ServerError> {
     keep(inputs, &fresh, &data)
 }
 
-/// What is complete gets its name.
+/// Gives what is complete its name.
 fn keep(inputs: &Inputs<'_>, fresh: &Path, data: &Path) -> Result<(), ServerError> {
     fs::rename(fresh, data).map_err(ServerError::io("rename", fresh))?;
     let home = &inputs.home.folder;
@@ -73,7 +72,7 @@ fn remove_remains(fresh: &Path) -> Result<(), ServerError> {
     }
 }
 
-/// A copy of the password that the user who runs `initdb` can read.
+/// Copies the password so that the user who runs `initdb` can read it.
 fn hand_over_password(inputs: &Inputs<'_>) -> Result<PathBuf, ServerError> {
     let file = inputs.home.folder.join("initdb-password");
     write_private(&file, &inputs.folder.password()?)?;
@@ -83,7 +82,7 @@ fn hand_over_password(inputs: &Inputs<'_>) -> Result<PathBuf, ServerError> {
     Ok(file)
 }
 
-/// An empty folder that only the user of the server can enter.
+/// Creates an empty folder that only the user of the server can enter.
 fn create(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError> {
     fs::create_dir(fresh).map_err(ServerError::io("create", fresh))?;
     fs::set_permissions(fresh, fs::Permissions::from_mode(0o700)).map_err(ServerError::io("close", fresh))?;
@@ -103,7 +102,7 @@ fn initdb(inputs: &Inputs<'_>, fresh: &Path, password_file: &Path) -> Result<(),
     run("initdb", command, inputs.folder)
 }
 
-/// In single-user mode, so that no client program or library is needed.
+/// Creates the database in single-user mode, so that no client program or library is needed.
 fn create_database(inputs: &Inputs<'_>, fresh: &Path) -> Result<(), ServerError> {
     let user = inputs.home.user.as_ref();
     let mut command = clean(&Program { path: &inputs.programs.postgres, folder: fresh, user })?;

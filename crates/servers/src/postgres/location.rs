@@ -26,7 +26,7 @@ impl Home {
     }
 }
 
-/// The server's own folder, unless the user that Postgres runs as cannot reach it.
+/// Finds the server's own folder, or another one if the user that Postgres runs as cannot reach it.
 pub(super) fn find(folder: &Folder) -> Result<Home, ServerError> {
     let link = folder.join("elsewhere");
     let linked = match fs::read_link(&link) {

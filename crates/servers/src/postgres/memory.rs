@@ -22,14 +22,14 @@ struct Limits {
     promises: Option<u64>,
 }
 
-/// Settings for a Postgres that may use a sensible part of this machine: `shared_buffers` is a quarter of its memory, or
-/// of what its control groups allow, from 128 MiB to 8 GiB. Without `/proc` it is 128 MiB.
+/// Returns settings for a Postgres that may use a sensible part of this machine: `shared_buffers` is a quarter of its
+/// memory, or of what its control groups allow, from 128 MiB to 8 GiB. Without `/proc` it is 128 MiB.
 pub fn settings_for_machine() -> Vec<(String, String)> {
     let size = format!("{}MB", shared_buffers(&limits(Path::new("/"))));
     vec![("shared_buffers".to_owned(), size)]
 }
 
-/// In MiB.
+/// Returns the size in MiB.
 fn shared_buffers(limits: &Limits) -> u64 {
     let quarter = limits.memory.iter().min().map_or(0, |memory| memory / 4);
     let promised = limits.promises.map_or(quarter, |left| quarter.min(left / 2));
@@ -49,8 +49,8 @@ fn limits(root: &Path) -> Limits {
     }
 }
 
-/// The files with the limits of a control group and those above it; `line` is `<number>:<controllers>:<path>`. In a
-/// container the path may be that of the host, of which only the root is there to see.
+/// Lists the files with the limits of a control group and those above it; `line` is `<number>:<controllers>:<path>`. In
+/// a container the path may be that of the host, of which only the root is there to see.
 fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -65,12 +65,12 @@ fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     path.ancestors().flat_map(|group| names.iter().map(move |name| root.join(base).join(group).join(name))).collect()
 }
 
-/// A file with one number; `None` if it is missing, or says `max`.
+/// Reads a file with one number; `None` if it is missing, or says `max`.
 fn number(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// A value of `/proc/meminfo`, in bytes.
+/// Reads a value of `/proc/meminfo`, in bytes.
 fn kib(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)

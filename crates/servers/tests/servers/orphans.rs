@@ -46,7 +46,7 @@ fn spawn_parent(folder: &Path) -> (Child, Vec<String>) {
     (parent, line.split(' ').skip(1).map(str::to_owned).collect())
 }
 
-/// Neither ended nor a zombie.
+/// True if it neither ended nor is a zombie.
 fn lives(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))

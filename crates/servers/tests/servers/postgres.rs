@@ -11,7 +11,7 @@ use std::{
 use redial_servers::{Postgres, PostgresConfig, Server as _, ServerError};
 use tempfile::TempDir;
 
-/// Open to the user that Postgres runs as when the tests run as root.
+/// Makes a folder that is open to the user that Postgres runs as when the tests run as root.
 fn open_folder() -> TempDir {
     let temp = tempfile::tempdir().unwrap();
     fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o711)).unwrap();
