@@ -105,7 +105,7 @@ impl HttpTool {
         Ok(request)
     }
 
-    /// The headers of the manifest, then Redial's own where the manifest has none.
+    /// Returns the headers of the manifest, then Redial's own where the manifest has none.
     fn headers(&self, context: &Context, values: &Values<'_>) -> Result<HeaderMap, RefusedValue> {
         let mut headers = HeaderMap::new();
         for (name, template) in &self.headers {
@@ -127,13 +127,14 @@ impl HttpTool {
     }
 }
 
-/// An idempotency key as a header value: one that is not plain visible ASCII is percent-encoded, always in the same way.
+/// Writes an idempotency key as a header value: one that is not plain visible ASCII is percent-encoded, always in the
+/// same way.
 fn header_key(key: &str) -> String {
     let plain = key.bytes().all(|byte| byte.is_ascii_graphic());
     if plain { key.to_owned() } else { utf8_percent_encode(key, NON_ALPHANUMERIC).to_string() }
 }
 
-/// The body, or why it is not complete; the outer error is for one that is too large.
+/// Reads the body; the inner error says why it is not complete, the outer one is for a body that is too large.
 async fn read_output(mut response: Response, context: &Context) -> Result<reqwest::Result<Vec<u8>>, Failure> {
     let mut body = Vec::new();
     loop {
@@ -150,7 +151,7 @@ async fn read_output(mut response: Response, context: &Context) -> Result<reqwes
     }
 }
 
-/// The start of an error's body, also if the connection is lost in the middle of it.
+/// Reads the start of an error's body, also if the connection is lost in the middle of it.
 async fn read_up_to(mut response: Response, max: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {

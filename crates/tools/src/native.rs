@@ -83,13 +83,13 @@ where
     }
 }
 
-/// The JSON Schema (draft 2020-12) of a function's arguments.
+/// Returns the JSON Schema (draft 2020-12) of a function's arguments.
 pub(crate) fn schema_of<M, T: NativeTool<M>>(_function: &T) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     settings.into_generator().into_root_schema_for::<T::Arguments>().to_value()
 }
 
-/// The handler that runs a function.
+/// Makes the handler that runs a function.
 pub(crate) fn handler<M: 'static, T: NativeTool<M>>(function: T) -> impl Handler {
     let function = Arc::new(function);
     FnHandler(move |context: Context, arguments: Box<RawValue>| {
@@ -137,7 +137,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     })
 }
 
-/// The message without line and column, because the sender gets a pointer.
+/// Removes line and column from the message, because the sender gets a pointer.
 fn without_position(message: &str) -> String {
     message.rfind(" at line ").map_or(message, |end| &message[..end]).to_owned()
 }

@@ -11,8 +11,8 @@ use crate::handler::ToolResult;
 /// Bytes of an output beyond the limits that the error quotes.
 const PREVIEW: usize = 500;
 
-/// The output as JSON text of any size: JSON is kept byte for byte; any other text becomes a JSON string; empty output
-/// becomes `null`.
+/// Reads the output as JSON text of any size: JSON is kept byte for byte; any other text becomes a JSON string; empty
+/// output becomes `null`.
 ///
 /// In text, invalid UTF-8 and U+0000 become U+FFFD, because Postgres accepts neither.
 pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
@@ -31,7 +31,7 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> ToolResult {
     })
 }
 
-/// The output, unless it is too large or nested too deep.
+/// Returns the output, unless it is too large or nested too deep.
 pub(crate) fn within_limits(output: Box<RawValue>) -> ToolResult {
     if output.get().len() > MAX_PAYLOAD {
         return Err(too_large(output.get()));
@@ -44,7 +44,7 @@ pub(crate) fn within_limits(output: Box<RawValue>) -> ToolResult {
     Ok(output)
 }
 
-/// The failure for an output over the size limit; `start` is at least its start.
+/// Makes the failure for an output over the size limit; `start` is at least its start.
 pub(crate) fn too_large(start: &str) -> Failure {
     let start = limits::shorten(start, PREVIEW);
     let message = format!("the output is over {MAX_PAYLOAD} bytes; it starts: {start}");

@@ -44,7 +44,7 @@ fn problem_details(object: &Map<String, Value>) -> ReportedError {
     ReportedError { message, details, ..ReportedError::default() }
 }
 
-/// A field error, with the field names of any of the three forms.
+/// Reads a field error, with the field names of any of the three forms.
 fn field_error(item: &Value) -> Option<FieldError> {
     let item = item.as_object()?;
     let any = |names: &[&str]| names.iter().find_map(|name| text(item, name));
@@ -59,7 +59,7 @@ fn field_error(item: &Value) -> Option<FieldError> {
     })
 }
 
-/// FastAPI's `["body", "items", 0]` as a JSON pointer.
+/// Writes FastAPI's `["body", "items", 0]` as a JSON pointer.
 fn location(loc: &Value) -> String {
     let steps = loc.as_array().map(Vec::as_slice).unwrap_or_default();
     let steps = match steps.first().and_then(Value::as_str) {

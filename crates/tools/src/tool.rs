@@ -220,13 +220,13 @@ impl Tool {
 /// Arguments of at most so many bytes are kept until the tool ends, so that an error may quote them: a model writes no more.
 const MAX_KNOWN: usize = 64 * 1024;
 
-/// The result without secrets; an output over the limits becomes a failure. Limits are checked last, so that the start of
-/// an output that the failure quotes contains no part of a secret.
+/// Returns the result without secrets; an output over the limits becomes a failure. Limits are checked last, so that
+/// the start of an output that the failure quotes contains no part of a secret.
 fn checked(result: ToolResult, secrets: &Secrets) -> ToolResult {
     output::within_limits(secrets.redact_output(result?)?)
 }
 
-/// The failure as it may be stored and shown. Only the debug log contains the names of hosts.
+/// Returns the failure as it may be stored and shown. Only the debug log contains the names of hosts.
 fn redact(call: CallId, failure: Failure, secrets: &Secrets, sent: &str) -> Failure {
     let failure = secrets.redact_failure(failure);
     let redacted = redact_failure(failure.clone(), None, sent);

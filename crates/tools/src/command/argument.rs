@@ -11,8 +11,8 @@ pub(crate) struct CommandArgument {
 }
 
 impl CommandArgument {
-    /// The arguments of a command line. After a literal `--` every argument is an operand, whatever it begins with; values of
-    /// the arguments named in `dashes` may be options.
+    /// Makes the arguments of a command line. After a literal `--` every argument is an operand, whatever it begins
+    /// with; values of the arguments named in `dashes` may be options.
     pub(crate) fn list(templates: Vec<Template>, dashes: &[String]) -> Vec<Self> {
         let mut only_operands = false;
         let guard = |template: Template| {

@@ -42,7 +42,6 @@ pub(crate) struct FailureRules {
     pub(crate) stderr_to_model: bool,
 }
 
-/// What an exit code means.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExitRule {
     pub(crate) class: ErrorClass,
@@ -50,7 +49,7 @@ pub(crate) struct ExitRule {
     pub(crate) effect_possible: bool,
 }
 
-/// The result of a program that ended by itself, or by a signal from elsewhere.
+/// Returns the result of a program that ended by itself, or by a signal from elsewhere.
 pub(super) fn ended(status: ExitStatus, stdout: &[u8], stderr: &str, rules: &FailureRules) -> ToolResult {
     if status.success() {
         return output::from_bytes(stdout);
@@ -82,14 +81,14 @@ fn plain_failure(status: ExitStatus, rule: ExitRule, written: &str, to_model: bo
     failure.with_diagnostics(written)
 }
 
-/// What the program wrote for people: the end of standard error, else the start of standard output.
+/// Returns what the program wrote for people: the end of standard error, else the start of standard output.
 fn written(stdout: &[u8], stderr: &str) -> String {
     let stdout = String::from_utf8_lossy(stdout);
     let text = if stderr.is_empty() { limits::shorten(stdout.trim(), SHOWN) } else { stderr.to_owned() };
     text.replace('\0', "\u{fffd}")
 }
 
-/// The failure of a program that could not be started and therefore had no effect.
+/// Makes the failure of a program that could not be started and therefore had no effect.
 pub(super) fn spawn_error(error: &io::Error) -> Failure {
     use io::ErrorKind as Kind;
     let class = match error.kind() {
@@ -100,7 +99,7 @@ pub(super) fn spawn_error(error: &io::Error) -> Failure {
     Failure::new(class, format!("the program could not be started: {error}")).without_effect()
 }
 
-/// The failure of a program that was started and then could not be observed any more.
+/// Makes the failure of a program that was started and then could not be observed any more.
 pub(super) fn wait_error(error: &io::Error) -> Failure {
     Failure::new(ErrorClass::Unavailable, format!("the program can no longer be observed: {error}"))
 }
@@ -131,7 +130,7 @@ fn class_of_signal(signal: i32) -> ErrorClass {
     if crashes.iter().any(|crash| crash.as_raw() == signal) { ErrorClass::Internal } else { ErrorClass::Unavailable }
 }
 
-/// A sentence without a word of the program's own.
+/// Writes a sentence without a word of the program's own.
 fn describe(status: ExitStatus, class: ErrorClass) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -141,7 +141,7 @@ fn kill_all(pending: &mut Vec<Pending>) {
     });
 }
 
-/// The program, its group, the marked processes, and all their descendants.
+/// Returns the program, its group, the marked processes, and all their descendants.
 fn members(processes: &[Process], program: Option<Pid>, marked: &[Pid]) -> HashSet<Pid> {
     let own = rustix::process::getpid();
     let group = program.map(Pid::as_raw_pid);

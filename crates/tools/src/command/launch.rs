@@ -57,7 +57,7 @@ pub(super) async fn launch(program: Program) -> Result<Tree, Failure> {
     started.await.map_err(|_| ended()).flatten().map_err(|error| classify::spawn_error(&error))
 }
 
-/// The program's file, searched as a shell would, so that "not found" is distinguished from a failure of the tool.
+/// Finds the program's file as a shell would, so that "not found" is distinguished from a failure of the tool.
 pub(super) fn find(name: &str, folder: &Path, environment: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
     let wrong = |message: String| Failure::new(ErrorClass::Configuration, message).without_effect();
     if !folder.is_dir() {
@@ -139,7 +139,7 @@ fn command(program: Program, path: &Path, setpriv: Option<&Setpriv>) -> Command 
     command
 }
 
-/// The program, started by setpriv, so that it dies with the worker.
+/// Starts the program by setpriv, so that it dies with the worker.
 fn through(setpriv: &Setpriv, path: &Path, program: &Program) -> Command {
     let mut command = Command::new(&setpriv.path);
     command.args(program.account.iter().flat_map(|account| account.setpriv_arguments(setpriv)));
@@ -149,7 +149,7 @@ fn through(setpriv: &Setpriv, path: &Path, program: &Program) -> Command {
     command
 }
 
-/// The same without setpriv: it outlives a worker that is killed.
+/// Starts the program without setpriv: it outlives a worker that is killed.
 fn directly(path: &Path, program: &Program) -> Command {
     let mut command = Command::new(path);
     if let Some(account) = &program.account {

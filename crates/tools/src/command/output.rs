@@ -11,7 +11,7 @@ use crate::{context::Context, output};
 const TAIL: usize = 2048;
 const CHUNK: usize = 16 * 1024;
 
-/// All of standard output, up to the limit.
+/// Reads all of standard output, up to the limit.
 pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>, context: &Context) -> Result<Vec<u8>, Failure> {
     let mut all = Vec::new();
     let Some(mut pipe) = pipe else { return Ok(all) };
@@ -27,7 +27,7 @@ pub(super) async fn read(pipe: Option<impl AsyncRead + Unpin>, context: &Context
     }
 }
 
-/// The end of standard error, without secrets. All of it is read, so that a full pipe never blocks the program.
+/// Reads the end of standard error, without secrets. All of it is read, so that a full pipe never blocks the program.
 pub(super) async fn read_tail(pipe: Option<impl AsyncRead + Unpin>, secrets: &Secrets) -> String {
     let Some(mut pipe) = pipe else { return String::new() };
     let keep = TAIL + secrets.longest();

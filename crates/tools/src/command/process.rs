@@ -12,13 +12,13 @@ pub(super) struct Process {
     pub(super) group: i32,
 }
 
-/// All running processes. One that ends meanwhile is left out.
+/// Lists all running processes. One that ends meanwhile is left out.
 pub(super) fn all() -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// The value of a variable in a process's initial environment. `None` for processes of other users.
+/// Returns the value of a variable in a process's initial environment; `None` for processes of other users.
 pub(super) fn variable(pid: Pid, name: &str) -> Option<String> {
     let environment = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).ok()?;
     let value =
@@ -31,7 +31,7 @@ fn read(id: i32) -> Option<Process> {
     parse(Pid::from_raw(id)?, &stat)
 }
 
-/// `pid (name) state parent group …`; the name may hold spaces and parentheses.
+/// Parses `pid (name) state parent group …`; the name may hold spaces and parentheses.
 fn parse(pid: Pid, stat: &str) -> Option<Process> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();

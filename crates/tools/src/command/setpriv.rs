@@ -6,14 +6,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// setpriv from util-linux.
+/// The program setpriv of util-linux.
 pub(super) struct Setpriv {
     pub(super) path: PathBuf,
     /// Whether this process may empty the bounding set of what it starts: it needs `CAP_SETPCAP`, as root has.
     pub(super) drops_bounds: bool,
 }
 
-/// setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
+/// Finds setpriv, if it is installed and supports `--pdeathsig` (util-linux from 2.33; busybox does not).
 pub(super) fn find() -> Option<Setpriv> {
     let found = ["/usr/bin/setpriv", "/bin/setpriv"].map(PathBuf::from).into_iter().find(|path| path.is_file());
     let setpriv = found.filter(|path| runs(path, &["--pdeathsig", "KILL"]));
@@ -23,7 +23,7 @@ pub(super) fn find() -> Option<Setpriv> {
     setpriv.map(|path| Setpriv { drops_bounds: runs(&path, &["--bounding-set=-all"]), path })
 }
 
-/// Whether setpriv starts a program with these arguments.
+/// True if setpriv starts a program with these arguments.
 pub(super) fn runs<A: AsRef<OsStr>>(setpriv: &Path, arguments: &[A]) -> bool {
     let mut trial = Command::new(setpriv);
     trial.args(arguments).arg("--").arg(setpriv).arg("--version");

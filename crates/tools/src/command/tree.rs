@@ -17,13 +17,13 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// `marker` is the value of [`killer::MARKER`] in the program's environment.
+    /// Takes a started program. `marker` is the value of [`killer::MARKER`] in its environment.
     pub(super) fn new(child: Child, marker: String) -> Self {
         let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Self { child: Some(child), pid, marker, ended: false }
     }
 
-    /// The three pipes to the program; `None` after the first call.
+    /// Takes the three pipes to the program; `None` after the first call.
     pub(super) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         match &mut self.child {
             Some(child) => (child.stdin.take(), child.stdout.take(), child.stderr.take()),

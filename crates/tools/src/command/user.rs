@@ -78,7 +78,7 @@ impl CommandUser {
         }
     }
 
-    /// The account that programs change to.
+    /// Returns the account that programs change to.
     pub(crate) fn account(&self) -> Option<&Account> {
         if let Self::Other(account) = self { Some(account) } else { None }
     }
@@ -102,7 +102,7 @@ impl Account {
         ))
     }
 
-    /// The user, one group, no capabilities, and no way to get others, such as sudo.
+    /// Returns arguments for the user, one group, no capabilities, and no way to get others, such as sudo.
     pub(super) fn setpriv_arguments(&self, setpriv: &Setpriv) -> Vec<String> {
         let (user, group) = (format!("--reuid={}", self.uid), format!("--regid={}", self.gid));
         let fixed = ["--clear-groups", "--inh-caps=-all", "--no-new-privs"];
@@ -110,7 +110,8 @@ impl Account {
         [user, group].into_iter().chain(fixed.into_iter().chain(bounds).map(str::to_owned)).collect()
     }
 
-    /// Whether it may enter a folder, by the folder's own mode. Programs start in it, so the folders above do not matter.
+    /// True if it may enter a folder, by the folder's own mode. Programs start in it, so the folders above do not
+    /// matter.
     pub(crate) fn may_enter(&self, folder: &Path) -> bool {
         fs::metadata(folder).is_ok_and(|found| {
             let bit = match (found.uid() == self.uid, found.gid() == self.gid) {
@@ -123,7 +124,7 @@ impl Account {
     }
 }
 
-/// The account that a text names; `None` for root.
+/// Reads the account that a text names; `None` for root.
 fn read(text: &str, passwd: &str) -> Result<Option<Account>, String> {
     let accounts = || passwd.lines().filter_map(account);
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
@@ -148,7 +149,7 @@ fn read(text: &str, passwd: &str) -> Result<Option<Account>, String> {
     }
 }
 
-/// One line of passwd(5): `name:password:uid:gid:comment:home:shell`.
+/// Reads one line of passwd(5): `name:password:uid:gid:comment:home:shell`.
 fn account(line: &str) -> Option<Account> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, uid, gid, _, home, ..] = fields[..] else { return None };

@@ -41,8 +41,8 @@ pub(super) struct FailedResponse<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// The failure for a response whose status is not a success. `text_to_model` lets the plain text of a 4xx be part of the
-/// message.
+/// Makes the failure for a response whose status is not a success. `text_to_model` lets the plain text of a 4xx be part
+/// of the message.
 pub(super) fn response(response: &FailedResponse<'_>, text_to_model: bool, now: SystemTime) -> Failure {
     let FailedResponse { status, headers, body } = *response;
     let structured = structured::read(body);
@@ -62,7 +62,7 @@ pub(super) fn response(response: &FailedResponse<'_>, text_to_model: bool, now: 
     failure.with_diagnostics(if shown { String::new() } else { written })
 }
 
-/// The failure for a missing or incomplete response.
+/// Makes the failure for a missing or incomplete response.
 pub(super) fn transport(error: &reqwest::Error) -> Failure {
     let kind = io_kind(error);
     let timed_out = error.is_timeout().then(|| ": it took too long".to_owned());
@@ -84,7 +84,7 @@ pub(super) fn transport(error: &reqwest::Error) -> Failure {
     Failure::new(ErrorClass::Unavailable, format!("the connection to the service was lost{reason}"))
 }
 
-/// The failure for a template that does not give a valid request.
+/// Makes the failure for a template that does not give a valid request.
 pub(super) fn invalid_request() -> Failure {
     Failure::new(ErrorClass::Configuration, "the tool's templates do not give a valid HTTP request").without_effect()
 }
@@ -115,7 +115,7 @@ fn describe(status: StatusCode) -> String {
     format!("{}{reason}{redirect}", status.as_u16())
 }
 
-/// The start of a body, as text; empty for a body that is no text.
+/// Returns the start of a body, as text; empty for a body that is no text.
 fn written(body: &[u8]) -> String {
     let text = match std::str::from_utf8(body) {
         Ok(text) => text,

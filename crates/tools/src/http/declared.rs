@@ -23,7 +23,6 @@ pub(crate) struct Declared {
     patterns: Patterns,
 }
 
-/// Compiled patterns, by their text.
 type Patterns = HashMap<String, Regex>;
 
 impl Declared {
@@ -47,8 +46,8 @@ impl Declared {
         Self { schema, patterns }
     }
 
-    /// The arguments with the properties that the schema declares, at every level; byte for byte if it declares all. Where a schema
-    /// has no `properties`, every key is as good as another.
+    /// Keeps the properties of the arguments that the schema declares, at every level; byte for byte if it declares
+    /// all. Where a schema has no `properties`, every key is as good as another.
     pub(crate) fn of(&self, arguments: &RawValue) -> String {
         let (out, left_out) = (String::with_capacity(arguments.get().len()), false);
         let mut writer = Writer { root: &self.schema, patterns: &self.patterns, out, left_out };
@@ -57,7 +56,7 @@ impl Declared {
     }
 }
 
-/// The first reference of a schema that leads to nothing that is known here.
+/// Finds the first reference of a schema that leads to nothing that is known here.
 pub(crate) fn unknown_reference(schema: &Value) -> Option<&str> {
     let mut waiting = vec![schema];
     while let Some(part) = waiting.pop() {
@@ -84,7 +83,7 @@ struct Writer<'s> {
 }
 
 impl Writer<'_> {
-    /// Arguments nest at most 64 deep.
+    /// Writes a value; arguments nest at most 64 deep.
     fn write(&mut self, parts: &[&Value], value: &RawValue) {
         let text = value.get();
         // A `RawValue` is valid JSON, so both can be read.
@@ -131,7 +130,7 @@ impl Writer<'_> {
     }
 }
 
-/// The schemas of a member; `None` if no part declares it.
+/// Returns the schemas of a member; `None` if no part declares it.
 fn schemas_of_member<'s>(patterns: &Patterns, parts: &Parts<'s>, name: &str) -> Option<Parts<'s>> {
     let below: Parts<'s> = parts.iter().flat_map(|part| schemas_of(patterns, part, name)).collect();
     (!below.is_empty()).then_some(below)
@@ -144,7 +143,7 @@ fn declares_members(part: &Value) -> bool {
             .any(|name| part.get(*name).is_some_and(Value::is_object))
 }
 
-/// The schemas of a member; none if it is not declared.
+/// Returns the schemas of a member; none if it is not declared.
 fn schemas_of<'s>(patterns: &Patterns, part: &'s Value, name: &str) -> Parts<'s> {
     let own = part.get("properties").and_then(|properties| properties.get(name));
     let matches = |pattern: &str| patterns.get(pattern).is_some_and(|pattern| pattern.is_match(name));
@@ -165,7 +164,7 @@ fn schemas_of_item(part: &Value, position: usize) -> Parts<'_> {
     own.into_iter().chain(part.get("contains")).collect()
 }
 
-/// The parts with everything that they refer to and their alternatives.
+/// Returns the parts with everything that they refer to and their alternatives.
 fn applicable<'s>(root: &'s Value, parts: &[&'s Value]) -> Parts<'s> {
     let mut found: Parts<'s> = Vec::new();
     let mut seen: HashSet<*const Value> = HashSet::new();
@@ -189,7 +188,7 @@ fn references(part: &Value) -> impl Iterator<Item = &str> {
     ["$ref", "$dynamicRef"].into_iter().filter_map(|name| part.get(name)?.as_str())
 }
 
-/// What a reference within the schema leads to.
+/// Follows a reference within the schema.
 fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -215,7 +214,7 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     None
 }
 
-/// Values of these keywords are no schemas.
+/// True for keywords whose values are no schemas.
 fn is_data(keyword: &str) -> bool {
     matches!(keyword, "const" | "enum" | "default" | "examples")
 }

@@ -85,7 +85,7 @@ impl Loader<'_> {
         Ok(tool)
     }
 
-    /// The spec without its name, which is checked last.
+    /// Builds the spec without its name, which is checked last.
     fn spec(&self, entry: &mut Entry, location: &Location<'_>) -> Result<ToolSpec, FileError> {
         let mut spec = ToolSpec::named("tool");
         spec.description = std::mem::take(&mut entry.description);
@@ -272,7 +272,7 @@ impl Loader<'_> {
     }
 }
 
-/// Names of arguments, each of which is a property of the schema.
+/// Reads names of arguments, each of which is a property of the schema.
 fn names(
     names: &[Spanned<String>],
     field: &str,
@@ -286,7 +286,7 @@ fn names(
     names.iter().map(check).collect()
 }
 
-/// What would fail now although nothing is wrong in the manifest.
+/// Says what would fail now although nothing is wrong in the manifest.
 fn warning(tool: &CommandTool, command: &Command, location: &Location<'_>) -> Option<String> {
     let missing = tool.missing_program().and_then(|missing| {
         let missing = format!("{missing}; until it is there, calls of this tool fail");
@@ -304,7 +304,7 @@ fn warning(tool: &CommandTool, command: &Command, location: &Location<'_>) -> Op
     })
 }
 
-/// Whether a header is meant for the service only: it has a secret, or the name of one.
+/// True if a header is meant for the service only: it has a secret, or the name of one.
 fn is_secret((name, value): &(HeaderName, Template)) -> bool {
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE].contains(name)
         || name.as_str().ends_with("api-key")

@@ -11,7 +11,7 @@ use crate::{
     structured::CLAIMABLE,
 };
 
-/// The rules for a program's failures.
+/// Reads the rules for a program's failures.
 pub(super) fn failure_rules(command: &Command, location: &Location<'_>) -> Result<FailureRules, FileError> {
     let rules = command.exit_codes.iter().map(|(code, value)| {
         let field = format!("command.exit_codes.{}", code.get_ref());
@@ -28,7 +28,7 @@ fn number(code: &Spanned<String>) -> Result<i32, String> {
     number.map(i32::from).ok_or_else(|| format!("{text:?} is not an exit code of a failure; allowed: 1 to 255"))
 }
 
-/// A class by its name; or a table that also says whether the program may have done its work.
+/// Reads a class by its name; or a table that also says whether the program may have done its work.
 fn rule(value: &Value) -> Result<ExitRule, String> {
     let allowed = "a class, or a table { class = \"…\", effect_possible = false }";
     match value {

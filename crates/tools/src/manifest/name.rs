@@ -24,7 +24,7 @@ impl Name {
         Self { text, at: value.map_or(table.span().start, |value| value.span().start) }
     }
 
-    /// An error of the tool at its name.
+    /// Makes an error of the tool at its name.
     pub(super) fn error(&self, file: &Path, text: &str, message: String) -> FileError {
         let entry = self.text.as_ref().map(|name| format!("{KIND} {name:?}"));
         FileError { entry, ..FileError::of_place(file, text, self.at, message) }

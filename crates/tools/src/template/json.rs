@@ -43,12 +43,12 @@ impl JsonTemplate {
         }
     }
 
-    /// The body of one attempt.
+    /// Fills in the body of one attempt.
     pub(crate) fn fill(&self, values: &Values<'_>) -> Result<String, RefusedValue> {
         Ok(self.write(values)?.unwrap_or_else(|| "null".to_owned()))
     }
 
-    /// `None` for an argument that is missing.
+    /// Writes it; `None` for an argument that is missing.
     fn write(&self, values: &Values<'_>) -> Result<Option<String>, RefusedValue> {
         Ok(Some(match self {
             Self::Fixed(text) => text.clone(),

@@ -11,14 +11,13 @@ pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// The variables that one template may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
-    /// The tool's JSON Schema.
     pub(crate) parameters: &'a Value,
     /// The source of secrets; `None` where secrets are not allowed.
     pub(crate) secrets: Option<Lookup<'a>>,
 }
 
 impl Scope<'_> {
-    /// The variable with this name, or an error that lists the allowed ones.
+    /// Finds the variable with this name; the error lists the allowed ones.
     pub(crate) fn variable(&self, name: &str) -> Result<Variable, String> {
         match (name, name.split_once('.')) {
             ("call", _) => Ok(Variable::Call),

@@ -148,7 +148,7 @@ fn bodies_keep_types_and_leave_out_what_is_missing() {
     assert_eq!(body, expected);
 }
 
-/// What servers make of a path: segments without empty and dot ones.
+/// Resolves a path as servers do: to segments without empty and dot ones.
 fn resolved(path: &str) -> Vec<&str> {
     let mut segments = Vec::new();
     for segment in path.split(['/', '\\']) {

@@ -47,7 +47,7 @@ impl Template {
         Ok(template)
     }
 
-    /// An error that names an argument that may be missing in a call, if there is one.
+    /// Fails, and names an argument, if one may be missing in a call.
     pub(crate) fn require_values(&self) -> Result<(), String> {
         match self.arguments().find(|argument| argument.optional) {
             None => Ok(()),
@@ -58,7 +58,8 @@ impl Template {
         }
     }
 
-    /// The text for one attempt; `encode` encodes a value for its position. `None` if an optional argument is missing.
+    /// Fills in the text for one attempt; `encode` encodes a value for its position. `None` if an optional argument is
+    /// missing.
     pub(crate) fn fill(&self, values: &Values<'_>, encode: fn(&str) -> String) -> Result<Option<String>, RefusedValue> {
         let mut out = String::new();
         for part in &self.parts {
@@ -73,7 +74,7 @@ impl Template {
         Ok(Some(out))
     }
 
-    /// The text for one attempt, with unencoded values; for templates from [`Template::parse_required`].
+    /// Fills in the text for one attempt, with unencoded values; for templates from [`Template::parse_required`].
     pub(crate) fn fill_required(&self, values: &Values<'_>) -> Result<String, RefusedValue> {
         match self.fill(values, str::to_owned)? {
             Some(text) => Ok(text),
@@ -87,7 +88,7 @@ impl Template {
         RefusedValue { argument, rule, allowed, hint: None }
     }
 
-    /// The argument, if the template consists of just one.
+    /// Returns the argument, if the template consists of just one.
     pub(crate) fn whole_argument(&self) -> Option<&Argument> {
         match self.parts.as_slice() {
             [Part::Variable(Variable::Argument(argument))] => Some(argument),
@@ -95,7 +96,7 @@ impl Template {
         }
     }
 
-    /// The argument at its very start, if there is one.
+    /// Returns the argument at its very start, if there is one.
     pub(crate) fn first_argument(&self) -> Option<&str> {
         match self.parts.first()? {
             Part::Variable(variable) => variable.argument().map(|argument| argument.name.as_str()),
@@ -107,7 +108,7 @@ impl Template {
         matches!(self.parts.first(), Some(Part::Variable(_)))
     }
 
-    /// Whether it is this text, without variables.
+    /// True if it is this text, without variables.
     pub(crate) fn is_text(&self, text: &str) -> bool {
         matches!(self.parts.as_slice(), [Part::Text(own)] if own == text)
     }

@@ -20,7 +20,7 @@ const MAX_DECODED: usize = 5;
 #[derive(Clone, Debug)]
 pub(crate) struct UrlTemplate {
     origin: String,
-    /// The same, parsed.
+    /// The origin, parsed.
     address: Url,
     segments: Vec<Segment>,
     query: Vec<(String, Option<Template>)>,
@@ -62,22 +62,22 @@ impl UrlTemplate {
         Ok(url)
     }
 
-    /// Whether a request crosses a network unencrypted.
+    /// True if a request crosses a network unencrypted.
     pub(crate) fn is_readable_on_the_way(&self) -> bool {
         self.address.scheme() == "http" && !is_loopback(self.host())
     }
 
-    /// The host, so that it can be removed from messages.
+    /// Returns the host, so that it can be removed from messages.
     pub(crate) fn host(&self) -> &str {
         self.address.host_str().unwrap_or_default()
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub(crate) fn address(&self) -> &Url {
         &self.address
     }
 
-    /// The URL of one attempt.
+    /// Fills in the URL of one attempt.
     pub(crate) fn fill(&self, values: &Values<'_>) -> Result<String, RefusedValue> {
         let mut url = self.origin.clone();
         for segment in &self.segments {
@@ -143,7 +143,7 @@ impl UrlTemplate {
         Ok(())
     }
 
-    /// The template that the next part belongs to.
+    /// Returns the template that the next part belongs to.
     fn current(&mut self, component: Component) -> Result<&mut Template, String> {
         let current = match component {
             Component::Path => self.segments.last_mut().map(|segment| &mut segment.template),
@@ -164,7 +164,7 @@ fn push_char(template: &mut Template, c: char) {
     }
 }
 
-/// `scheme://host:port`, which must not contain variables, and the rest.
+/// Splits `scheme://host:port`, which must not contain variables, from the rest.
 fn split_origin(text: &str) -> Result<(String, &str), String> {
     let after_scheme = text.find("://").map(|at| at + 3).ok_or("a URL must start with http:// or https://")?;
     let end = text[after_scheme..].find(['/', '?', '#']).map_or(text.len(), |at| after_scheme + at);
@@ -186,8 +186,8 @@ fn check_origin(origin: &str) -> Result<Url, String> {
     if url.has_host() { Ok(url) } else { Err("the URL has no host".to_owned()) }
 }
 
-/// A value stays within its segment, also after proxies that decode the path once more: it is checked in every form that
-/// decoding makes of it.
+/// Fills in a segment. A value stays within it, also after proxies that decode the path once more: it is checked in
+/// every form that decoding makes of it.
 fn fill_segment(segment: &Segment, values: &Values<'_>) -> Result<String, RefusedValue> {
     let Segment { template, takes_slash } = segment;
     let plain = template.fill_required(values)?;

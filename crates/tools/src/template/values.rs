@@ -33,8 +33,8 @@ impl<'a> Values<'a> {
         Ok(Self { context, arguments })
     }
 
-    /// The variable as plain text: strings without quotes, everything else as JSON. `None` if the argument is missing or
-    /// null and has no default.
+    /// Returns the variable as plain text: strings without quotes, everything else as JSON. `None` if the argument is
+    /// missing or null and has no default.
     pub(crate) fn text(&self, variable: &Variable) -> Result<Option<String>, RefusedValue> {
         let json = match variable {
             Variable::Call => return Ok(Some(self.context.call.to_string())),
@@ -58,12 +58,12 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An argument as the JSON text that was sent; `None` if it is missing or null.
+    /// Returns an argument as the JSON text that was sent; `None` if it is missing or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.arguments.get(name).map(|raw| raw.get()).filter(|json| *json != "null")
     }
 
-    /// The failure of an attempt with a refused value.
+    /// Makes the failure of an attempt with a refused value.
     pub(crate) fn failure(&self, refused: RefusedValue) -> Failure {
         let RefusedValue { argument, rule, allowed, hint } = refused;
         let sent = self.arguments.get(&argument).map(|raw| {

@@ -9,7 +9,6 @@ pub(crate) enum Variable {
     Call,
     Attempt,
     IdempotencyKey,
-    /// The tenant of the call.
     Tenant,
     Secret(SecretString),
 }
@@ -25,7 +24,6 @@ pub(crate) struct Argument {
 }
 
 impl Variable {
-    /// The argument, if it is one.
     pub(crate) fn argument(&self) -> Option<&Argument> {
         if let Self::Argument(argument) = self { Some(argument) } else { None }
     }

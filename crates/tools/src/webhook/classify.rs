@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// A receiver that is busy is asked again after so many ms.
 const BUSY_MS: u64 = 5_000;
 
-/// The failure for an answer; `None` for a success.
+/// Makes the failure for an answer; `None` for a success.
 pub(super) fn answer(status: StatusCode, headers: &HeaderMap, webhook: Uuid, now: SystemTime) -> Option<Failure> {
     if status.is_success() {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn answer(status: StatusCode, headers: &HeaderMap, webhook: Uuid, now
     Some(Failure { retry_after_ms: asks.then(|| retry_after::pause_ms(header, now)).flatten(), ..failure })
 }
 
-/// The failure for no answer.
+/// Makes the failure for no answer.
 pub(super) fn transport(error: &reqwest::Error) -> Failure {
     if let Some(refused) = source::<Refused>(error) {
         return self::refused(refused);
@@ -60,12 +60,12 @@ pub(super) fn transport(error: &reqwest::Error) -> Failure {
     Failure::new(ErrorClass::Unavailable, format!("the connection to the receiver was lost{reason}"))
 }
 
-/// The failure for a target that is not allowed. Trying again would not help.
+/// Makes the failure for a target that is not allowed. Trying again would not help.
 pub(super) fn refused(refused: &Refused) -> Failure {
     Failure::new(ErrorClass::Configuration, refused.to_string()).without_effect()
 }
 
-/// The failure for a receiver that owes too many answers already.
+/// Makes the failure for a receiver that owes too many answers already.
 pub(super) fn busy() -> Failure {
     let message = "earlier deliveries to this webhook are not answered yet, so this one was not sent";
     Failure::new(ErrorClass::Unavailable, message).without_effect().retry_after_ms(BUSY_MS)

@@ -26,7 +26,6 @@ type Receiver = (String, Uuid);
 #[derive(Debug)]
 pub(super) struct Receivers {
     known: Mutex<HashMap<Receiver, Arc<State>>>,
-    /// Of each receiver.
     each: Shares,
     /// Those that tenants share.
     all: Shares,
@@ -107,7 +106,7 @@ impl Receivers {
 }
 
 impl Turn {
-    /// The receiver answered something, or refused the connection at once.
+    /// Records that the receiver answered something, or refused the connection at once.
     pub(super) fn answered(mut self) {
         self.answered = true;
     }

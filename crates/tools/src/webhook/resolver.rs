@@ -14,11 +14,10 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Finds the addresses of a name.
 pub(super) trait Lookup: Send + Sync + 'static {
-    /// The addresses of a name.
     fn addresses(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The system's own.
+/// The system's own resolver.
 pub(super) struct System;
 
 impl Lookup for System {
@@ -27,7 +26,6 @@ impl Lookup for System {
     }
 }
 
-/// See the module.
 pub(super) struct PublicOnly {
     allowed: Arc<Allowed>,
     lookup: Arc<dyn Lookup>,

@@ -46,7 +46,7 @@ async fn deliver(tool: &Tool, url: &str) -> ToolResult {
     tool.run(context, serde_json::value::to_raw_value(&delivery).unwrap()).await
 }
 
-/// A server that answers every request 204 and counts its connections.
+/// Starts a server that answers every request 204 and counts its connections.
 async fn server() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let (port, connections) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));

@@ -16,14 +16,14 @@ use tokio::{sync::oneshot, time::timeout};
 
 const SECRET: &str = "canary-5f1c";
 
-/// A folder in which programs may write, also as another user: as root, this runs them as one.
+/// Makes a folder in which programs may write, also as another user: as root, this runs them as one.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     folder
 }
 
-/// A tool that runs a shell script, with `city` as its first argument.
+/// Makes a tool that runs a shell script, with `city` as its first argument.
 fn script(folder: &Path, script: &str) -> Tool {
     fs::write(folder.join("script.sh"), script).unwrap();
     manifest(folder, r#"argv = ["sh", "script.sh", "--", "{{arguments.city}}"]"#)
@@ -145,7 +145,7 @@ async fn a_program_finds_what_is_installed_and_cannot_reach_into_processes_or_th
     assert_eq!(shell(&ptrace).await.unwrap().get(), format!("\"-1 {}\"", libc::EPERM));
 }
 
-/// How a script fails whose manifest has these lines as well.
+/// Returns how a script fails whose manifest has these lines as well.
 async fn failure_with(lines: &str, text: &str) -> Failure {
     let folder = folder();
     fs::write(folder.path().join("script.sh"), text).unwrap();
@@ -306,7 +306,7 @@ async fn what_a_program_leaves_behind_does_not_delay_its_result() {
     program.dead().await;
 }
 
-/// Not a test itself: the worker of the next test, in a process that can be killed.
+/// Runs the worker of the next test, in a process that can be killed; not a test itself.
 #[tokio::test]
 #[ignore = "run by killing_a_worker_kills_its_program"]
 async fn worker_that_is_killed() {

@@ -45,7 +45,7 @@ async fn run_with(idempotency_key: &str, tool: &Tool, arguments: &str) -> ToolRe
     tool.run(context, RawValue::from_string(arguments.to_owned()).unwrap()).await
 }
 
-/// The head and body of one request.
+/// Reads the head and body of one request.
 async fn request(stream: &mut TcpStream) -> String {
     let mut text = Vec::new();
     loop {

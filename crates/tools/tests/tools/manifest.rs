@@ -73,12 +73,12 @@ fn a_manifest_becomes_tools() {
     assert_eq!(load("").unwrap().len(), 0);
 }
 
-/// A command tool with one more line in its entry, and one in its command.
+/// Writes a command tool with one more line in its entry, and one in its command.
 fn entry(field: &str, command: &str) -> String {
     format!("[[tool]]\nname = \"a\"\n{field}\n[tool.command]\nargv = [\"true\"]\n{command}\n")
 }
 
-/// An HTTP tool.
+/// Writes an HTTP tool.
 fn http(fields: &str) -> String {
     format!(
         "[[tool]]\nname = \"a\"\nparameters = {{ properties = {{ city = {{}} }} }}\n[tool.http]\n\

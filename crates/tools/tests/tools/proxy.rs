@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 const SECRET: &str = "canary-5f1c";
 
-/// A tool that gets this address, in an environment with a proxy.
+/// Makes a tool that gets this address, in an environment with a proxy.
 fn tool(proxy: &ScriptedHttp, url: &str, more: &str) -> Tool {
     let text = format!("[[tool]]\nname = \"t\"\n[tool.http]\nmethod = \"GET\"\nurl = \"{url}\"\n{more}\n");
     let folder = tempfile::tempdir().unwrap();
