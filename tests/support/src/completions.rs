@@ -5,12 +5,12 @@ use std::fmt::Display;
 use redial_testkit::Reply;
 use serde_json::{Value, json};
 
-/// An answer without calls.
+/// Makes an answer without calls.
 pub fn says(text: &str) -> Reply {
     completion(&json!({"role": "assistant", "content": text}), "stop")
 }
 
-/// An answer with calls; arguments as the model wrote them.
+/// Makes an answer with calls; arguments as the model wrote them.
 pub fn calls(text: &str, calls: &[(&str, impl Display)]) -> Reply {
     let call = |(n, (name, arguments)): (usize, &(&str, _))| {
         let function = json!({"name": name, "arguments": format!("{arguments}")});

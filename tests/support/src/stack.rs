@@ -29,7 +29,8 @@ pub use gateway::{TestGateway, new_token, token};
 
 /// How long a stream may take to become empty: less than the 30 s after which what was not acknowledged comes again.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The same after the death of a worker, which may have died between a claim and its acknowledgement: more than these 30 s.
+/// How long a stream may take after the death of a worker, which may have died between a claim and its acknowledgement:
+/// more than these 30 s.
 const PATIENCE_AFTER_DEATHS: Duration = Duration::from_mins(1);
 /// How long a connection may take on a machine that does not answer for seconds now and then.
 const CONNECTION: Duration = Duration::from_secs(20);
@@ -37,9 +38,7 @@ const CONNECTION: Duration = Duration::from_secs(20);
 /// What the secrets of webhooks are derived from, unless a test sets another key.
 pub const WEBHOOK_KEY: &str = "a-canary-key-of-tests-for-webhooks-0123456789";
 
-/// See the module.
 pub struct Stack {
-    /// Postgres and NATS.
     pub servers: Servers,
     /// What scripted tools write to.
     pub ledger: Ledger,
@@ -64,7 +63,7 @@ struct Role {
     running: JoinHandle<()>,
 }
 
-/// How a role connects to NATS.
+/// Returns how a role connects to NATS.
 fn nats(servers: &Servers, name: &str) -> QueueConfig {
     QueueConfig { url: servers.nats_url().to_owned(), name: name.to_owned(), ..QueueConfig::default() }
 }
@@ -75,44 +74,45 @@ impl Stack {
         Self::start_with(|_| {}).await
     }
 
-    /// The same after changes of the settings.
+    /// Starts one like [`Stack::start`] after changes of the settings.
     pub async fn start_with(change: impl FnOnce(&mut Self)) -> Self {
         let mut stack = Self::on(Servers::start().await).await;
         change(&mut stack);
         stack.dispatched().await
     }
 
-    /// The same with leases of this length, for attempts that must outlast a moment in which the machine stands still.
+    /// Starts one with leases of this length, for attempts that must outlast a moment in which the machine stands
+    /// still.
     pub async fn start_leasing(lease: Duration) -> Self {
         Self::start_with(|stack| stack.dispatcher.lease = lease).await
     }
 
-    /// The same with a dispatcher that keeps what another worker identity registers until an operator accepts it.
+    /// Starts one with a dispatcher that keeps what another worker identity registers until an operator accepts it.
     pub async fn start_pinned() -> Self {
         Self::start_with(|stack| stack.dispatcher.accept_tools = false).await
     }
 
-    /// The usual dispatcher, and a worker with `echo`.
+    /// Starts the usual dispatcher, and a worker with `echo`.
     pub async fn with_echo() -> Self {
         let mut stack = Self::start().await;
         stack.work(vec![Tool::echo()]).await;
         stack
     }
 
-    /// The usual dispatcher, and a worker that has the scripted tool `tool`.
+    /// Starts the usual dispatcher, and a worker that has the scripted tool `tool`.
     pub async fn with_tool(effect: ToolEffect) -> Self {
         let mut stack = Self::start().await;
         stack.work(vec![scripted_tool("tool", effect, &stack.ledger)]).await;
         stack
     }
 
-    /// The same on a Postgres of its own, which can be killed.
+    /// Starts the usual dispatcher on a Postgres of its own, which can be killed.
     pub async fn start_own() -> Self {
         Self::on(Servers::start_own().await).await.dispatched().await
     }
 
-    /// With a dispatcher that has dealt with the new job stream. Until then it publishes again what was published, as after a
-    /// loss, and a worker that takes jobs one by one does not expect the second one.
+    /// Starts a dispatcher, and waits until it has dealt with the new job stream. Until then it publishes again what
+    /// was published, as after a loss, and a worker that takes jobs one by one does not expect the second one.
     async fn dispatched(mut self) -> Self {
         self.dispatch().await;
         self.holds("the job stream is on record", "SELECT done FROM job_stream").await;
@@ -164,19 +164,19 @@ impl Stack {
         }
     }
 
-    /// A connection to NATS, as a client has one.
+    /// Returns a connection to NATS, as a client has one.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// A connection of a user of a tenant.
+    /// Opens a connection of a user of a tenant.
     pub async fn user(&self, tenant: &str, user: &str) -> Queue {
         let (tenant, user) = (tenant.parse().unwrap(), user.parse().unwrap());
         let config = QueueConfig { tenant, user, ..nats(&self.servers, "a user") };
         Queue::connect(&config).await.unwrap()
     }
 
-    /// Connections to the test's database that do not go through the store.
+    /// Returns connections to the test's database that do not go through the store.
     pub fn db(&self) -> &PgPool {
         &self.db
     }
@@ -188,33 +188,33 @@ impl Stack {
         self.db.set_connect_options(self.servers.primary_url().parse().unwrap());
     }
 
-    /// A connection to NATS that sends any bytes.
+    /// Opens a connection to NATS that sends any bytes.
     pub async fn raw_nats(&self) -> RawNats {
         RawNats::connect(self.servers.one_nats_url()).await
     }
 
-    /// A connection through the store, as a dispatcher or a user's command opens it.
+    /// Opens a connection through the store, as a dispatcher or a user's command does.
     pub async fn store(&self, purpose: Purpose) -> Store {
         let config = StoreConfig { url: self.servers.database_url().to_owned(), connections: 2, purpose };
         Store::connect(&config).await.unwrap()
     }
 
-    /// The test kills workers, or stops them for longer than a lease: any attempt may be lost.
+    /// Says that the test kills workers, or stops them for longer than a lease: any attempt may be lost.
     pub fn workers_will_die(&self) {
         self.claims().disturbed.push(Disturbance { worker: None, from: DateTime::UNIX_EPOCH, until: None });
     }
 
-    /// What somebody received.
+    /// Adds what somebody received.
     pub fn was_heard(&self, heard: Heard) {
         self.claims().heard.push(heard);
     }
 
-    /// The test leaves jobs on the stream that no worker is there to take.
+    /// Says that the test leaves jobs on the stream that no worker is there to take.
     pub fn leaves_jobs(&mut self) {
         self.jobs_may_stay = true;
     }
 
-    /// The test leaves calls that have not ended.
+    /// Says that the test leaves calls that have not ended.
     pub fn leaves_calls(&mut self) {
         self.jobs_may_stay = true;
         self.claims().calls_may_live = true;
@@ -227,12 +227,11 @@ impl Stack {
         self.holds("a statement waits for a lock", waiting).await;
     }
 
-    /// Reads the tables.
     pub async fn evidence(&self) -> Evidence {
         Evidence::at_once(&self.db).await
     }
 
-    /// What this stack's clients received, and what its tools did.
+    /// Returns what this stack's clients received, and what its tools did.
     pub fn claims_made(&self) -> Claims {
         let mut claims = self.claims().clone();
         claims.tool_events = self.ledger.entries();
@@ -248,7 +247,7 @@ impl Stack {
         assert!(drained.await.is_some(), "after {patience:?} these calls have not ended:\n{}", self.live().await);
     }
 
-    /// The calls that have not ended, a line each, at most twenty: for a panic.
+    /// Lists the calls that have not ended, a line each, at most twenty: for a panic.
     pub async fn live(&self) -> String {
         let lines = sqlx::query_scalar(
             "SELECT format('%s %s attempt %s, job published %s times, last %s ago, due in %s, worker %s, lease %s', id,
@@ -326,7 +325,7 @@ impl Drop for Stack {
     }
 }
 
-/// A new file with this text.
+/// Makes a new file with this text.
 pub fn file(name: &str, text: &str) -> PathBuf {
     let path = unique_path(name);
     std::fs::write(&path, text).unwrap();

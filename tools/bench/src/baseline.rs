@@ -18,7 +18,6 @@ use self::{
 };
 use crate::load::{arguments, timed};
 
-/// How the pipeline is tuned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tuning {
     /// Calls in one message.
@@ -61,7 +60,7 @@ impl Baseline {
         self.tables.remove().await
     }
 
-    /// Latencies of calls one after another, sorted.
+    /// Measures latencies of calls one after another, sorted.
     pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let (mut jobs, mut results) = (self.jobs.messages(1).await?, self.results.messages(1).await?);
         timed(calls, async |n| {
@@ -85,7 +84,8 @@ impl Baseline {
         self.jobs.publish(pack::jobs(&ids, self.tuning.pack)).await
     }
 
-    /// Calls per second, in three pipelined stages: insert and publish; pull, mark and publish; pull and finish.
+    /// Measures calls per second, in three pipelined stages: insert and publish; pull, mark and publish; pull and
+    /// finish.
     pub(crate) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let Tuning { pack, batch, at_once } = self.tuning;
         let messages = (batch / pack).max(1);

@@ -34,7 +34,7 @@ impl Before {
         Ok(Self { environment, nats, queue, database })
     }
 
-    /// One dispatcher and one worker.
+    /// Starts one dispatcher and one worker.
     pub(crate) async fn fleet(&self) -> anyhow::Result<Fleet> {
         let mut fleet = Fleet::start(self.environment.clone(), 1).await?;
         fleet.add_workers(1, &WORKER).await?;

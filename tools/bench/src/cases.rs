@@ -52,7 +52,6 @@ pub(crate) enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {
-    /// Calls per second.
     Calls,
     /// Percentiles of latencies, ms.
     P50,
@@ -101,7 +100,7 @@ pub(crate) const PACKED: &str = "packed baseline";
 pub(crate) const PLAIN: &str = "message per call";
 pub(crate) const BEFORE: &str = "older program";
 
-/// Every row of every case.
+/// Returns every row of every case.
 pub(crate) fn table(history: u32, waiting_http: u32) -> Vec<Row> {
     use Case::{A, B, C, E, H, L, M};
     use Metric::{Calls, Cpu, Memory, P50, P99, Tables, Wal};
@@ -158,7 +157,7 @@ impl Row {
         Self { target: Some(Target::AtMost(most)), ..self }
     }
 
-    /// What it is made of.
+    /// Returns what it is made of.
     pub(crate) fn keys(&self) -> impl Iterator<Item = Key> {
         [self.value].into_iter().chain(self.against.map(|(_, key)| key))
     }

@@ -23,7 +23,6 @@ pub(crate) struct Past {
     pub(crate) end: DateTime<Utc>,
     /// Calls an hour.
     pub(crate) an_hour: i64,
-    /// All calls.
     pub(crate) calls: i64,
 }
 
@@ -70,13 +69,13 @@ impl Database {
         self.execute("CHECKPOINT").await
     }
 
-    /// The server's name and version, and the values of `shared_buffers` and `max_wal_size`.
+    /// Returns the server's name and version, and the values of `shared_buffers` and `max_wal_size`.
     pub(crate) async fn server(&self) -> anyhow::Result<(String, String, String)> {
         let server = "SELECT split_part(version(), ' on ', 1), current_setting('shared_buffers'), current_setting('max_wal_size')";
         Ok(sqlx::query_as(server).fetch_one(&self.pool).await?)
     }
 
-    /// Bytes of write-ahead log since the server was initialised.
+    /// Counts the bytes of write-ahead log since the server was initialised.
     pub(crate) async fn wal_bytes(&self) -> anyhow::Result<u64> {
         let bytes: i64 = sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
             .fetch_one(&self.pool)
@@ -84,7 +83,7 @@ impl Database {
         Ok(u64::try_from(bytes)?)
     }
 
-    /// Bytes of all tables of a schema, their indexes and compressed values included.
+    /// Counts the bytes of all tables of a schema, their indexes and compressed values included.
     pub(crate) async fn table_bytes(&self, schema: &str) -> anyhow::Result<u64> {
         let bytes: i64 = sqlx::query_scalar(
             "SELECT COALESCE(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -104,7 +103,7 @@ impl Database {
         Ok(sqlx::query_scalar(live).bind(tool).bind(first.0).fetch_one(&self.pool).await?)
     }
 
-    /// How many calls with ids in this range (bounds excluded) succeeded.
+    /// Counts the calls with ids in this range (bounds excluded) that succeeded.
     pub(crate) async fn succeeded_between(&self, first: CallId, last: CallId) -> anyhow::Result<u64> {
         let count: i64 =
             sqlx::query_scalar("SELECT count(*) FROM calls WHERE id > $1 AND id < $2 AND state = 'succeeded'")
@@ -134,7 +133,7 @@ impl Database {
         Ok(())
     }
 
-    /// Ids of a call and of a task of the tenant `default` in the middle of the history.
+    /// Returns ids of a call and of a task of the tenant `default` in the middle of the history.
     pub(crate) async fn middle(&self) -> anyhow::Result<(Uuid, Uuid)> {
         let middle = "SELECT id FROM calls
                       WHERE task_id IS NULL AND tenant = 'default' AND finished_at >= clock_timestamp() - interval '15 days'

@@ -57,7 +57,6 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts dispatchers.
     pub(crate) async fn start(environment: Environment, dispatchers: usize) -> anyhow::Result<Self> {
         let mut fleet = Self { environment, workers: Vec::new(), others: Vec::new() };
         for _ in 0..dispatchers {
@@ -123,7 +122,7 @@ async fn stop(processes: Vec<Process>) {
     futures_util::future::join_all(processes.iter().map(|process| process.stop(Signal::TERM, PATIENCE))).await;
 }
 
-/// The program `redial` that was built beside this one.
+/// Finds the program `redial` that was built beside this one.
 pub(crate) fn built_here() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("redial");
     anyhow::ensure!(path.exists(), "{} is missing; build it: cargo build -p redial", path.display());

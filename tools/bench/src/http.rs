@@ -37,7 +37,7 @@ impl Http {
         Ok(())
     }
 
-    /// Latencies of calls that are submitted and waited for in one request, sorted.
+    /// Measures latencies of calls that are submitted and waited for in one request, sorted.
     pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         timed(calls, async |n| {
             let body = format!("{{\"tool\":\"{ECHO}\",\"arguments\":{}}}", arguments(n));

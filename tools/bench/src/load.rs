@@ -37,7 +37,7 @@ pub(crate) struct Submitted {
     first: CallId,
 }
 
-/// 200 bytes of arguments.
+/// Makes 200 bytes of arguments.
 pub(crate) fn arguments(n: u32) -> String {
     format!(r#"{{"n":{n:>10},"text":"{}"}}"#, "x".repeat(200 - 29))
 }
@@ -56,18 +56,18 @@ impl<'a> Load<'a> {
         self.sequential(50).await.map(|_| ())
     }
 
-    /// Calls per second, from the first submission to the last result on record.
+    /// Measures calls per second, from the first submission to the last result on record.
     pub(crate) async fn throughput(&self, calls: u32) -> anyhow::Result<f64> {
         let submitted = self.submit(ECHO, calls).await?;
         self.rate(&submitted).await
     }
 
-    /// So many calls of [`ECHO`] that will be submitted from now on, by somebody else.
+    /// Begins with so many calls of [`ECHO`] that will be submitted from now on, by somebody else.
     pub(crate) fn begin(calls: u32) -> Submitted {
         Submitted { tool: ECHO.to_owned(), began: Instant::now(), calls, first: CallId::generate() }
     }
 
-    /// The same for calls that were submitted.
+    /// Measures calls per second for calls that were submitted.
     pub(crate) async fn rate(&self, submitted: &Submitted) -> anyhow::Result<f64> {
         let took = self.drained(submitted).await?.duration_since(submitted.began);
         Ok(f64::from(submitted.calls) / took.as_secs_f64())
@@ -111,7 +111,7 @@ impl<'a> Load<'a> {
         Ok(ended)
     }
 
-    /// Latencies from the submission to the result at the client, sorted.
+    /// Measures latencies from the submission to the result at the client, sorted.
     pub(crate) async fn sequential(&self, calls: u32) -> anyhow::Result<Vec<Duration>> {
         let mut events = self.queue.subscribe("redial.events.*.calls.*").await?;
         timed(calls, async |n| {
@@ -123,7 +123,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// How long each of so many calls takes, one after another, sorted.
+/// Measures how long each of so many calls takes, one after another, sorted.
 pub(crate) async fn timed(
     calls: u32,
     mut call: impl AsyncFnMut(u32) -> anyhow::Result<()>,
@@ -155,7 +155,7 @@ async fn ended(events: &mut Subscription, call: CallId) -> anyhow::Result<()> {
     }
 }
 
-/// The 50th and the 99th percentile of sorted latencies, in ms.
+/// Returns the 50th and the 99th percentile of sorted latencies, in ms.
 pub(crate) fn percentiles(sorted: &[Duration]) -> (f64, f64) {
     let percentile = |percent: usize| {
         let position = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));

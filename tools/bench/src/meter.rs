@@ -39,7 +39,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Seconds of processor time of all parts.
+    /// Adds up the seconds of processor time of all parts.
     pub(crate) fn cpu(&self) -> Option<f64> {
         (!self.parts.is_empty()).then(|| self.parts.values().sum())
     }
@@ -53,13 +53,13 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// What was used so far; disk only for the tables of a schema.
+    /// Reads what was used so far; disk only for the tables of a schema.
     pub(crate) async fn take(database: &Database, schema: &str) -> anyhow::Result<Self> {
         let (wal, tables) = (database.wal_bytes().await?, database.table_bytes(schema).await?);
         Ok(Self { cpu: cpu().unwrap_or_default(), wal, tables })
     }
 
-    /// What it cost from here to `later`.
+    /// Returns what it cost from here to `later`.
     pub(crate) fn until(&self, later: &Self, calls: u32) -> Cost {
         let thousands = f64::from(calls) / 1000.0;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52 bytes")]
@@ -72,7 +72,7 @@ impl Reading {
     }
 }
 
-/// Processor time so far of this process and all its descendants, living and dead.
+/// Reads the processor time so far of this process and all its descendants, living and dead.
 fn cpu() -> Option<BTreeMap<Part, Duration>> {
     let stats: HashMap<u32, Stat> = fs::read_dir("/proc")
         .ok()?
@@ -105,7 +105,7 @@ impl Part {
         }
     }
 
-    /// By the role, which is an argument of its own; a program of an older commit may have any name.
+    /// Tells a part by its role, which is an argument of its own; a program of an older commit may have any name.
     fn of_command(line: &[u8]) -> Self {
         let has = |role: &[u8]| line.split(|byte| *byte == 0).any(|argument| argument == role);
         match (has(b"dispatcher"), has(b"worker")) {
@@ -123,7 +123,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// Fields 2 (name), 4 (parent) and 14 to 17 (own and waited-for children's time, user and system) of proc(5).
+    /// Reads fields 2 (name), 4 (parent) and 14 to 17 (own and waited-for children's time, user and system) of proc(5).
     fn read(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (name, fields) = text.rsplit_once(')')?;
@@ -134,7 +134,7 @@ impl Stat {
     }
 }
 
-/// The most memory that a process ever held, in MB (10^6 bytes).
+/// Returns the most memory that a process ever held, in MB (10^6 bytes).
 pub(crate) fn peak_memory(pid: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-/// Progress for the operator of the run.
+/// Prints progress for the operator of the run.
 pub(crate) fn note(text: &str) {
     let _nobody_watches = writeln!(std::io::stderr(), "{text}");
 }
 
-/// A part of the result.
+/// Prints a part of the result.
 pub(crate) fn println(text: &str) -> std::io::Result<()> {
     writeln!(std::io::stdout(), "{text}")
 }

@@ -39,7 +39,6 @@ impl Plan {
         }
     }
 
-    /// The rows of its cases.
     pub(crate) fn rows(&self) -> Vec<Row> {
         let mut rows = cases::table(self.history, self.waiting_http);
         rows.retain(|row| {
@@ -48,13 +47,13 @@ impl Plan {
         rows
     }
 
-    /// Whether a row shows one of these of a side.
+    /// True if a row shows one of these of a side.
     pub(crate) fn wants(&self, side: Side, metrics: &[Metric]) -> bool {
         self.rows().iter().flat_map(Row::keys).any(|(of, metric)| of == side && metrics.contains(&metric))
     }
 
-    /// The sides of a round, which begins at 1, in an order that changes from round to round: then none always runs after
-    /// the same neighbour.
+    /// Returns the sides of a round, which begins at 1, in an order that changes from round to round: then none always
+    /// runs after the same neighbour.
     pub(crate) fn sides(&self, round: u32) -> Vec<Side> {
         let mut sides: Vec<Side> = self.rows().iter().flat_map(Row::keys).map(|(side, _)| side).collect();
         sides.sort_unstable();

@@ -36,7 +36,7 @@ const EXPLAIN: &str = "ALTER DATABASE redial_plans SET session_preload_libraries
     ALTER DATABASE redial_plans SET auto_explain.log_timing = off;
     ALTER DATABASE redial_plans SET auto_explain.log_format = 'json'";
 
-/// See the module. Fails if a question scans a table.
+/// Fails if a question scans a table.
 pub(crate) async fn run(args: &PlansArgs) -> anyhow::Result<()> {
     let servers = Servers::start(None).await?;
     let asked = ask_all(&servers, args).await;

@@ -33,7 +33,7 @@ struct Against {
     ratio: f64,
 }
 
-/// The rows of the plan with what was measured.
+/// Makes the rows of the plan from what was measured.
 pub(crate) fn figures(plan: &Plan, samples: &Samples) -> Vec<Figure> {
     plan.rows().into_iter().filter_map(|row| Figure::of(row, samples)).collect()
 }
@@ -69,12 +69,12 @@ impl Figure {
     }
 }
 
-/// The table for people.
+/// Writes the table for people.
 pub(crate) fn render(figures: &[Figure]) -> String {
     table(&["", "", "Redial", "against", "ratio", "target", ""], figures.iter().map(Figure::cells))
 }
 
-/// The processor seconds by the part that used them; `None` if they were not measured.
+/// Writes the processor seconds by the part that used them; `None` if they were not measured.
 pub(crate) fn parts(samples: &Samples) -> Option<String> {
     const PARTS: [(Part, &str); 5] = [
         (Part::Postgres, "Postgres"),
@@ -97,7 +97,7 @@ pub(crate) fn parts(samples: &Samples) -> Option<String> {
     (!rows.is_empty()).then(|| table(&head, rows.into_iter()))
 }
 
-/// A table with a head and no lines.
+/// Writes a table with a head and no lines.
 fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(head.iter().copied());
@@ -107,7 +107,7 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     table.trim_fmt()
 }
 
-/// A value with its unit.
+/// Writes a value with its unit.
 fn number(value: f64, unit: &str) -> String {
     let digits = match unit {
         "ms" if value < 100.0 => 2,

@@ -32,7 +32,6 @@ struct Report<'a> {
     samples: &'a Samples,
 }
 
-/// See the module.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<()> {
     let plan = Plan::new(args);
     let servers = Servers::start(args.shared_buffers.as_deref()).await?;

@@ -32,18 +32,18 @@ impl Samples {
         }
     }
 
-    /// The median processor seconds of the parts of a side for 1,000 calls; `None` if it was not measured.
+    /// Returns the median processor seconds of the parts of a side for 1,000 calls; `None` if it was not measured.
     pub(crate) fn parts(&self, side: Side) -> Option<BTreeMap<Part, f64>> {
         let parts = self.processor.get(&side)?.iter();
         Some(parts.filter_map(|(part, seconds)| Some((*part, median(seconds.clone())?))).collect())
     }
 
-    /// The median over the rounds; `None` if it was not measured.
+    /// Returns the median over the rounds; `None` if it was not measured.
     pub(crate) fn median(&self, key: Key) -> Option<f64> {
         median(self.of(key)?.clone())
     }
 
-    /// The median of the rounds' ratios: both sides of one round met the same neighbours on the machine.
+    /// Returns the median of the rounds' ratios: both sides of one round met the same neighbours on the machine.
     pub(crate) fn ratio(&self, key: Key, to: Key) -> Option<f64> {
         let (ours, theirs) = (self.of(key)?, self.of(to)?);
         median(ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect())
@@ -54,7 +54,7 @@ impl Samples {
     }
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// Returns the middle value, or the mean of the two in the middle.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);

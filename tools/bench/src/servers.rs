@@ -38,13 +38,13 @@ impl Servers {
         Ok(Self { folder, postgres, nats, queue })
     }
 
-    /// Where a fleet on one of the databases runs.
+    /// Returns where a fleet on one of the databases runs.
     pub(crate) fn environment(&self, database: &Database) -> anyhow::Result<Environment> {
         let (nats_url, database_url) = (self.nats_url().to_owned(), database.url.clone());
         Ok(Environment { folder: self.folder.clone(), nats_url, database_url, redial: fleet::built_here()? })
     }
 
-    /// One more NATS, whose data is removed with the rest.
+    /// Starts one more NATS, whose data is removed with the rest.
     pub(crate) async fn another_nats(&self, name: &str) -> anyhow::Result<(Supervised, Queue)> {
         let nats = Supervised::start::<Nats>(NatsConfig::new(self.folder.join(name))).await?;
         let queue = connect(&nats).await?;
@@ -55,17 +55,17 @@ impl Servers {
         self.nats.url()
     }
 
-    /// The database of all sides that have none of their own.
+    /// Returns the database of all sides that have none of their own.
     pub(crate) async fn database(&self) -> anyhow::Result<Database> {
         Database::open(self.postgres.url()).await
     }
 
-    /// A database with Redial's tables for one side.
+    /// Creates a database with Redial's tables for one side.
     pub(crate) async fn another(&self, name: &str) -> anyhow::Result<Database> {
         Database::open(&self.create(name).await?).await
     }
 
-    /// A database without tables; returns its URL.
+    /// Creates a database without tables; returns its URL.
     pub(crate) async fn create(&self, name: &str) -> anyhow::Result<String> {
         let url = self.postgres.url();
         admin::create_database(url, name).await?;

@@ -79,7 +79,7 @@ impl Sides<'_> {
         }
     }
 
-    /// A baseline's part of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
+    /// Measures a baseline's part of (a), (c) and (h). No dispatcher and no worker runs meanwhile.
     async fn baseline(&mut self, side: Side, tuning: Tuning) -> anyhow::Result<()> {
         let (plan, database) = (self.plan, self.database);
         let baseline = Baseline::create(&database.url, self.servers.nats_url(), tuning).await?;
@@ -113,7 +113,7 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// What a running fleet does with a load, and with calls one after another.
+    /// Measures what a running fleet does with a load, and with calls one after another.
     async fn load(&mut self, side: Side, load: &Load<'_>, database: &Database) -> anyhow::Result<()> {
         let plan = self.plan;
         load.warm_up().await?;

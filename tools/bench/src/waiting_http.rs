@@ -18,7 +18,7 @@ const OTHER_FILES: u64 = 500;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{\"ok\":true}";
 
-/// The most memory that the worker held, in MB (10^6 bytes); the answers came when all calls waited.
+/// Measures the most memory that the worker held, in MB (10^6 bytes); the answers came when all calls waited.
 pub(crate) async fn peak_memory(servers: &Servers, database: &Database, calls: u32) -> anyhow::Result<Option<f64>> {
     raise_limit(u64::from(calls) + OTHER_FILES)?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -31,7 +31,7 @@ tools = { pools = ["default"], password = "worker.tools" }
 models = { pools = ["models"], password = "worker.models" }
 "#;
 
-/// What nats-server must know of them. The run's own user may do everything in the account of the dispatchers.
+/// Returns what nats-server must know of them. The run's own user may do everything in the account of the dispatchers.
 pub(crate) fn accounts() -> anyhow::Result<String> {
     let access = Access::read("access.toml", ACCESS).map_err(|wrong| anyhow::anyhow!(wrong.join("\n")))?;
     let text = server_configuration(&access, "access.toml");
@@ -49,22 +49,19 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// Of the dispatchers.
     pub(crate) fn dispatcher() -> Self {
         Self { name: "dispatcher".to_owned(), inbox: DISPATCHER_INBOX.to_owned() }
     }
 
-    /// Of an identity of workers.
     pub(crate) fn worker(identity: &str) -> Self {
         Self { name: format!("worker.{identity}"), inbox: worker_inbox(&WorkerIdentity::of_name(identity)) }
     }
 
-    /// Of a user of a tenant.
     pub(crate) fn user(tenant: &Tenant, user: &User) -> Self {
         Self { name: format!("{tenant}.{user}"), inbox: user_inbox(tenant, user) }
     }
 
-    /// The URLs of servers, with commas, with this login instead of the one in them.
+    /// Returns the URLs of servers, with commas, with this login instead of the one in them.
     pub(crate) fn url(&self, servers: &str) -> String {
         let with_login = |server: &str| {
             let address = server.rsplit_once('@').map_or(server, |(_, address)| address);
@@ -74,12 +71,12 @@ impl Login {
     }
 }
 
-/// The login of the hostile user.
+/// Returns the login of the hostile user.
 pub(crate) fn mallory() -> anyhow::Result<Login> {
     Ok(Login::user(&named(MALLORY.0)?, &named(MALLORY.1)?))
 }
 
-/// A correct client of a user.
+/// Connects a correct client of a user.
 pub(crate) async fn connect(server: &str, (tenant, user): (&str, &str)) -> anyhow::Result<Queue> {
     let (tenant, user): (Tenant, User) = (named(tenant)?, named(user)?);
     let login = Login::user(&tenant, &user);
@@ -88,7 +85,7 @@ pub(crate) async fn connect(server: &str, (tenant, user): (&str, &str)) -> anyho
     Ok(Queue::connect(&config).await?)
 }
 
-/// A tenant or a user by its name.
+/// Reads a tenant or a user by its name.
 pub(crate) fn named<T: std::str::FromStr>(name: &str) -> anyhow::Result<T> {
     name.parse().map_err(|_| anyhow::anyhow!("{name:?} is no name"))
 }

@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Which servers are more than one.
+    /// Returns which servers are more than one.
     pub(crate) const fn redundancy(&self) -> Redundancy {
         Redundancy { cluster: self.cluster, standby: self.standby }
     }
@@ -110,7 +110,7 @@ pub(crate) enum ToolSet {
 }
 
 impl ToolSet {
-    /// The identity of such a worker, and the pool of its credentials.
+    /// Returns the identity of such a worker, and the pool of its credentials.
     pub(crate) const fn identity(self) -> (&'static str, &'static str) {
         match self {
             Self::Whole | Self::WithoutOptional => ("tools", "default"),
@@ -118,7 +118,7 @@ impl ToolSet {
         }
     }
 
-    /// As an argument.
+    /// Returns it as an argument.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",

@@ -94,7 +94,7 @@ impl Customer {
         Ok(Self { queue, ear, calls: Mutex::new(calls.into()), tasks: Mutex::new(tasks.into()), planned })
     }
 
-    /// Asks in this role, and hears the answer, be it an error.
+    /// Asks in this role; returns the answer unless it is an error.
     async fn ask<T: DeserializeOwned>(&self, role: UserRole, verb: Verb, request: &impl Serialize) -> Option<T> {
         match self.queue.ask_as::<_, Box<RawValue>>(role, verb, request, ANSWER).await {
             Ok(answer) => {
@@ -110,7 +110,7 @@ impl Customer {
 }
 
 impl Clients {
-    /// Clients that will have submitted everything after this time, or soon after [`Clients::skip_pauses`].
+    /// Makes clients that will have submitted everything after this time, or soon after [`Clients::skip_pauses`].
     pub(crate) fn new(customers: Vec<Customer>, over: Duration) -> Arc<Self> {
         let calls: usize = customers.iter().map(|one| one.planned.0).sum();
         Arc::new(Self {
@@ -154,13 +154,13 @@ impl Clients {
         self.skip_pauses.store(true, Ordering::Relaxed);
     }
 
-    /// Calls and tasks that were acknowledged.
+    /// Counts the calls and tasks that were acknowledged.
     pub(crate) fn acknowledged(&self) -> (usize, usize) {
         let log = self.log();
         (log.acknowledged.len(), log.tasks.len())
     }
 
-    /// What clients received, for the checker.
+    /// Returns what clients received, for the checker.
     pub(crate) fn claims(&self) -> Claims {
         let log = self.log();
         Claims {
@@ -172,7 +172,6 @@ impl Clients {
         }
     }
 
-    /// What clients know.
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock()
     }
@@ -199,7 +198,7 @@ impl Clients {
         }
     }
 
-    /// The next ones, once they are due and there is room for them; `None` if there are no more.
+    /// Takes the next ones, once they are due and there is room for them; `None` if there are no more.
     async fn next<T>(&self, left: &Mutex<VecDeque<T>>, all: usize, most: usize) -> Option<Vec<T>> {
         loop {
             {
@@ -266,7 +265,7 @@ impl Clients {
         }
     }
 
-    /// The answer; `None` if the outcome is unknown.
+    /// Returns the answer; `None` if the outcome is unknown.
     fn known<T>(&self, reply: Option<T>) -> Option<T> {
         self.log().unknown += u64::from(reply.is_none());
         reply
@@ -289,7 +288,7 @@ fn is_passing(result: &SubmitResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.code == Code::Unavailable)
 }
 
-/// Submits calls once, without a proxy; their ids if all of them were accepted.
+/// Submits calls once, without a proxy; returns their ids if all of them were accepted.
 pub(crate) async fn submit_all_once(queue: &Queue, calls: &[Submission], patience: Duration) -> Option<Vec<CallId>> {
     let raw = calls.iter().map(serde_json::value::to_raw_value).collect::<Result<_, _>>().ok()?;
     let batch = SubmitBatch { calls: raw };
@@ -297,7 +296,7 @@ pub(crate) async fn submit_all_once(queue: &Queue, calls: &[Submission], patienc
     reply.results.into_iter().map(|result| result.call).collect()
 }
 
-/// Submits one call once, without a proxy; its id if it was accepted.
+/// Submits one call once, without a proxy; returns its id if it was accepted.
 pub(crate) async fn submit_once(queue: &Queue, submission: &impl Serialize, patience: Duration) -> Option<CallId> {
     let reply: SubmitResult = queue.ask(Verb::CallSubmit, submission, patience).await.ok()?;
     reply.call

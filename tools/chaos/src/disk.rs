@@ -51,7 +51,7 @@ impl Disk {
         Ok(Self { folder, small })
     }
 
-    /// For the configuration of NATS.
+    /// Returns its folder for the configuration of NATS.
     pub(crate) fn store(&self) -> PathBuf {
         self.folder.join("jetstream")
     }
@@ -78,7 +78,6 @@ impl Disk {
         self.folder.join("ballast")
     }
 
-    /// Removes the store.
     pub(crate) fn wipe(&self) -> io::Result<()> {
         match fs::remove_dir_all(self.store()) {
             // A running server creates and removes files meanwhile.

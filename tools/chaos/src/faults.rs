@@ -107,12 +107,12 @@ impl Injector {
         }
     }
 
-    /// A new call that tests whether calls are accepted and run.
+    /// Makes a new call that tests whether calls are accepted and run.
     fn probe(&self) -> Submission {
         load::probe(self.probes.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A number that no other call, task or conversation of a fault has.
+    /// Returns a number that no other call, task or conversation of a fault has.
     fn number(&mut self) -> u64 {
         self.made += 1;
         self.made
@@ -133,7 +133,7 @@ impl Injector {
     }
 }
 
-/// How long it takes until something is so.
+/// Measures how long it takes until something is so.
 async fn reached(is_so: impl AsyncFnMut() -> bool) -> Option<Duration> {
     reached_within(PATIENCE, is_so).await
 }
@@ -149,12 +149,12 @@ async fn reached_within(patience: Duration, mut is_so: impl AsyncFnMut() -> bool
     None
 }
 
-/// A random time between two.
+/// Returns a random time between two.
 fn between(shortest: Duration, longest: Duration, step: &Step) -> Duration {
     shortest + longest.saturating_sub(shortest) * step.measure / 1000
 }
 
-/// Dispatchers may take this for an outage, and then wait for workers.
+/// True if dispatchers may take this for an outage, and then wait for workers.
 fn is_outage(step: &Step) -> bool {
     use crate::schedule::Line::{ClientToNats, WorkerToNats};
     !matches!(

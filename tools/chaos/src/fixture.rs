@@ -43,7 +43,6 @@ pub(crate) struct Worker {
     pub(crate) tools: ToolSet,
 }
 
-/// See the module.
 pub(crate) struct Fixture {
     pub(crate) servers: Servers,
     pub(crate) disk: Disk,
@@ -79,7 +78,6 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Starts everything.
     pub(crate) async fn start(redundancy: Redundancy) -> anyhow::Result<Self> {
         let own = std::env::current_exe()?;
         let redial = own.with_file_name("redial");
@@ -145,7 +143,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Only the first one has the setting of replicas: the other one must keep to it.
+    /// Starts a dispatcher. Only the first one has the setting of replicas: the other one must keep to it.
     fn dispatcher_process(&self, n: usize, nats_url: &str, database_url: &str) -> Process {
         let lease = format!("{}ms", LEASE.as_millis());
         Process::start(&self.redial, |command| {
@@ -192,7 +190,6 @@ impl Fixture {
         self.dispatchers[n].process.line("Dispatcher started").await;
     }
 
-    /// The proxy of a connection.
     pub(crate) fn proxy(&self, line: Line) -> &FaultProxy {
         match line {
             Line::WorkerToNats(n) => &self.workers[n].nats,
@@ -202,17 +199,17 @@ impl Fixture {
         }
     }
 
-    /// A worker may lose leases from here on.
+    /// Records that a worker may lose leases from here on.
     pub(crate) fn disturb(&mut self, n: usize) {
         self.disturbed_since(n, Utc::now());
     }
 
-    /// A worker may have lost leases since then.
+    /// Records that a worker may have lost leases since then.
     pub(crate) fn disturbed_since(&mut self, n: usize, from: DateTime<Utc>) {
         self.disturbed.push(Disturbance { worker: Some(self.workers[n].id.clone()), from, until: None });
     }
 
-    /// A disturbed worker is connected again, and soon holds only its own leases.
+    /// Records that a disturbed worker is connected again, and soon holds only its own leases.
     pub(crate) fn healed(&mut self, n: usize) {
         let soon = Utc::now() + LEASE + redial_queue::LONGEST_RECONNECT;
         let id = &self.workers[n].id;

@@ -24,7 +24,7 @@ pub(crate) const MODEL: &str = "played";
 const TOLD: u32 = 4;
 /// How long a call of a fault may wait and run, in all.
 const DEADLINE_MS: u64 = 15 * 60 * 1000;
-/// Every tool of the main pool that does what its arguments say, with its effect.
+/// Returns every tool of the main pool that does what its arguments say, with its effect.
 pub(crate) fn tools() -> Vec<(String, ToolEffect)> {
     let by_effect = ToolEffect::ALL.map(|effect| (effect.as_str().to_owned(), effect));
     let special = [(FRAGILE.to_owned(), ToolEffect::Read), (OPTIONAL.to_owned(), ToolEffect::Idempotent)];
@@ -38,7 +38,7 @@ pub(crate) struct PlannedCall {
     pub(crate) cancel: bool,
 }
 
-/// The calls of a tenant. `outage` is the file that means that the fragile tool is down.
+/// Makes the calls of a tenant. `outage` is the file that means that the fragile tool is down.
 pub(crate) fn calls(seed: u64, tenant: &str, count: u32, outage: &Path) -> Vec<PlannedCall> {
     let mut random = StdRng::seed_from_u64(seed ^ 0xCA11);
     (0..count).map(|n| call(n, tenant, outage, &mut random)).collect()
@@ -71,7 +71,7 @@ fn call(n: u32, tenant: &str, outage: &Path, random: &mut StdRng) -> PlannedCall
     PlannedCall { submission, cancel }
 }
 
-/// Most keys are those of the other tenant, too.
+/// Makes a key. Most keys are those of the other tenant, too.
 fn key(n: u32, tenant: &str) -> String {
     if n.is_multiple_of(TOLD) { format!("chaos-{n}-{}", canary(tenant)) } else { format!("chaos-{n}") }
 }
@@ -104,14 +104,14 @@ pub(crate) fn may_end(wish: &PlannedCall, effect: ToolEffect, state: CallState) 
     }
 }
 
-/// A call that a fault submits; it must succeed.
+/// Makes a call that a fault submits; it must succeed.
 pub(crate) fn of_fault(number: u64, tool: &str, orders: &Value) -> Submission {
     // Thousands may wait on a busy machine, and none may end because of that.
     let retry = RetryOverride { deadline_ms: Some(DEADLINE_MS), ..RetryOverride::default() };
     Submission { key: Some(format!("fault-{number}")), retry: Some(retry), ..Submission::new(tool, raw(orders)) }
 }
 
-/// A call that tests whether calls are accepted.
+/// Makes a call that tests whether calls are accepted.
 pub(crate) fn probe(number: u64) -> Submission {
     Submission { key: Some(format!("probe-{number}")), ..Submission::new(PROBED, raw(&json!({"n": number}))) }
 }
@@ -120,7 +120,7 @@ fn raw(value: &Value) -> Box<RawValue> {
     redial_testkit::arguments(value.clone())
 }
 
-/// The tasks of a tenant. Every third continues the conversation of the one before.
+/// Makes the tasks of a tenant. Every third continues the conversation of the one before.
 pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> {
     let mut random = StdRng::seed_from_u64(seed ^ 0x7A5C);
     let tools = ToolEffect::ALL.iter().map(|effect| effect.as_str().to_owned()).collect();
@@ -139,18 +139,18 @@ pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> 
 
 const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
 
-/// The script of the model.
+/// Writes the script of the model.
 pub(crate) fn script() -> String {
     TENANTS.map(|(tenant, _)| script_of(&canary(tenant))).concat()
 }
 
-/// The model answers with the canary that it was asked with.
+/// Writes the script for a tenant: the model answers with the canary that it was asked with.
 fn script_of(canary: &str) -> String {
     let output = json!({"of": canary}).to_string();
     SCRIPT.replace("OUTPUT", &format!("{output:?}")).replace("CANARY", canary)
 }
 
-/// For one tenant.
+/// The script for one tenant.
 const SCRIPT: &str = r#"
 [[rule]]
 when = { last = "user", contains = ["both", "CANARY"] }
@@ -192,7 +192,7 @@ delay = "50ms"
 usage = { input_tokens = 100, output_tokens = 5 }
 "#;
 
-/// The file of models that names the script.
+/// Writes the file of models that names the script.
 pub(crate) fn models(script: &Path) -> String {
     format!(
         "[models.{MODEL}]\nprovider = \"script\"\nscript = {:?}\n\

@@ -11,7 +11,7 @@ use crate::{
     report::{Rule, verdict},
 };
 
-/// See the module. Exit code 1 if an invariant is broken.
+/// Returns exit code 1 if an invariant is broken.
 pub(crate) async fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let evidence = Observer::new(&args.database_url).evidence().await;
     let lines = fs::read_to_string(&args.submitted)?;
@@ -38,7 +38,8 @@ pub(crate) async fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if rules.iter().all(Rule::holds) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Every call succeeds in the end; only of an `unsafe` one it may stay unknown whether it did.
+/// True if the call ended as it must: every call succeeds in the end; only of an `unsafe` one it may stay unknown
+/// whether it did.
 fn may_end(call: &CallFacts) -> bool {
     match call.state {
         CallState::Succeeded => true,

@@ -47,7 +47,6 @@ impl Rule {
         Self { name: name.to_owned(), found }
     }
 
-    /// Those of the checker.
     pub(crate) fn of_checker(violations: &[Violation]) -> Vec<Self> {
         let found =
             |rule| violations.iter().filter(move |one| one.invariant == rule).map(ToString::to_string).collect();
@@ -59,7 +58,7 @@ impl Rule {
     }
 }
 
-/// The rules, examples of those that are broken, and the verdict.
+/// Writes the rules, examples of those that are broken, and the verdict.
 pub(crate) fn verdict(rules: &[Rule]) -> String {
     let word = |rule: &Rule| match rule.found.len() {
         0 => "holds".to_owned(),
@@ -73,7 +72,7 @@ pub(crate) fn verdict(rules: &[Rule]) -> String {
     text + if holds { "\n\nevery invariant holds" } else { "\n\nINVARIANTS ARE BROKEN" }
 }
 
-/// The report for people, and whether every invariant holds, and with `--strict` every target is met.
+/// Writes the report for people; says whether every invariant holds, and with `--strict` every target is met.
 pub(crate) fn make(ended: &Ended<'_>) -> (String, bool) {
     let (rules, targets) = (rules(ended), targets(ended));
     let injected = ended.steps.iter().filter(|(_, outcome)| outcome.skipped.is_none()).count();
@@ -154,13 +153,13 @@ fn numbers(ended: &Ended<'_>) -> String {
     table(&["", ""], rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]))
 }
 
-/// Without what did not occur.
+/// Writes counts without what did not occur.
 fn counts(counts: &[(&str, usize)]) -> String {
     let some = counts.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{count} {name}"));
     some.collect::<Vec<_>>().join(", ")
 }
 
-/// How many messages carried the canary of whom they were for.
+/// Counts the messages that carried the canary of whom they were for.
 fn own(heard: &Heard) -> u64 {
     heard.tenant.as_ref().and_then(|tenant| heard.canaries.get(tenant)).map_or(0, |(messages, _)| *messages)
 }
@@ -192,7 +191,7 @@ fn skipped(ended: &Ended<'_>) -> String {
 
 const MISSED: &str = "MISSED";
 
-/// Each with its limit, what was measured, from so many faults or attempts, and whether that meets it.
+/// Lists targets, each with its limit, what was measured, from so many faults or attempts, and whether that meets it.
 fn targets(ended: &Ended<'_>) -> Vec<[String; 5]> {
     let all = || ended.steps.iter().flat_map(|(_, outcome)| &outcome.measured);
     let times = Target::ALL.map(|(target, name, limit)| {
@@ -219,7 +218,7 @@ fn show(recovery: Recovery) -> String {
     }
 }
 
-/// Rows without lines around them.
+/// Writes rows without lines around them.
 fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);

@@ -42,7 +42,6 @@ const INCONCLUSIVE: u8 = 3;
 /// Where the evidence of violations in a run is written.
 const FOLDER: &str = ".redial/chaos";
 
-/// See the module.
 pub(crate) async fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (seed, began) = (args.seed.unwrap_or_else(rand::random), Instant::now());
     let plan = schedule::plan(seed, usize::try_from(args.faults)?, &args.only, args.redundancy());
@@ -128,7 +127,7 @@ async fn clients(args: &RunArgs, seed: u64, fixture: &Fixture, time: Duration) -
     Ok(Clients::new(customers, time))
 }
 
-/// How much of something a tenant submits: half, and the first one the rest, too.
+/// Returns how much of something a tenant submits: half, and the first one the rest, too.
 fn part(all: u32, tenant: u32) -> u32 {
     if tenant == 0 { all.div_ceil(2) } else { all / 2 }
 }
@@ -185,7 +184,7 @@ async fn drain(injector: &Injector, watchdog: &Watchdog) {
     say(&format!("these have not ended after {DRAIN:?}:\n{}", living.join("\n")));
 }
 
-/// Each call that ended is in the statistics, or in the queue for them, exactly once.
+/// Waits until each call that ended is in the statistics, or in the queue for them, exactly once.
 async fn counted(injector: &Injector, clients: &Clients) {
     let counted = injector.fixture.observer.ended_and_counted().await;
     if counted.is_none_or(|(ended, counted)| ended != counted) {
@@ -193,7 +192,7 @@ async fn counted(injector: &Injector, clients: &Clients) {
     }
 }
 
-/// What clients received and what tools did.
+/// Returns what clients received and what tools did.
 fn claims(injector: &Injector, clients: &Clients, machine: &Standstills) -> Claims {
     let (fixture, mut claims) = (&injector.fixture, clients.claims());
     claims.acknowledged.extend(injector.calls.iter().cloned());
@@ -207,7 +206,7 @@ fn claims(injector: &Injector, clients: &Clients, machine: &Standstills) -> Clai
     }
 }
 
-/// Calls that did not end as they should, by the orders that their tools were given.
+/// Returns the calls that did not end as they should, by the orders that their tools were given.
 fn unexpected(seed: u64, args: &RunArgs, outage: &Path, evidence: &Evidence) -> Vec<(CallId, String)> {
     let mut planned: HashMap<(&str, String), PlannedCall> = HashMap::new();
     for (n, (tenant, _)) in (0..).zip(TENANTS) {
@@ -248,7 +247,7 @@ fn keep(run: &Ended<'_>) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// A server says its version before anybody asks.
+/// Asks a server for its version, which it says before anybody asks.
 async fn nats_version(url: &str) -> anyhow::Result<String> {
     let address = url.rsplit_once('@').map_or(url, |(_, address)| address);
     let mut line = String::new();
@@ -257,7 +256,7 @@ async fn nats_version(url: &str) -> anyhow::Result<String> {
     Ok(info["version"].as_str().unwrap_or("of unknown version").to_owned())
 }
 
-/// Progress for the operator of the run.
+/// Prints progress for the operator of the run.
 pub(crate) fn say(text: &str) {
     let _nobody_watches = writeln!(std::io::stderr(), "chaos: {text}");
 }

@@ -6,7 +6,6 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 
 pub(crate) use fault::{Damage, Fault, Line, Redundancy, Victim};
 
-/// Dispatchers of the run.
 pub(crate) const DISPATCHERS: usize = 2;
 /// Workers of the run.
 pub(crate) const WORKERS: usize = TOOL_WORKERS + 1;
@@ -49,8 +48,9 @@ const SHARES: [(Fault, usize); 23] = [
     (Fault::Freeze(Victim::Postgres), 1),
 ];
 
-/// The faults of a run, only of kinds whose name contains one of the texts between commas; none if that fits no kind. Each
-/// kind occurs at least once if there is room for that, then by its share; what is usual once is not repeated beside others.
+/// Plans the faults of a run, only of kinds whose name contains one of the texts between commas; none if that fits no
+/// kind. Each kind occurs at least once if there is room for that, then by its share; what is usual once is not
+/// repeated beside others.
 pub(crate) fn plan(seed: u64, faults: usize, only: &str, redundancy: Redundancy) -> Vec<Step> {
     let mut random = StdRng::seed_from_u64(seed);
     let wanted = |kind: Fault| only.split(',').any(|text| kind.kind().contains(text.trim()));
@@ -68,7 +68,7 @@ pub(crate) fn plan(seed: u64, faults: usize, only: &str, redundancy: Redundancy)
     kinds.into_iter().enumerate().map(step).collect()
 }
 
-/// A fault of the kind, whose process, line and damage are drawn.
+/// Draws a fault of the kind, with process, line and damage.
 fn drawn(kind: Fault, n: usize, random: &mut StdRng) -> Fault {
     let worker = random.random_range(0..WORKERS);
     let dispatcher = random.random_range(0..DISPATCHERS);
@@ -93,7 +93,7 @@ fn drawn(kind: Fault, n: usize, random: &mut StdRng) -> Fault {
     }
 }
 
-/// The kinds of lines take turns.
+/// Chooses a line; the kinds take turns.
 fn any_line(n: usize, random: &mut StdRng) -> Line {
     match n % 4 {
         0 => Line::WorkerToNats(random.random_range(0..WORKERS)),

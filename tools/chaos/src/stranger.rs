@@ -25,7 +25,6 @@ const EVERYWHERE: [&str; 13] = [
     "$JS.>",
 ];
 
-/// A connection.
 pub(crate) struct Stranger {
     nats: RawNats,
     inbox: String,
@@ -51,12 +50,12 @@ impl Stranger {
         self.nats.write(&RawNats::message(subject, reply, "", body)).await.map_err(anyhow::Error::msg)
     }
 
-    /// A reply subject of its own.
+    /// Returns a reply subject of its own.
     pub(crate) fn inbox(&self) -> String {
         format!("{}.answers", self.inbox)
     }
 
-    /// What the server refused so far.
+    /// Counts what the server refused so far.
     pub(crate) fn refusals(&self) -> usize {
         self.nats.refusals.len()
     }

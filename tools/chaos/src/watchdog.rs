@@ -63,7 +63,7 @@ impl Watchdog {
         Self { from: Utc::now(), seen, over, thread }
     }
 
-    /// What it saw so far.
+    /// Returns what it saw so far.
     pub(crate) fn seen(&self) -> Standstills {
         let all = self.seen.lock().clone();
         Standstills { all, watched: (Utc::now() - self.from).to_std().unwrap_or_default() }
@@ -92,23 +92,23 @@ impl Standstill {
 }
 
 impl Standstills {
-    /// The time of all of them.
+    /// Adds up the time of all of them.
     pub(crate) fn total(&self) -> Duration {
         self.all.iter().map(|one| one.time()).sum()
     }
 
-    /// The machine stood still for so long that the run proves nothing.
+    /// True if the machine stood still for so long that the run proves nothing.
     pub(crate) fn are_too_many(&self) -> bool {
         self.total().as_secs_f64() > MOST * self.watched.as_secs_f64()
     }
 
-    /// How long the machine stood still in this time.
+    /// Returns how long the machine stood still in this time.
     pub(crate) fn within(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> Duration {
         self.all.iter().map(|one| Standstill { from: one.from.max(from), until: one.until.min(until) }.time()).sum()
     }
 
-    /// A machine that stands still sends no heartbeats: leases that were held meanwhile may be lost. What is shorter than
-    /// the time between two heartbeats, a third of a lease, costs none.
+    /// Returns the times in which leases may be lost: a machine that stands still sends no heartbeats. What is shorter
+    /// than the time between two heartbeats, a third of a lease, costs none.
     pub(crate) fn disturbances(&self, lease: Duration) -> impl Iterator<Item = Disturbance> {
         let long = self.all.iter().filter(move |one| one.time() >= lease / 3);
         long.map(|one| Disturbance { worker: None, from: one.from, until: Some(one.until) })

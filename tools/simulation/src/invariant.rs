@@ -57,7 +57,6 @@ pub enum Invariant {
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant.
     pub invariant: Invariant,
     /// How the history violates it.
     pub found: String,

@@ -57,10 +57,9 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// Every mutation.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The switch of the engine, if this is one of its mutations.
+    /// Returns the switch of the engine, if this is one of its mutations.
     pub(crate) const fn of_engine(self) -> Option<EngineMutation> {
         Some(match self {
             Self::RetriesWithoutCap => EngineMutation::RetriesWithoutCap,

@@ -10,9 +10,7 @@ pub struct Setup {
     pub calls: u8,
     /// Tasks that clients submit, all to one conversation.
     pub tasks: u8,
-    /// Workers.
     pub workers: u8,
-    /// Dispatchers.
     pub dispatchers: u8,
     /// The network loses nothing and delivers at once, unless NATS is down. In such a history, outages must burn no
     /// attempts.
@@ -91,7 +89,7 @@ const WEIGHTS: [(MoveKind, u32, u32); 20] = [
 ];
 
 impl MoveKind {
-    /// The kind that a random number stands for.
+    /// Returns the kind that a random number stands for.
     fn of(number: u32, calm: bool) -> Self {
         let weight = |(_, bad, good): &(Self, u32, u32)| if calm { *good } else { *bad };
         let mut left = number % WEIGHTS.iter().map(weight).sum::<u32>();
@@ -104,10 +102,8 @@ impl MoveKind {
     }
 }
 
-/// One move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// What happens.
     pub kind: MoveKind,
     /// Chooses whom it happens to and how; 0 is the simplest choice.
     pub pick: u32,
@@ -123,7 +119,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a seed with `size` moves.
+    /// Makes the plan of a seed with `size` moves.
     pub fn new(seed: u64, size: u32) -> Self {
         let mut random = Random::new(seed);
         let mut up_to = |most: u32| random.below(most) as u8;
@@ -140,7 +136,7 @@ impl Plan {
     }
 }
 
-/// The size of the plan that a run gives to a seed.
+/// Returns the size of the plan that a run gives to a seed.
 pub fn size_of(seed: u64) -> u32 {
     30 + 30 * (seed % 5) as u32
 }

@@ -5,18 +5,18 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A generator whose numbers the seed determines.
+    /// Makes a generator whose numbers the seed determines.
     pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// All 64 bits of the next number.
+    /// Returns all 64 bits of the next number.
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// A number below `limit`, which is at least 1.
+    /// Returns a number below `limit`, which is at least 1.
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
         bits(self.next()) % limit
     }
@@ -27,12 +27,12 @@ impl Random {
     }
 }
 
-/// The upper half of a number.
+/// Returns the upper half of a number.
 pub(crate) const fn bits(number: u64) -> u32 {
     (number >> 32) as u32
 }
 
-/// A hash of a number: every bit of the input changes about half of the bits.
+/// Hashes a number: every bit of the input changes about half of the bits.
 pub(crate) const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -18,7 +18,6 @@ use crate::{Invariant, Mutation, Plan, Violation, size_of, world::World};
 pub struct Run {
     /// The first seed; the others count up from it.
     pub seed: u64,
-    /// Histories to play.
     pub histories: u64,
     /// The mutation to switch on.
     pub mutation: Option<Mutation>,
@@ -44,20 +43,17 @@ pub struct Tally {
     pub calls: [u64; CallState::ALL.len()],
     /// Tasks by state, in the order of [`TaskState::ALL`].
     pub tasks: [u64; TaskState::ALL.len()],
-    /// How long it took.
     pub took: Duration,
 }
 
 /// A plan that violates an invariant.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// Its seed.
     pub seed: u64,
     /// The first violation.
     pub violation: Violation,
     /// The shortest plan found that violates the same invariant.
     pub shortest: Plan,
-    /// Its log.
     pub log: Vec<String>,
 }
 
@@ -120,7 +116,7 @@ fn thread(run: &Run, next: &AtomicU64, found: &Mutex<Option<(u64, Violation)>>) 
     }
 }
 
-/// The log of a history; its last line is the violation, if there is one.
+/// Returns the log of a history; its last line is the violation, if there is one.
 pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     let mut world = World::new(plan.setup, mutation);
     world.log_lines = Some(vec![format!("   {:?}, {} moves", plan.setup, plan.moves.len())]);
@@ -130,7 +126,7 @@ pub fn describe(plan: &Plan, mutation: Option<Mutation>) -> Vec<String> {
     log
 }
 
-/// A smaller plan that violates the same invariant: without the moves that are not needed for that.
+/// Finds a smaller plan that violates the same invariant: without the moves that are not needed for that.
 #[must_use]
 fn shrink(plan: &Plan, mutation: Option<Mutation>, invariant: Invariant) -> Plan {
     let violates = |plan: &Plan| {

@@ -85,7 +85,6 @@ struct ResultMessage {
     redeliver_at: Time,
 }
 
-/// A running history.
 #[derive(Default)]
 pub(crate) struct World {
     setup: Setup,
@@ -212,12 +211,12 @@ impl World {
         self.numbers
     }
 
-    /// The network delivers at once.
+    /// True if the network delivers at once.
     fn is_prompt(&self) -> bool {
         self.setup.calm || self.draining
     }
 
-    /// A number that follows from the history so far; 0, the simplest choice, where nothing goes wrong.
+    /// Returns a number that follows from the history so far; 0, the simplest choice, where nothing goes wrong.
     fn chance(&self) -> u32 {
         if self.is_prompt() { 0 } else { mix(self.setup.seed ^ self.steps) as u32 }
     }
@@ -254,7 +253,7 @@ impl World {
         self.calls.iter().position(|row| row.record.id == id).expect("only calls on record are named")
     }
 
-    /// Time since the history began, as the engine's outage detector takes it.
+    /// Returns the time since the history began, as the engine's outage detector takes it.
     fn uptime(&self) -> std::time::Duration {
         (self.now - Time::default()).to_std().unwrap_or_default()
     }
@@ -264,12 +263,12 @@ const fn job_of(grant: GrantRef) -> JobRef {
     JobRef { call: grant.call, attempt: grant.attempt }
 }
 
-/// A job in a log line: its call and attempt.
+/// Writes a job in a log line: its call and attempt.
 fn named(job: JobRef) -> String {
     format!("{}.{}", job.call.0.as_u128(), job.attempt)
 }
 
-/// A reported failure as the engine takes it; `None` for a success.
+/// Returns a reported failure as the engine takes it; `None` for a success.
 fn failure(outcome: Outcome) -> Option<Failure> {
     let failure = Failure::new(outcome.class?, "it failed");
     let failure = if outcome.effect_possible { failure } else { failure.without_effect() };

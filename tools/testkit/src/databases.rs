@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     _own: Option<Postgres>,
 }
 
-/// The settings of a small server.
+/// Returns the settings of a small server.
 pub(crate) fn tuned(folder: impl AsRef<Path>) -> PostgresConfig {
     PostgresConfig::new(folder.as_ref())
         .setting("shared_buffers", "32MB")
@@ -67,14 +67,13 @@ pub struct Database {
 }
 
 impl Database {
-    /// Creates it.
     pub async fn create() -> Self {
         let (shared, name) = (Shared::get().await, home::unique("test"));
         shared.create(&name).await;
         Self { url: shared.url_of(&name), name, shared }
     }
 
-    /// Its URL, as a superuser.
+    /// Returns its URL, as a superuser.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -150,8 +149,9 @@ pub(crate) async fn create_and_migrate(server: &str, database: &str) {
     db.close().await.unwrap();
 }
 
-/// The database that others are copies of, made by the first process that needs it; its name tells the migrations apart. While
-/// it is made it has another name: nobody copies half of it, and one whose maker was killed is made again.
+/// Returns the database that others are copies of, made by the first process that needs it; its name tells the
+/// migrations apart. While it is made it has another name: nobody copies half of it, and one whose maker was killed is
+/// made again.
 async fn make_template(server: &str) -> String {
     let mut hasher = DefaultHasher::new();
     migrations().await.iter().for_each(|migration| migration.checksum.hash(&mut hasher));

@@ -63,13 +63,13 @@ impl FaultProxy {
         self.faults.send_modify(|faults| faults.tears += 1);
     }
 
-    /// While on, nothing is forwarded in either direction and no connection is closed; afterwards everything that was held
-    /// back is forwarded.
+    /// Holds everything back while on: nothing is forwarded in either direction and no connection is closed; afterwards
+    /// everything that was held back is forwarded.
     pub fn black_hole(&self, on: bool) {
         self.faults.send_modify(|faults| (faults.to_client, faults.to_server) = (on, on));
     }
 
-    /// The same in one direction: nothing reaches this side, and what it sends is forwarded.
+    /// Holds back one direction: nothing reaches this side, and what it sends is forwarded.
     pub fn deafen(&self, side: Side, on: bool) {
         self.faults.send_modify(|faults| match side {
             Side::Client => faults.to_client = on,
@@ -86,12 +86,12 @@ impl FaultProxy {
         });
     }
 
-    /// Where new connections go to.
+    /// Sets where new connections go to.
     pub fn target(&self, target: SocketAddr) {
         self.faults.send_modify(|faults| faults.target = Some(target));
     }
 
-    /// Connections that are open now.
+    /// Counts the connections that are open now.
     pub fn open(&self) -> usize {
         self.traffic.borrow().open
     }
@@ -113,7 +113,7 @@ impl Drop for FaultProxy {
     }
 }
 
-/// Of a URL, or of one of its hosts.
+/// Returns host and port of a URL, or of one of its hosts.
 fn host_and_port(url: &str) -> &str {
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     authority.rsplit('@').next().unwrap_or_default()

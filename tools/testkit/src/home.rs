@@ -30,17 +30,17 @@ static HOME: LazyLock<(PathBuf, Child)> = LazyLock::new(|| {
     (folder, janitor.spawn().expect("sh must be on the PATH"))
 });
 
-/// A folder that lives as long as this process.
+/// Returns a folder that lives as long as this process.
 pub(crate) fn folder() -> &'static Path {
     &HOME.0
 }
 
-/// An unused path in that folder.
+/// Returns an unused path in that folder.
 pub fn unique_path(what: &str) -> PathBuf {
     folder().join(unique(what))
 }
 
-/// A name that nothing else has.
+/// Returns a name that nothing else has.
 pub(crate) fn unique(what: &str) -> String {
     format!("{what}_{}", Uuid::new_v4().simple())
 }

@@ -33,13 +33,9 @@ pub enum ToolEvent {
 pub struct Entry {
     /// The time by the kernel's clock.
     pub at: DateTime<Utc>,
-    /// What was done.
     pub event: ToolEvent,
-    /// For which call.
     pub call: CallId,
-    /// In which attempt.
     pub attempt: u32,
-    /// Under which idempotency key.
     pub key: String,
     /// In which execution: a released attempt is executed again under its number.
     pub execution: Uuid,
@@ -64,7 +60,7 @@ impl Ledger {
         Self { path: path.to_owned(), file: Arc::new(file) }
     }
 
-    /// The path, for other processes.
+    /// Returns the path, for other processes.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -76,14 +72,14 @@ impl Ledger {
         (&*self.file).write_all(line.as_bytes()).unwrap();
     }
 
-    /// All lines so far. A reader may see the beginning of a line that is being written.
+    /// Returns all lines so far. A reader may see the beginning of a line that is being written.
     pub fn entries(&self) -> Vec<Entry> {
         let text = std::fs::read_to_string(&self.path).unwrap();
         let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
         complete.lines().map(parse).collect()
     }
 
-    /// How many lines of a kind a call has so far.
+    /// Counts the lines of a kind that a call has so far.
     pub fn count(&self, event: ToolEvent, call: CallId) -> usize {
         self.entries().iter().filter(|entry| entry.event == event && entry.call == call).count()
     }
@@ -98,7 +94,7 @@ impl Ledger {
     }
 }
 
-/// The time in µs by a direct system call: a worker whose clock a test shifts records the real time, too.
+/// Reads the time in µs by a direct system call: a worker whose clock a test shifts records the real time, too.
 fn micros() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000

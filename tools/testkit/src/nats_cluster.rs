@@ -46,27 +46,26 @@ impl NatsCluster {
         Self { members }
     }
 
-    /// The URLs of all servers, with commas.
+    /// Returns the URLs of all servers, with commas.
     pub fn url(&self) -> String {
         self.members.iter().map(|one| one.url.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// The URL of each server.
     pub fn urls(&self) -> Vec<&str> {
         self.members.iter().map(|one| one.url.as_str()).collect()
     }
 
-    /// The server of this name, by its index.
+    /// Returns the index of the server of this name.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.members.iter().position(|one| one.name == name)
     }
 
-    /// The URL of a server that runs.
+    /// Returns the URL of a server that runs.
     pub fn running_url(&self) -> Option<&str> {
         self.members.iter().find(|one| one.running.is_some()).map(|one| one.url.as_str())
     }
 
-    /// The process id of a server; `None` if it is down.
+    /// Returns the process id of a server; `None` if it is down.
     pub fn pid(&self, n: usize) -> Option<u32> {
         self.members.get(n)?.running.as_ref().map(Nats::pid)
     }

@@ -15,11 +15,8 @@ const ANSWER: Duration = Duration::from_secs(2);
 /// An attempt that was running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// Of this tool.
     pub tool: String,
-    /// Of this call.
     pub call: CallId,
-    /// Its number.
     pub attempt: i32,
 }
 
@@ -60,12 +57,12 @@ impl Observer {
         Self(options.connect_lazy(url).unwrap())
     }
 
-    /// From now on the database is at another address.
+    /// Turns to another address, where the database is from now on.
     pub fn turn_to(&self, url: &str) {
         self.0.set_connect_options(url.parse().unwrap());
     }
 
-    /// Calls and tasks that have not ended, without the calls of some tools.
+    /// Counts the calls and tasks that have not ended, without the calls of some tools.
     pub async fn live_besides(&self, tools: &[&str]) -> Option<u64> {
         let live = "SELECT (SELECT count(*) FROM calls WHERE wake_at IS NOT NULL AND tool <> ALL($1))
                          + (SELECT count(*) FROM tasks WHERE state IN ('waiting', 'running'))";
@@ -73,7 +70,7 @@ impl Observer {
         u64::try_from(live).ok()
     }
 
-    /// Calls and tasks that have not ended, a line each, at most twenty.
+    /// Lists calls and tasks that have not ended, a line each, at most twenty.
     pub async fn living(&self) -> Option<Vec<String>> {
         let lines = "SELECT format('call %s of %s is %s, attempt %s, job published %s times, due in %s, worker %s', id,
                                    tool, state, attempt, publish_no, wake_at - clock_timestamp(), worker)
@@ -84,7 +81,7 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(lines).fetch_all(db).await).await
     }
 
-    /// Calls that have ended, and those that are in the statistics or in the queue for them.
+    /// Counts the calls that have ended, and those that are in the statistics or in the queue for them.
     pub async fn ended_and_counted(&self) -> Option<(i64, i64)> {
         let sums = "SELECT (SELECT count(*) FROM calls WHERE finished_at IS NOT NULL),
                            (SELECT COALESCE(sum(counts[1]), 0)::bigint FROM stats WHERE kind = 'call')
@@ -92,7 +89,7 @@ impl Observer {
         self.ask(async |db| sqlx::query_as(sums).fetch_one(db).await).await
     }
 
-    /// The attempts that a worker runs.
+    /// Returns the attempts that a worker runs.
     pub async fn running_on(&self, worker: &str) -> Option<Vec<Running>> {
         let running =
             "SELECT id, attempt, tool FROM calls WHERE state = 'running' AND wake_at IS NOT NULL AND worker = $1";
@@ -101,7 +98,7 @@ impl Observer {
         Some(rows.into_iter().map(|(call, attempt, tool)| Running { tool, call: CallId(call), attempt }).collect())
     }
 
-    /// How many of these attempts are neither over nor followed by another one that was started.
+    /// Counts those of these attempts that are neither over nor followed by another one that was started.
     pub async fn stuck(&self, attempts: &[Running]) -> Option<usize> {
         let calls: Vec<Uuid> = attempts.iter().map(|running| running.call.0).collect();
         let numbers: Vec<i32> = attempts.iter().map(|running| running.attempt).collect();
@@ -112,32 +109,32 @@ impl Observer {
         usize::try_from(stuck).ok()
     }
 
-    /// Calls that were submitted after this.
+    /// Counts the calls that were submitted after this.
     pub async fn submitted_since(&self, since: DateTime<Utc>) -> Option<i64> {
         let submitted = "SELECT count(*) FROM calls WHERE submitted_at > $1";
         self.ask(async |db| sqlx::query_scalar(submitted).bind(since).fetch_one(db).await).await
     }
 
-    /// A worker's heartbeat came after this.
+    /// True if a worker's heartbeat came after this.
     pub async fn heard_since(&self, worker: &str, since: DateTime<Utc>) -> Option<bool> {
         let heard = "SELECT EXISTS (SELECT FROM workers WHERE id = $1 AND last_seen_at > $2)";
         self.ask(async |db| sqlx::query_scalar(heard).bind(worker).bind(since).fetch_one(db).await).await
     }
 
-    /// A call has ended.
+    /// True if a call has ended.
     pub async fn ended(&self, call: CallId) -> Option<bool> {
         let ended = "SELECT wake_at IS NULL FROM calls WHERE id = $1";
         self.ask(async |db| sqlx::query_scalar(ended).bind(call.0).fetch_one(db).await).await
     }
 
-    /// How many of these tools were registered.
+    /// Counts those of these tools that were registered.
     pub async fn registered(&self, tools: &[String]) -> Option<usize> {
         let known = "SELECT count(*) FROM tools WHERE name = ANY($1)";
         let known: i64 = self.ask(async |db| sqlx::query_scalar(known).bind(tools).fetch_one(db).await).await?;
         usize::try_from(known).ok()
     }
 
-    /// How far these calls have come.
+    /// Returns how far these calls have come.
     pub async fn progress(&self, calls: &[CallId]) -> Option<Progress> {
         let progress = "SELECT count(*) FILTER (WHERE started_at IS NULL), count(*) FILTER (WHERE wake_at IS NOT NULL),
                                max(started_at)
@@ -148,7 +145,7 @@ impl Observer {
         Some(Progress { waiting: waiting.try_into().ok()?, open: open.try_into().ok()?, last_start })
     }
 
-    /// The call under a key of the usual tenant; `Some(None)` if there is none.
+    /// Returns the call under a key of the usual tenant; `Some(None)` if there is none.
     pub async fn call_of_key(&self, key: &str) -> Option<Option<CallId>> {
         let call = "SELECT id FROM calls WHERE tenant = 'default' AND key = $1";
         let call: Option<Uuid> =
@@ -156,19 +153,19 @@ impl Observer {
         Some(call.map(CallId))
     }
 
-    /// Returns whether an attempt has succeeded whose end was committed after this.
+    /// True if an attempt has succeeded whose end was committed after this.
     pub async fn completed_since(&self, since: DateTime<Utc>) -> Option<bool> {
         let completed = "SELECT EXISTS (SELECT FROM attempts WHERE ended_at > $1 AND class IS NULL)";
         self.ask(async |db| sqlx::query_scalar(completed).bind(since).fetch_one(db).await).await
     }
 
-    /// When a worker was last heard of; `Some(None)` if it has not registered yet.
+    /// Returns when a worker was last heard of; `Some(None)` if it has not registered yet.
     pub async fn last_seen(&self, worker: &str) -> Option<Option<DateTime<Utc>>> {
         let seen = "SELECT last_seen_at FROM workers WHERE id = $1";
         self.ask(async |db| sqlx::query_scalar(seen).bind(worker).fetch_optional(db).await).await
     }
 
-    /// Some calls and tasks of a tenant, at most so many of each.
+    /// Returns some calls and tasks of a tenant, at most so many of each.
     pub async fn ids_of(&self, tenant: &str, limit: i64) -> Option<(Vec<CallId>, Vec<TaskId>)> {
         let calls = "SELECT id FROM calls WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
         let tasks = "SELECT id FROM tasks WHERE tenant = $1 ORDER BY id DESC LIMIT $2";
@@ -179,7 +176,7 @@ impl Observer {
         Some((calls.into_iter().map(CallId).collect(), tasks.into_iter().map(TaskId).collect()))
     }
 
-    /// The longest time between two successes of a tool in this span.
+    /// Returns the longest time between two successes of a tool in this span.
     pub async fn longest_pause(&self, tool: &str, from: DateTime<Utc>, until: DateTime<Utc>) -> Option<Pause> {
         let pause = "WITH ends AS (
                          SELECT $2 AS at UNION ALL SELECT $3 UNION ALL
@@ -193,7 +190,7 @@ impl Observer {
         Some(Pause { time: Duration::try_from_secs_f64(seconds).ok()?, until })
     }
 
-    /// Calls of a tool that were submitted before this and have not ended.
+    /// Counts the calls of a tool that were submitted before this and have not ended.
     pub async fn open_of(&self, tool: &str, before: DateTime<Utc>) -> Option<u64> {
         let open = "SELECT count(*) FROM calls WHERE tool = $1 AND wake_at IS NOT NULL AND submitted_at < $2";
         let open: i64 =
@@ -201,7 +198,7 @@ impl Observer {
         u64::try_from(open).ok()
     }
 
-    /// Whether the statistics have every call that ended before this.
+    /// True if the statistics have every call that ended before this.
     pub async fn counted_until(&self, until: DateTime<Utc>) -> Option<bool> {
         let counted = "SELECT NOT EXISTS (SELECT FROM uncounted_calls WHERE ended_at < $1)";
         self.ask(async |db| sqlx::query_scalar(counted).bind(until).fetch_one(db).await).await
@@ -240,8 +237,8 @@ impl Observer {
         Evidence::at_once(&self.0).await
     }
 
-    /// The answer to a statement, if it arrives in time. A connection that did not answer is closed, because it may never
-    /// work again.
+    /// Returns the answer to a statement, if it arrives in time. A connection that did not answer is closed, because it
+    /// may never work again.
     async fn ask<T>(&self, question: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>) -> Option<T> {
         let mut db = tokio::time::timeout(ANSWER, self.0.acquire()).await.ok()?.ok()?;
         if let Ok(Ok(answer)) = tokio::time::timeout(ANSWER, question(&mut db)).await {

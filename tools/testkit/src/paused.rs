@@ -39,7 +39,7 @@ fn signal(pid: u32, signal: Signal) {
     let _gone = pid.map(|pid| kill_process(pid, signal));
 }
 
-/// The processes that a process has started, read from /proc; empty where there is no /proc.
+/// Returns the processes that a process has started, read from /proc; empty where there is no /proc.
 fn children(parent: u32) -> impl Iterator<Item = u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -35,23 +35,23 @@ impl PostgresPair {
         pair
     }
 
-    /// Both hosts, the standby first.
+    /// Returns the URL of both hosts, the standby first.
     pub fn url(&self, database: &str) -> String {
         let [standby, primary] = [1 - self.primary, self.primary].map(|n| self.sides[n].port);
         format!("postgres://redial:{}@127.0.0.1:{standby},127.0.0.1:{primary}/{database}", self.password)
     }
 
-    /// Only the primary.
+    /// Returns the URL of the primary only.
     pub fn primary_url(&self, database: &str) -> String {
         self.url_of(self.primary, database)
     }
 
-    /// Only the other one: the standby, or an old primary.
+    /// Returns the URL of the other one only: the standby, or an old primary.
     pub fn other_url(&self, database: &str) -> String {
         self.url_of(1 - self.primary, database)
     }
 
-    /// Process id of the primary, to send it signals.
+    /// Returns the process id of the primary, to send it signals.
     pub fn primary_pid(&self) -> u32 {
         self.sides[self.primary].running.as_ref().expect("the primary is down").pid()
     }
@@ -61,17 +61,14 @@ impl PostgresPair {
         self.sides[self.primary].running.take().expect("the primary is down already").kill().await;
     }
 
-    /// Shuts the primary down.
     pub async fn stop_primary(&mut self) {
         self.sides[self.primary].running.take().expect("the primary is down already").stop().await;
     }
 
-    /// Starts the primary again.
     pub async fn start_primary(&mut self) {
         self.start_side(self.primary).await;
     }
 
-    /// Kills the other one.
     pub async fn kill_other(&mut self) {
         self.sides[1 - self.primary].running.take().expect("the other one is down already").kill().await;
     }

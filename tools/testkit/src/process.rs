@@ -50,17 +50,15 @@ impl Process {
         panic!("{problem} a line {text:?}; its output:\n{}", self.output())
     }
 
-    /// All lines so far.
+    /// Returns all lines so far.
     pub fn output(&self) -> String {
         self.lines.borrow().join("\n")
     }
 
-    /// Process id.
     pub fn pid(&self) -> u32 {
         self.inner.pid()
     }
 
-    /// True while it runs.
     pub fn runs(&self) -> bool {
         self.inner.exit_status().is_none()
     }
@@ -73,34 +71,34 @@ impl Process {
         status
     }
 
-    /// SIGKILL; waits until it has ended.
+    /// Sends SIGKILL, and waits until it has ended.
     pub async fn kill(&self) -> ExitStatus {
         self.inner.signal(Signal::KILL);
         self.ended().await
     }
 
-    /// SIGTERM: asks it to end. Wait with [`Process::ended`].
+    /// Sends SIGTERM: asks it to end. Wait with [`Process::ended`].
     pub fn terminate(&self) {
         self.inner.signal(Signal::TERM);
     }
 
-    /// SIGINT: Ctrl-C.
+    /// Sends SIGINT: Ctrl-C.
     pub fn interrupt(&self) {
         self.inner.signal(Signal::INT);
     }
 
-    /// SIGSTOP: it stops, with all its connections open.
+    /// Sends SIGSTOP: it stops, with all its connections open.
     pub fn pause(&self) {
         self.inner.signal(Signal::STOP);
     }
 
-    /// SIGCONT: it continues.
+    /// Sends SIGCONT: it continues.
     pub fn resume(&self) {
         self.inner.signal(Signal::CONT);
     }
 }
 
-/// Ends when every process that holds the stream has ended.
+/// Captures a stream; ends when every process that holds it has ended.
 fn capture(stream: impl Read + Send + 'static, sender: watch::Sender<Vec<String>>) {
     thread::spawn(move || {
         let mut reader = BufReader::new(stream);

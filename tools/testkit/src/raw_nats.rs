@@ -22,13 +22,11 @@ pub struct Received {
     pub subject: String,
     /// Where it wants an answer, if it does.
     pub reply: String,
-    /// The headers, or nothing.
     pub header: String,
     /// What comes after them.
     pub body: String,
 }
 
-/// A connection.
 #[derive(Debug)]
 pub struct RawNats {
     stream: BufReader<TcpStream>,
@@ -47,7 +45,7 @@ impl RawNats {
         Self::open(url, "_INBOX.raw").await.unwrap()
     }
 
-    /// The same with another inbox. The error is what the server says.
+    /// Connects with another inbox. The error is what the server says.
     pub async fn open(url: &str, inbox: &str) -> Result<Self, String> {
         let (login, address) = url.strip_prefix("nats://").unwrap().rsplit_once('@').unwrap();
         let (user, password) = login.split_once(':').unwrap();
@@ -77,12 +75,12 @@ impl RawNats {
         self.send_raw(&Self::message(subject, "", "", payload)).await;
     }
 
-    /// The same with a header of any bytes.
+    /// Publishes any bytes with a header of any bytes.
     pub async fn publish_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) {
         self.send_raw(&Self::message(subject, "", &format!("{name}: {value}"), payload)).await;
     }
 
-    /// The same with a reply subject; without a header if that is empty.
+    /// Publishes with a reply subject; without a header if that is empty.
     pub async fn send(&mut self, subject: &str, reply: &str, header: &str, body: &str) {
         self.send_raw(&Self::message(subject, reply, header, body.as_bytes())).await;
     }
@@ -98,7 +96,7 @@ impl RawNats {
         self.answer(subject, "", payload.as_ref()).await.unwrap()
     }
 
-    /// The same with a header.
+    /// Sends a request with a header.
     pub async fn request_with(&mut self, subject: &str, (name, value): (&str, &str), payload: &[u8]) -> Received {
         self.answer(subject, &format!("{name}: {value}"), payload).await.unwrap()
     }
@@ -114,26 +112,26 @@ impl RawNats {
         Ok(self.received.remove(before))
     }
 
-    /// A request to JetStream's API.
+    /// Sends a request to JetStream's API.
     pub async fn jetstream(&mut self, verb: &str, request: &Value) -> Value {
         let answer = self.request(&format!("$JS.API.{verb}"), request.to_string()).await;
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{verb}: {error}: {answer:?}"))
     }
 
-    /// A request to JetStream's API on a connection of its own; `None` if the server cannot be asked, or nobody answers: a
-    /// stream of a cluster may have no leader now.
+    /// Sends a request to JetStream's API on a connection of its own; `None` if the server cannot be asked, or nobody
+    /// answers: a stream of a cluster may have no leader now.
     pub async fn ask(url: &str, verb: &str) -> Option<Value> {
         let ask = async { Self::open(url, "_INBOX.raw").await?.answer(&format!("$JS.API.{verb}"), "", b"").await };
         serde_json::from_str(&timeout(LEADER, ask).await.ok()?.ok()?.body).ok()
     }
 
-    /// The name of the server that leads a stream, if it has a leader now.
+    /// Returns the name of the server that leads a stream, if it has a leader now.
     pub async fn leader(url: &str, stream: &str) -> Option<String> {
         let info = Self::ask(url, &format!("STREAM.INFO.{stream}")).await?;
         info["cluster"]["leader"].as_str().map(str::to_owned)
     }
 
-    /// Messages on a stream.
+    /// Counts the messages on a stream.
     pub async fn messages(&mut self, stream: &str) -> u64 {
         self.jetstream(&format!("STREAM.INFO.{stream}"), &json!({})).await["state"]["messages"].as_u64().unwrap()
     }
@@ -149,7 +147,8 @@ impl RawNats {
         }
     }
 
-    /// The server answers in order: once it answers a ping, it has read all that came before, and sent what it had to say.
+    /// Waits until the server answers a ping. It answers in order: it has read all that came before then, and sent what
+    /// it had to say.
     pub async fn flush(&mut self) -> Result<(), String> {
         self.write(b"PING\r\n").await?;
         while self.step().await? != "PONG" {}
@@ -182,7 +181,7 @@ impl RawNats {
         Ok(line)
     }
 
-    /// `MSG subject id [reply] size`, `HMSG subject id [reply] header-size size`.
+    /// Reads `MSG subject id [reply] size`, or `HMSG subject id [reply] header-size size`.
     async fn read_message(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         let numbers = if words[0] == "HMSG" { 2 } else { 1 };
@@ -196,7 +195,7 @@ impl RawNats {
         self.received.push(Received { subject: words[1].to_owned(), reply: reply.to_owned(), header, body });
     }
 
-    /// The lines that publish a message; `header` is empty, or `Name: value`.
+    /// Writes the lines that publish a message; `header` is empty, or `Name: value`.
     pub fn message(subject: &str, reply: &str, header: &str, payload: &[u8]) -> Vec<u8> {
         let size = payload.len();
         let head = if header.is_empty() {

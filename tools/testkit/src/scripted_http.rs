@@ -30,29 +30,27 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An empty answer with this status.
+    /// Makes an empty answer with this status.
     pub fn status(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new(), delay: Duration::ZERO, hang_up: false }
     }
 
-    /// 200 with a JSON text.
+    /// Makes an answer 200 with a JSON text.
     pub fn json(body: &str) -> Self {
         Self::status(200).header("content-type", "application/json").body(body)
     }
 
-    /// No answer: the connection is closed once the request has arrived.
+    /// Makes no answer: the connection is closed once the request has arrived.
     pub fn hang_up() -> Self {
         Self { hang_up: true, ..Self::status(200) }
     }
 
-    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
@@ -78,20 +76,19 @@ pub struct Request {
     pub query: String,
     /// In order; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The whole body.
     pub body: Vec<u8>,
     /// When its last byte arrived.
     pub at: Instant,
 }
 
 impl Request {
-    /// The first header of this name, in any case.
+    /// Returns the first header of this name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let name = name.to_ascii_lowercase();
         self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -119,7 +116,7 @@ impl ScriptedHttp {
         Self { address, scripts, requests, accepting }
     }
 
-    /// `http://127.0.0.1:<port><path>`
+    /// Returns `http://127.0.0.1:<port><path>`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -129,7 +126,7 @@ impl ScriptedHttp {
         self.scripts.lock().unwrap().insert(path.to_owned(), replies.into_iter().collect());
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.borrow().clone()
     }
@@ -161,7 +158,7 @@ async fn accept(listener: TcpListener, scripts: Scripts, sender: watch::Sender<V
     }
 }
 
-/// The scripted answer; an error closes the connection.
+/// Returns the scripted answer; an error closes the connection.
 async fn answer(
     request: hyper::Request<Incoming>,
     scripts: Scripts,

@@ -40,13 +40,13 @@ struct Orders {
     output: Option<String>,
 }
 
-/// A value as a call's arguments.
+/// Makes a call's arguments of a value.
 #[expect(clippy::needless_pass_by_value, reason = "so that json!() can stand in the call")]
 pub fn arguments(value: Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(&value).unwrap()
 }
 
-/// A tool that does what its arguments say and records what it does.
+/// Makes a tool that does what its arguments say and records what it does.
 pub fn scripted_tool(name: &str, effect: ToolEffect, ledger: &Ledger) -> Tool {
     let retry = RetryPolicy { initial_ms: 50, factor: 2.0, cap_ms: 300, max_attempts: 20, deadline_ms: 120_000 };
     let spec = ToolSpec { effect, retry, ..ToolSpec::named(name) };

@@ -57,7 +57,8 @@ impl Servers {
         Self::start_own_on(None, None).await
     }
 
-    /// The same, with the store of NATS in a folder of the caller's choice, and with other accounts: see [`NatsConfig`].
+    /// Starts them like [`Servers::start_own`], with the store of NATS in a folder of the caller's choice, and with
+    /// other accounts: see [`NatsConfig`].
     pub async fn start_own_on(nats_store: Option<PathBuf>, accounts: Option<String>) -> Self {
         let config = tuned(home::folder().join(unique("postgres")));
         let postgres = Postgres::start(config.clone()).await.unwrap_or_else(|e| panic!("{e}"));
@@ -88,7 +89,7 @@ impl Servers {
         }
     }
 
-    /// The same with a cluster of three in place of the one NATS.
+    /// Puts a cluster of three in place of the one NATS.
     pub async fn with_cluster(mut self) -> Self {
         self.stop_nats().await;
         let (folder, accounts) = (home::folder().join(unique("cluster")), self.nats_config.accounts.clone());
@@ -98,7 +99,7 @@ impl Servers {
         self
     }
 
-    /// The same with a primary and its synchronous standby in place of the one Postgres.
+    /// Puts a primary and its synchronous standby in place of the one Postgres.
     pub async fn with_standby(mut self) -> Self {
         if self.own.is_some() {
             self.stop_postgres().await;
@@ -119,43 +120,43 @@ impl Servers {
         }
     }
 
-    /// The cluster of NATS, if it is one.
+    /// Returns the cluster of NATS, if it is one.
     pub fn cluster(&mut self) -> Option<&mut NatsCluster> {
         self.redundant.cluster.as_mut()
     }
 
-    /// Postgres with its standby, if it has one.
+    /// Returns Postgres with its standby, if it has one.
     pub fn pair(&mut self) -> Option<&mut PostgresPair> {
         self.redundant.pair.as_mut()
     }
 
-    /// The URL of one server of NATS that runs.
+    /// Returns the URL of one server of NATS that runs.
     pub fn one_nats_url(&self) -> &str {
         self.redundant.cluster.as_ref().map_or(&self.nats_url, |cluster| cluster.running_url().expect("NATS is down"))
     }
 
-    /// The test's own database at the host that is the primary now.
+    /// Returns the URL of the test's own database at the host that is the primary now.
     pub fn primary_url(&self) -> String {
         let pair = self.redundant.pair.as_ref();
         pair.map_or_else(|| self.database_url.clone(), |pair| pair.primary_url(&self.database))
     }
 
-    /// The URL of an existing database, as a superuser who can create the test's own database.
+    /// Returns the URL of an existing database, as a superuser who can create the test's own database.
     pub fn postgres_url(&self) -> &str {
         &self.postgres_url
     }
 
-    /// A name that no other test uses, for the test's own database. It does not exist yet.
+    /// Returns a name that no other test uses, for the test's own database. It does not exist yet.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// The test's own database, once created.
+    /// Returns the URL of the test's own database, once created.
     pub fn database_url(&self) -> &str {
         &self.database_url
     }
 
-    /// The test's own NATS; the same after a restart.
+    /// Returns the URL of the test's own NATS; the same after a restart.
     pub fn nats_url(&self) -> &str {
         &self.nats_url
     }
@@ -178,7 +179,6 @@ impl Servers {
         self.nats_crashed
     }
 
-    /// Shuts NATS down.
     pub async fn stop_nats(&mut self) {
         if let Some(cluster) = &mut self.redundant.cluster {
             for n in 0..cluster.urls().len() {
@@ -207,7 +207,7 @@ impl Servers {
         std::fs::remove_dir_all(&self.nats_store).unwrap();
     }
 
-    /// Process ids of NATS, to send them signals.
+    /// Returns the process ids of NATS, to send them signals.
     pub fn nats_pids(&self) -> Vec<u32> {
         match &self.redundant.cluster {
             Some(cluster) => (0..cluster.urls().len()).filter_map(|n| cluster.pid(n)).collect(),
@@ -215,7 +215,7 @@ impl Servers {
         }
     }
 
-    /// Process id of NATS, to send it signals.
+    /// Returns the process id of NATS, to send it signals.
     pub fn nats_pid(&self) -> u32 {
         self.nats.as_ref().expect("NATS is down").pid()
     }
@@ -246,7 +246,7 @@ impl Servers {
         own.running = Some(Postgres::start(own.config.clone()).await.unwrap_or_else(|e| panic!("{e}")));
     }
 
-    /// Process id of the test's own Postgres, to send it signals; only after [`Servers::start_own`].
+    /// Returns the process id of the test's own Postgres, to send it signals; only after [`Servers::start_own`].
     pub fn postgres_pid(&self) -> u32 {
         if let Some(pair) = &self.redundant.pair {
             return pair.primary_pid();
@@ -260,7 +260,8 @@ impl Servers {
     }
 }
 
-/// What a server that is just being killed still writes is removed when the test process has ended.
+/// Drops the test's database and the servers. What one that is just being killed still writes is removed when the test
+/// process has ended.
 impl Drop for Servers {
     fn drop(&mut self) {
         drop(self.nats.take());

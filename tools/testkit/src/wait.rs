@@ -18,13 +18,13 @@ pub async fn until<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     until_within(PATIENCE, what, check).await
 }
 
-/// The same with a limit of its own.
+/// Repeats a check with a limit of its own.
 pub async fn until_within<T>(patience: Duration, what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     let Some(answer) = within(patience, check).await else { panic!("no answer within {patience:?} of checks: {what}") };
     answer
 }
 
-/// The same without the panic: `None` if there was no answer in time.
+/// Repeats a check without the panic: `None` if there was no answer in time.
 pub async fn within<T>(patience: Duration, mut check: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let checks = async {
         let mut waited = Duration::ZERO;

@@ -18,12 +18,12 @@ use super::Stack;
 const ANSWER: Duration = Duration::from_mins(1);
 
 impl Stack {
-    /// The subject of a request of the usual user, in the role that may ask for it.
+    /// Returns the subject of a request of the usual user, in the role that may ask for it.
     pub fn subject(&self, verb: Verb) -> String {
         subjects::api(Door::Nats, self.queue().tenant(), self.queue().user(), verb.roles()[0], verb)
     }
 
-    /// The subject of the intake stream of the usual user, who may bring agents along.
+    /// Returns the subject of the intake stream of the usual user, who may bring agents along.
     pub fn intake(&self, what: Intake) -> String {
         let role = match what {
             Intake::Calls => UserRole::Submit,
@@ -78,7 +78,7 @@ impl Stack {
         self.claims().intake_keys.push(submission.key.clone().expect("a key, by which it can be found again"));
     }
 
-    /// The state of a call.
+    /// Returns the state of a call.
     pub async fn get(&self, call: CallId) -> CallView {
         self.queue()
             .ask(Verb::CallGet, &GetRequest { call, language: redial_proto::Language::default() }, ANSWER)
@@ -92,7 +92,7 @@ impl Stack {
         self.get(call).await
     }
 
-    /// Waits until a call has ended with success; its output.
+    /// Waits until a call has ended with success; returns its output.
     pub async fn output(&self, call: CallId) -> String {
         let view = self.ended(call).await;
         assert_eq!(view.state, CallState::Succeeded, "{view:?}");
@@ -108,7 +108,7 @@ impl Stack {
         .await;
     }
 
-    /// Cancels a call; where it stands then.
+    /// Cancels a call; returns where it stands then.
     pub async fn cancel(&self, call: CallId) -> CallState {
         let request = CancelRequest { call };
         let reply: CancelReply = self.queue().ask(Verb::CallCancel, &request, ANSWER).await.unwrap();
@@ -144,7 +144,7 @@ impl Stack {
         result.task.unwrap()
     }
 
-    /// A task with all its steps and messages.
+    /// Returns a task with all its steps and messages.
     pub async fn task_report(&self, task: TaskId) -> TaskReport {
         let report: TaskReport =
             self.queue().ask(Verb::TaskGet, &TaskGet { task, after_step: 0 }, ANSWER).await.unwrap();
@@ -168,7 +168,7 @@ impl Stack {
         .await;
     }
 
-    /// Cancels a task; where it stands then.
+    /// Cancels a task; returns where it stands then.
     pub async fn cancel_task(&self, task: TaskId) -> TaskState {
         let reply: TaskCancelReply = self.queue().ask(Verb::TaskCancel, &TaskCancel { task }, ANSWER).await.unwrap();
         reply.state

@@ -40,7 +40,7 @@ impl Stack {
     }
 }
 
-/// A new token of the tenant and user of a connection.
+/// Creates a token of the tenant and user of a connection.
 pub async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
     let token = ApiToken::of_random(&std::array::from_fn(|_| rand::random()));
     let create = new_token(&token, roles);
@@ -48,14 +48,13 @@ pub async fn token(queue: &Queue, roles: &[UserRole]) -> ApiToken {
     token
 }
 
-/// The request for a token of whoever asks for it.
+/// Makes the request for a token of whoever asks for it.
 pub fn new_token(token: &ApiToken, roles: &[UserRole]) -> TokenCreate {
     let (id, sha256, roles) = (token.id.clone(), token.hash(), roles.to_vec());
     TokenCreate { id, sha256, tenant: None, user: None, roles, label: None, expiry: TokenExpiry::default() }
 }
 
 impl TestGateway {
-    /// Asks it to stop.
     pub fn stop(&self) {
         self.shutdown.cancel();
     }

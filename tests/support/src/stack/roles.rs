@@ -21,13 +21,13 @@ impl Stack {
         self.dispatch_through(&url).await;
     }
 
-    /// The same through a proxy before NATS.
+    /// Starts one more dispatcher through a proxy before NATS.
     pub async fn dispatch_through(&mut self, nats_url: &str) {
         let database_url = self.servers.database_url().to_owned();
         self.dispatch_between(nats_url, &database_url).await;
     }
 
-    /// The same through proxies before both servers.
+    /// Starts one more dispatcher through proxies before both servers.
     pub async fn dispatch_between(&mut self, nats_url: &str, database_url: &str) {
         let mut config = self.dispatcher.clone();
         nats_url.clone_into(&mut config.queue.url);

@@ -18,12 +18,12 @@ impl Stack {
         .await;
     }
 
-    /// The rows of a query.
+    /// Returns the rows of a query.
     pub async fn rows<R: for<'r> FromRow<'r, PgRow> + Send + Unpin>(&self, query: &str) -> Vec<R> {
         sqlx::query_as(AssertSqlSafe(query.to_owned())).fetch_all(&self.db).await.unwrap()
     }
 
-    /// The values of a query for one column.
+    /// Returns the values of a query for one column.
     pub async fn values<T: Send + Unpin>(&self, query: &str) -> Vec<T>
     where
         (T,): for<'r> FromRow<'r, PgRow>,
@@ -31,7 +31,7 @@ impl Stack {
         self.rows::<(T,)>(query).await.into_iter().map(|(value,)| value).collect()
     }
 
-    /// The value of a query for one column of one row.
+    /// Returns the value of a query for one column of one row.
     pub async fn value<T: Send + Unpin>(&self, query: &str) -> T
     where
         (T,): for<'r> FromRow<'r, PgRow>,
@@ -45,7 +45,7 @@ impl Stack {
         until(what, async || self.values(query).await.contains(&true).then_some(())).await;
     }
 
-    /// The rows of a table, perhaps with a condition.
+    /// Counts the rows of a table, perhaps with a condition.
     pub async fn count(&self, from: &str) -> i64 {
         self.value(&format!("SELECT count(*) FROM {from}")).await
     }

@@ -7,17 +7,17 @@ use uuid::Uuid;
 const ID: usize = 16;
 const LENGTH: usize = 4;
 
-/// Jobs of calls, so many in a message.
+/// Packs jobs of calls, so many in a message.
 pub(super) fn jobs(ids: &[Uuid], size: usize) -> Vec<Bytes> {
     ids.chunks(size).map(|pack| pack.iter().flat_map(|id| id.into_bytes()).collect()).collect()
 }
 
-/// The calls of messages with jobs.
+/// Reads the calls of messages with jobs.
 pub(super) fn ids(messages: &[Bytes]) -> anyhow::Result<Vec<Uuid>> {
     messages.iter().flat_map(|pack| pack.chunks(ID)).map(|id| Ok(Uuid::from_slice(id)?)).collect()
 }
 
-/// Results of calls, so many in a message.
+/// Packs results of calls, so many in a message.
 pub(super) fn results(results: &[(Uuid, String)], size: usize) -> anyhow::Result<Vec<Bytes>> {
     let message = |pack: &[(Uuid, String)]| {
         let mut message = BytesMut::new();
@@ -31,7 +31,7 @@ pub(super) fn results(results: &[(Uuid, String)], size: usize) -> anyhow::Result
     results.chunks(size).map(message).collect()
 }
 
-/// The calls of messages with results, and these.
+/// Reads the calls of messages with results, and these.
 pub(super) fn ids_and_outputs(messages: &[Bytes]) -> anyhow::Result<(Vec<Uuid>, Vec<String>)> {
     let (mut ids, mut outputs) = (Vec::new(), Vec::new());
     for message in messages {

@@ -75,13 +75,13 @@ impl Pipe {
         Ok(())
     }
 
-    /// The messages as they arrive. Each batch is what was there at once. Further batches are fetched meanwhile.
+    /// Returns the messages as they arrive. Each batch is what was there at once. Further batches are fetched
+    /// meanwhile.
     pub(super) async fn messages(&self, most: usize) -> anyhow::Result<Messages> {
         let stream = self.consumer.stream().max_messages_per_batch(most * FETCHED).messages().await?;
         Ok(Messages { stream: Box::pin(stream.ready_chunks(most)) })
     }
 
-    /// Removes the stream.
     pub(super) async fn remove(self) {
         let _ = self.jetstream.delete_stream(&self.name).await;
     }
@@ -89,20 +89,18 @@ impl Pipe {
 
 type Chunk = Vec<Result<Message, pull::MessagesError>>;
 
-/// Batches of messages.
 pub(super) struct Messages {
     stream: std::pin::Pin<Box<dyn futures_util::Stream<Item = Chunk> + Send>>,
 }
 
 impl Messages {
-    /// The next batch, to be acknowledged; empty if none arrived within a second.
+    /// Takes the next batch, to be acknowledged; empty if none arrived within a second.
     pub(super) async fn next(&mut self) -> Vec<Message> {
         let chunk = tokio::time::timeout(Duration::from_secs(1), self.stream.next()).await;
         chunk.ok().flatten().unwrap_or_default().into_iter().filter_map(Result::ok).collect()
     }
 }
 
-/// Acknowledges all.
 pub(super) async fn ack(batch: Vec<Message>) {
     for message in batch {
         // A lost acknowledgement only delivers the message again.
@@ -110,7 +108,6 @@ pub(super) async fn ack(batch: Vec<Message>) {
     }
 }
 
-/// Their contents.
 pub(super) fn payloads(batch: &[Message]) -> Vec<Bytes> {
     batch.iter().map(|message| message.payload.clone()).collect()
 }

@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 
 use super::pipe::{self, Pipe};
 
-/// The contents of messages.
 pub(super) type Batch = Vec<Bytes>;
 
 /// How long no message may arrive.

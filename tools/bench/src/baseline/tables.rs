@@ -7,10 +7,8 @@ use uuid::Uuid;
 
 use crate::database::connect;
 
-/// The schema of the baseline's tables.
 pub(crate) const SCHEMA: &str = "redial_baseline";
 
-/// The baseline's tables.
 #[derive(Clone, Debug)]
 pub(super) struct Tables(PgPool);
 
@@ -29,7 +27,6 @@ impl Tables {
         Ok(Self(pool))
     }
 
-    /// Inserts calls.
     pub(super) async fn insert(&self, ids: &[Uuid], arguments: &[String]) -> anyhow::Result<()> {
         sqlx::query(
             "INSERT INTO redial_baseline.calls (id, state, arguments)
@@ -70,7 +67,6 @@ impl Tables {
         Ok(done.rows_affected())
     }
 
-    /// Removes the tables.
     pub(super) async fn remove(self) -> anyhow::Result<()> {
         self.0.execute("DROP SCHEMA IF EXISTS redial_baseline CASCADE").await?;
         self.0.close().await;

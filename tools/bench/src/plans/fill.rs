@@ -15,7 +15,6 @@ const STEPS: u32 = 20;
 
 /// What questions can name.
 pub(crate) struct Filled {
-    /// How many calls there are.
     pub(crate) calls: u32,
     /// A call and a task in its middle.
     pub(crate) call: CallId,

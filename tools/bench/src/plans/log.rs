@@ -35,7 +35,7 @@ pub(crate) struct Statement {
 }
 
 impl Log {
-    /// The log of the Postgres in a folder of servers.
+    /// Opens the log of the Postgres in a folder of servers.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let path = folder.join("postgres/server.log");
         let read = fs::metadata(&path)?.len();
@@ -48,7 +48,7 @@ impl Log {
         Ok(())
     }
 
-    /// The statements of Redial since then, in order.
+    /// Returns the statements of Redial since then, in order.
     pub(crate) async fn statements(&mut self) -> anyhow::Result<Vec<Statement>> {
         // A plan is written when its statement ends, which may be just after its last row was received.
         tokio::time::sleep(Duration::from_millis(50)).await;

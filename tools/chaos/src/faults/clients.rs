@@ -26,7 +26,6 @@ const LITTER: i64 = 50;
 const DELIVERED_AGAIN: Duration = PATIENCE.saturating_add(Duration::from_secs(15));
 
 impl Injector {
-    /// See the module.
     pub(super) async fn hostile_clients(&mut self) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
         self.intake_works().await?;
@@ -73,7 +72,7 @@ impl Injector {
         Ok(())
     }
 
-    /// How long it takes until the call of a key has ended.
+    /// Measures how long it takes until the call of a key has ended.
     async fn on_record(&self, patience: Duration, key: &str) -> Option<Duration> {
         let observer = &self.fixture.observer;
         reached_within(patience, async || match observer.call_of_key(key).await.flatten() {
@@ -84,7 +83,7 @@ impl Injector {
     }
 }
 
-/// Every verb with the ids of the other tenant: as itself, in every role, and as a user of that tenant.
+/// Sends every verb with the ids of the other tenant: as itself, in every role, and as a user of that tenant.
 async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<TaskId>)) -> anyhow::Result<()> {
     let (inbox, (tenant, user)) = (mallory.inbox(), TENANTS[0]);
     let (calls, tasks) = theirs;
@@ -106,7 +105,7 @@ async fn ask_as_everybody(mallory: &mut Stranger, theirs: &(Vec<CallId>, Vec<Tas
     mallory.flush().await
 }
 
-/// As much as it can send, readable and not.
+/// Sends as much as it can, readable and not.
 async fn flood(mallory: &mut Stranger, calls: &[CallId]) -> anyhow::Result<()> {
     let ((tenant, user), inbox) = (MALLORY, mallory.inbox());
     let get = format!("redial.api.{tenant}.{user}.read.calls.get");

@@ -13,7 +13,7 @@ use crate::schedule::Step;
 const OLD: Duration = Duration::from_secs(2);
 
 impl Injector {
-    /// The primary is killed, and some time later its standby is promoted. Then the old primary comes back as it was: it takes
+    /// Kills the primary, and promotes its standby some time later. Then the old primary comes back as it was: it takes
     /// writes, and must get none. At last it becomes the standby, whom each commit waits for.
     pub(super) async fn fail_over(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         let killed = Utc::now();

@@ -47,7 +47,8 @@ impl Injector {
         )))
     }
 
-    /// False if there was no leader for some seconds: the members have not elected one since the last was killed.
+    /// Kills a leader; false if there was none for some seconds: the members have not elected one since the last was
+    /// killed.
     async fn kill_leader(&mut self, stream: &str) -> anyhow::Result<bool> {
         let began = Instant::now();
         while began.elapsed() < PAUSE {

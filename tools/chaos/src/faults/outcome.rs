@@ -23,7 +23,7 @@ pub(crate) enum Target {
     CountedBeside,
     /// The longest time in which nothing else was done while rows of calls were locked, for which a statement waits 4 s, once.
     RowsLocked,
-    /// The same during a misuse.
+    /// The longest time in which nothing else was done during a misuse.
     OthersGoOn,
 }
 
@@ -81,13 +81,13 @@ impl Outcome {
         Self { recovery: recovery.into(), ..Self::default() }
     }
 
-    /// Its recovery counts for a target.
+    /// Counts its recovery for a target.
     pub(super) fn counts_for(self, target: Target) -> Self {
         let recovery = self.recovery;
         self.with((target, recovery))
     }
 
-    /// Something else that was measured.
+    /// Adds something else that was measured.
     pub(super) fn with(mut self, measured: (Target, Recovery)) -> Self {
         self.measured.push(measured);
         self
@@ -97,7 +97,7 @@ impl Outcome {
         Self { note: note.into(), ..self }
     }
 
-    /// There was no recovery.
+    /// True if there was no recovery.
     pub(crate) fn is_down(&self) -> bool {
         self.measured.iter().map(|(_, recovery)| recovery).chain([&self.recovery]).any(|one| *one == Recovery::Never)
     }

@@ -71,8 +71,8 @@ impl Injector {
         Ok(Outcome::recovered(self.accepted().await).counts_for(Target::PostgresBack))
     }
 
-    /// Until a submission is accepted. Asks again and again without waiting for the answer to what was asked before, as
-    /// many clients would.
+    /// Measures the time until a submission is accepted. Asks again and again without waiting for the answer to what
+    /// was asked before, as many clients would.
     pub(super) async fn accepted(&mut self) -> Option<Duration> {
         let (mut asked, began) = (JoinSet::new(), Instant::now());
         while began.elapsed() < PATIENCE {
@@ -171,7 +171,7 @@ async fn ends_when_asked(process: &Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every process, once.
+/// Returns every process, once.
 fn everything() -> impl Iterator<Item = Victim> {
     let roles = (0..DISPATCHERS).map(Victim::Dispatcher).chain((0..WORKERS).map(Victim::Worker));
     roles.chain([Victim::Nats, Victim::Postgres])

@@ -38,7 +38,7 @@ impl Injector {
         Pulse { from: Utc::now(), beating: beating.abort_handle() }
     }
 
-    /// The longest pause since the pulse began.
+    /// Returns the longest pause since the pulse began.
     pub(super) async fn longest_pause(&self, pulse: Pulse) -> (Target, Recovery) {
         let until = Utc::now();
         let mut pause = None;

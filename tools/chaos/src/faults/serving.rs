@@ -50,7 +50,7 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{WAITING} calls waited")))
     }
 
-    /// A tool is down for a minute, and calls wait; then all of them run, slowly at first.
+    /// Takes a tool down for a minute, and lets calls wait; then all of them run, slowly at first.
     pub(super) async fn tool_outage(&mut self) -> anyhow::Result<Outcome> {
         let pulse = self.pulse();
         fs::write(&self.fixture.outage, "")?;
@@ -66,7 +66,7 @@ impl Injector {
         Ok(outcome.with(self.longest_pause(pulse).await).noted(format!("{waiting} calls waited")))
     }
 
-    /// Restarts a worker with other tools; when it has registered.
+    /// Restarts a worker with other tools; returns when it has registered.
     async fn retool(&mut self, n: usize, tools: ToolSet) -> anyhow::Result<DateTime<Utc>> {
         self.fixture.workers[n].tools = tools;
         self.restart(Victim::Worker(n)).await?;
@@ -85,14 +85,14 @@ impl Injector {
         seen.ok_or_else(|| anyhow::anyhow!("worker {worker} did not register"))
     }
 
-    /// How long after this moment the last of the calls was started, by the database's clock.
+    /// Returns how long after this moment the last of the calls was started, by the database's clock.
     async fn started(&self, calls: &[CallId], since: DateTime<Utc>) -> Option<Duration> {
         reached(async || self.progress(calls).await.waiting == 0).await?;
         let last = self.progress(calls).await.last_start?;
         Some((last - since).to_std().unwrap_or_default())
     }
 
-    /// Nobody can run these for a while, so none of them may start.
+    /// Checks that none of these starts, because nobody can run them for a while.
     async fn stay_unserved(&mut self, calls: &[CallId]) {
         tokio::time::sleep(GONE).await;
         let waiting = usize::try_from(self.progress(calls).await.waiting).unwrap_or_default();

@@ -19,7 +19,8 @@ impl Injector {
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
-    /// The running server continues to acknowledge messages, and all of them are lost when it starts again.
+    /// Wipes the store of the running server, which continues to acknowledge messages, and all of them are lost when it
+    /// starts again.
     pub(super) async fn wipe_live_store(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         self.fixture.disk.wipe()?;
         tokio::time::sleep(between(Duration::from_millis(500), Duration::from_millis(2500), step)).await;
@@ -28,7 +29,8 @@ impl Injector {
         Ok(Outcome::recovered(self.completion(Utc::now()).await).counts_for(Target::StoreWiped))
     }
 
-    /// NATS may not recover by itself once there is room again: then it is restarted, as by an operator.
+    /// Fills the disk. NATS may not recover by itself once there is room again: then it is restarted, as by an
+    /// operator.
     pub(super) async fn fill_disk(&mut self, step: &Step) -> anyhow::Result<Outcome> {
         if !self.fixture.disk.is_small() {
             let why = "a small disk of its own (tmpfs) is not permitted here; root on Linux may make one";

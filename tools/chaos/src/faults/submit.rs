@@ -30,14 +30,14 @@ impl Injector {
         submitted
     }
 
-    /// How far calls have come; as if they had not been submitted, while the database is down.
+    /// Returns how far calls have come; as if they had not been submitted, while the database is down.
     pub(super) async fn progress(&self, calls: &[CallId]) -> Progress {
         let all = u64::try_from(calls.len()).unwrap_or(u64::MAX);
         let none = Progress { waiting: all, open: all, last_start: None };
         self.fixture.observer.progress(calls).await.unwrap_or(none)
     }
 
-    /// Waits until calls have ended; how long that took.
+    /// Waits until calls have ended; returns how long that took.
     pub(super) async fn end(&self, calls: &[CallId]) -> Option<Duration> {
         reached(async || self.progress(calls).await.open == 0).await
     }

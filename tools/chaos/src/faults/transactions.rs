@@ -48,7 +48,7 @@ impl Injector {
     }
 }
 
-/// A transaction, once the database answers.
+/// Opens a transaction, once the database answers.
 async fn opened(open: impl AsyncFn() -> Option<OpenTransaction>) -> anyhow::Result<OpenTransaction> {
     let mut transaction = None;
     reached(async || {

@@ -11,7 +11,6 @@ pub(crate) struct Redundancy {
     pub(crate) standby: bool,
 }
 
-/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// `kill -9`, then a new one.
@@ -44,7 +43,6 @@ pub(crate) enum Fault {
     HostileClients,
 }
 
-/// A process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Victim {
     Dispatcher(usize),
@@ -82,7 +80,7 @@ pub(crate) enum Damage {
 }
 
 impl Fault {
-    /// Whether it can happen to such servers. What happens to a disk happens to a single server.
+    /// True if it can happen to such servers. What happens to a disk happens to a single server.
     pub(crate) const fn fits(self, redundancy: Redundancy) -> bool {
         match self {
             Self::KillLeaders => redundancy.cluster,
@@ -92,7 +90,7 @@ impl Fault {
         }
     }
 
-    /// The name of the kind: a line of the report.
+    /// Returns the name of the kind: a line of the report.
     pub(crate) fn kind(self) -> String {
         match self {
             Self::Kill(victim) => format!("kill -9 {}", victim.kind()),
@@ -127,7 +125,7 @@ impl Victim {
     }
 }
 
-/// With what was drawn.
+/// Shows what was drawn, too.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -74,7 +74,7 @@ impl World {
         true
     }
 
-    /// The call runs under this grant.
+    /// Lets the call run under this grant.
     fn set_running(&mut self, worker: Process, grant: GrantRef) {
         let (now, until) = (self.now, self.now + LEASE);
         let row = self.call_mut(grant.call);
@@ -87,7 +87,7 @@ impl World {
         self.executions.iter_mut().filter(|one| one.grant == grant).for_each(|one| one.lost = false);
     }
 
-    /// A failover falls back to what was on record before the last grant of a call.
+    /// Falls back to what was on record before the last grant of a call, as a failover does.
     pub(super) fn lose_grant(&mut self, n: usize) {
         let Some(row) = self.calls.get_mut(n) else { return };
         let (Some(before), Some(grant)) = (row.before_grant.take(), row.record.grant()) else { return };
@@ -200,7 +200,7 @@ impl World {
         Some(facts)
     }
 
-    /// A call of a task that ended or will be retried adds an item to the inbox of its task.
+    /// Adds an item to the inbox of a call's task, if it ended or will be retried.
     fn notify_task(&mut self, call: CallId, change: &Change) {
         let row = self.call(call);
         let Some(of) = row.task else { return };

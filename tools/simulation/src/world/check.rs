@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    /// The recorded result is the one that the worker of the attempt reported.
+    /// Checks that the recorded result is the one that the worker of the attempt reported.
     fn check_attempt(&mut self, row: AttemptRow) {
         let mut own = self.executions.iter().filter(|one| job_of(one.grant) == row.job && one.worker == row.worker);
         let said = own.any(|one| one.reported.is_some_and(|outcome| outcome.class == row.class));
@@ -87,8 +87,8 @@ impl World {
         }
     }
 
-    /// Ignores executions that their own worker stopped, which were released and run again under the same number, and those whose grants
-    /// the record lost and did not take back.
+    /// Checks effects. Ignores executions that their own worker stopped, which were released and run again under the
+    /// same number, and those whose grants the record lost and did not take back.
     fn check_effects(&mut self) {
         let worked = |one: &&Execution| one.effect && !one.stopped && !one.lost;
         for (n, one) in self.executions.iter().enumerate().filter(|(_, one)| worked(one)) {
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The differences between a task on record and its replay.
+    /// Returns the differences between a task on record and its replay.
     fn replay(&self, task: usize) -> Vec<Difference> {
         let Ok(spec) = serde_json::from_str(self.agent()) else { return Vec::new() };
         let steps = self.recorded_steps.iter().filter(|(owner, _)| *owner == task).map(|(_, step)| step.clone());

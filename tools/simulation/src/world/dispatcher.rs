@@ -52,7 +52,7 @@ pub(super) enum CommitOutcome {
 }
 
 impl CommitOutcome {
-    /// Nineteen of twenty transactions are committed without an error.
+    /// Chooses: nineteen of twenty transactions are committed without an error.
     pub(super) const fn of(pick: u32) -> Self {
         match pick >> 24 {
             243..=246 => Self::RolledBack,
@@ -101,7 +101,7 @@ impl World {
 
     // ---- Transitions and effects ----
 
-    /// The transition that the engine plans for an event; `None` if the event changes nothing.
+    /// Returns the transition that the engine plans for an event; `None` if the event changes nothing.
     pub(super) fn plan(&self, row: &CallRow, event: &CallEvent<'_>, random: f64) -> Option<Transition> {
         let record = CallRecord { read_at: self.now, ..row.record.clone() };
         plan(&record, &RetryPolicy::default(), event, self.now, random)

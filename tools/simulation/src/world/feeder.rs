@@ -54,7 +54,7 @@ impl World {
         windows.set_depths(&unclaimed, self.uptime());
     }
 
-    /// Whether the job of a new call is published at once.
+    /// True if the job of a new call is published at once.
     pub(super) fn admits(&mut self, d: usize, call: CallId) -> bool {
         let tenant = self.call(call).tenant;
         let windows = &mut self.dispatchers[d].feeder.windows;
@@ -76,7 +76,7 @@ impl World {
         }
     }
 
-    /// The calls that a round takes.
+    /// Returns the calls that a round takes.
     fn choose(&mut self, d: usize) -> Vec<CallId> {
         let mut parts = BTreeMap::<BacklogPart, Part>::new();
         for row in &self.calls {
@@ -107,8 +107,8 @@ impl World {
         parts.into_values().flat_map(|part| part.taken).collect()
     }
 
-    /// A tenant with more to run has got as much as each other one, or one less, and so has each of its kinds; and one that got
-    /// nothing gets something in the next round.
+    /// Checks that a tenant with more to run has got as much as each other one, or one less, and so has each of its
+    /// kinds; and that one that got nothing gets something in the next round.
     fn check_turns(&mut self, d: usize, parts: &BTreeMap<BacklogPart, Part>, has_tokens: bool) {
         let mut kinds = BTreeMap::<&str, Vec<(usize, bool)>>::new();
         for (part, of) in parts {
@@ -133,7 +133,7 @@ impl World {
         self.dispatchers[d].feeder.passed_over = if most(&tenants) > 0 { passed_over } else { before };
     }
 
-    /// The job of a call, and the number of its publication.
+    /// Takes a call; returns its job, and the number of its publication.
     fn take(&mut self, call: CallId) -> (JobRef, u32) {
         let (now, unchecked) = (self.now, self.has(Mutation::FedAndNotChecked));
         let check = now + std::time::Duration::from_millis(FIRST_CHECK_MS);

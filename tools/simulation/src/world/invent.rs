@@ -15,7 +15,7 @@ const TOOLS: [(&str, bool, bool); 4] =
 /// What the user of every task wants.
 pub(super) const INPUT: &str = "please";
 
-/// An agent with small budgets, and one with a fallback model and a very short time budget; as JSON.
+/// Makes an agent with small budgets, and one with a fallback model and a very short time budget; as JSON.
 pub(super) fn agents() -> [String; 2] {
     let mut plain = AgentSpec { tools: vec!["*".to_owned()], result_bytes: 256, ..AgentSpec::new("small") };
     plain.budgets = Budgets { turns: 4, corrections: 2, tool_calls: 5, seconds: 1_800, ..Budgets::default() };
@@ -26,7 +26,7 @@ pub(super) fn agents() -> [String; 2] {
     [plain, hurried].map(|agent| serde_json::to_string(&agent).unwrap_or_default())
 }
 
-/// The registered tools and models.
+/// Makes the registered tools and models.
 pub(super) fn tools() -> Tools {
     let parameters = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     let tool = |(name, polling, sequential): (&str, bool, bool)| ToolSpec {
@@ -40,7 +40,7 @@ pub(super) fn tools() -> Tools {
     specs.filter_map(|spec| Some((spec.name.clone(), Arc::new(RegisteredTool::new(spec).ok()?)))).collect()
 }
 
-/// What a model replies in a turn, as JSON: always the same for the same seed.
+/// Makes what a model replies in a turn, as JSON: always the same for the same seed.
 pub(super) fn reply(seed: u64) -> String {
     let mut random = Random::new(seed);
     let usage =
@@ -61,7 +61,7 @@ pub(super) fn reply(seed: u64) -> String {
     serde_json::to_string(&reply).unwrap_or_default()
 }
 
-/// A call that a model proposes: of a tool, with wrong arguments, of an unknown tool, or of `read_result`.
+/// Makes a call that a model proposes: of a tool, with wrong arguments, of an unknown tool, or of `read_result`.
 fn proposed(random: &mut Random) -> ReplyCall {
     let (tool, ..) = TOOLS[random.below(4) as usize];
     let (name, arguments) = match random.below(12) {
@@ -73,13 +73,14 @@ fn proposed(random: &mut Random) -> ReplyCall {
     ReplyCall { name: name.to_owned(), arguments }
 }
 
-/// A call that reads a part of the result of the first call of an assistant message. `seq`: the message's sequence number.
+/// Makes a call that reads a part of the result of the first call of an assistant message. `seq`: the message's
+/// sequence number.
 fn read_result(seq: u32, offset: u32) -> ReplyCall {
     let arguments = format!("{{\"call_id\":\"c{seq}_1\",\"offset\":{offset}}}");
     ReplyCall { name: "read_result".to_owned(), arguments }
 }
 
-/// The output of a tool's call, as JSON: of one call in four it is too long to be shown whole to a model.
+/// Makes the output of a tool's call, as JSON: of one call in four it is too long to be shown whole to a model.
 pub(super) fn output(call: u128) -> String {
     let text = if call % 4 == 3 { "x".repeat(400) } else { String::new() };
     format!("{{\"n\":{call},\"text\":\"{text}\"}}")

@@ -90,7 +90,7 @@ impl World {
 
     // ---- Clients ----
 
-    /// A client submits a call, again if it was not acknowledged. The key makes it one call.
+    /// Submits a call as a client does, again if it was not acknowledged. The key makes it one call.
     fn submit_call(&mut self, d: usize, n: usize, commit: CommitOutcome) {
         if self.acknowledged_calls >> n & 1 == 1 || !self.nats_up {
             return;
@@ -170,7 +170,8 @@ impl World {
         }
     }
 
-    /// The lock may outlast a lease, which its worker cannot renew: then the attempt may be lost.
+    /// Locks a call or lets go of it. The lock may outlast a lease, which its worker cannot renew: then the attempt may
+    /// be lost.
     fn toggle_lock(&mut self, n: usize) {
         let Some(row) = self.calls.get(n).filter(|row| row.exists) else { return };
         let (call, worker) = (row.record.id, row.record.worker.clone());
@@ -241,7 +242,7 @@ impl World {
         (0..self.results.len()).filter(due)
     }
 
-    /// A dispatcher takes a report from the stream.
+    /// Takes a report from the stream as a dispatcher does.
     fn take_result(&mut self, n: usize, pick: u32) {
         let d = (pick >> 16) as usize % self.dispatchers.len();
         let Some(n) = self.results_to_take().nth(n) else { return };
@@ -251,14 +252,14 @@ impl World {
         self.dispatchers[d].operations.push(Operation::new(OperationKind::Ingest(message)));
     }
 
-    /// Attempts whose tool can go on. After the faults, the tool of a worker that is cut off hangs, so that others take
-    /// over.
+    /// Returns attempts whose tool can go on. After the faults, the tool of a worker that is cut off hangs, so that
+    /// others take over.
     fn running(&self) -> impl Iterator<Item = usize> {
         let hangs = |process| self.draining && self.workers.iter().any(|one| one.process == process && one.cut);
         (0..self.executions.len()).filter(move |n| self.executions[*n].runs() && !hangs(self.executions[*n].worker))
     }
 
-    /// A tool has its effect, or ends, or both.
+    /// Lets a tool have its effect, or end, or both.
     fn run_tool(&mut self, n: usize, pick: u32) {
         let Some(n) = self.running().nth(n) else { return };
         let Execution { grant, effect: done, .. } = self.executions[n];
@@ -282,8 +283,8 @@ impl World {
         self.report(n, outcome);
     }
 
-    /// How an attempt ends: three of five succeed, and most others can be retried. Workers report `lost` only of a tool
-    /// that they stopped.
+    /// Returns how an attempt ends: three of five succeed, and most others can be retried. Workers report `lost` only
+    /// of a tool that they stopped.
     fn outcome(&self, pick: u32, effect: bool) -> Outcome {
         const OFTEN: [ErrorClass; 4] =
             [ErrorClass::Unavailable, ErrorClass::Timeout, ErrorClass::RateLimited, ErrorClass::Internal];

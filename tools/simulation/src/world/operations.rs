@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// The operation after a step; `None` if it is finished or given up.
+    /// Returns the operation after a step; `None` if it is finished or given up.
     fn stepped(&mut self, d: usize, operation: Operation, commit: CommitOutcome) -> Option<Operation> {
         let Operation { kind, seen } = operation;
         if self.locked.contains(&kind.call()) {
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// Whether the record lost the grant of a report, so that it has to be taken back first.
+    /// True if the record lost the grant of a report, so that it has to be taken back first.
     fn is_lost(&mut self, row: &CallRow, grant: GrantRef) -> bool {
         // Whoever reports an attempt held it until then.
         let is_lost = takes_back(&row.record, grant, Some(self.now));
@@ -146,12 +146,11 @@ impl World {
         is_lost
     }
 
-    /// Reads the call.
     fn read(&self, kind: OperationKind) -> CallRow {
         self.call(kind.call()).clone()
     }
 
-    /// The transition that an operation causes; `None` if it changes nothing, or came too late.
+    /// Returns the transition that an operation causes; `None` if it changes nothing, or came too late.
     fn planned(&self, kind: OperationKind, row: &CallRow) -> Option<Transition> {
         let holds = |worker: Process, grant: GrantRef, any_claim: bool| {
             let same_claim = any_claim || row.record.claim == Some(grant.claim);

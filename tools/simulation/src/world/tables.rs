@@ -7,7 +7,6 @@ use redial_records::{Backlog, CallFacts, CallRecord, InboxItem, TaskCall};
 use super::{Process, TENANTS, TIMEOUT, TOOL, call_id};
 use crate::{Setup, random::Random};
 
-/// A call.
 #[derive(Clone, Debug)]
 pub(super) struct CallRow {
     /// The row as the engine reads it.
@@ -27,7 +26,7 @@ pub(super) struct CallRow {
 }
 
 impl CallRow {
-    /// A call that has not been submitted yet.
+    /// Makes a call that has not been submitted yet.
     pub(super) fn new(id: CallId, effect: ToolEffect, max_attempts: u32, deadline_ms: u64) -> Self {
         let retry = RetryOverride {
             initial_ms: Some(500),
@@ -65,7 +64,7 @@ impl CallRow {
         Self { record, exists: false, tenant, deadline_ms, submitted_at, wake_at, class, task, before_grant }
     }
 
-    /// The bare call of a plan with this number.
+    /// Makes the bare call of a plan with this number.
     pub(super) fn of_client_call(setup: &Setup, call: u8) -> Self {
         let mut random = Random::new(setup.seed ^ u64::from(call));
         let (effect, most_attempts) = (ToolEffect::ALL[random.below(4) as usize], 1 + random.below(4));
@@ -92,7 +91,7 @@ impl CallRow {
         (self.record.backlog, self.wake_at) = (Some(Backlog::Job), self.record.deadline_at);
     }
 
-    /// The row as the engine needs it for effects after a commit.
+    /// Returns the row as the engine needs it for effects after a commit.
     pub(super) fn facts(&self, now: Time) -> CallFacts {
         CallFacts {
             claim: self.record.claim,

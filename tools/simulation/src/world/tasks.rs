@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// `None` if the task has ended.
+    /// Writes the next transition; `None` if the task has ended.
     fn write_next(&mut self, task: usize) -> Option<TaskTransition> {
         let items: Vec<InboxRow> = self.inbox.iter().filter(|item| item.task == task).cloned().collect();
         let state = self.tasks[task].state;
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// The agent of every task, as JSON.
+    /// Returns the agent of every task, as JSON.
     pub(super) fn agent(&self) -> &str {
         &AGENTS[usize::from(self.setup.seed >> 63 == 1)]
     }
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// What the task of an ended call learns about it.
+    /// Returns what the task of an ended call learns about it.
     pub(super) fn ended_call(&self, row: &CallRow, TaskCall { task, turn, call_index }: TaskCall) -> EndedCall {
         let call = row.record.id;
         let output = || match call_index {
@@ -161,7 +161,7 @@ impl World {
         messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
     }
 
-    /// No task of the conversation runs, and no earlier one waits.
+    /// True if no task of the conversation runs, and no earlier one waits.
     fn may_start(&self, task: usize) -> bool {
         let before = |n: usize, row: &TaskRow| row.state == TaskState::Waiting && n < task;
         let mut others = self.tasks.iter().enumerate().filter(|(n, row)| *n != task && row.exists);
@@ -243,7 +243,7 @@ impl World {
     }
 }
 
-/// A request to a model without its messages, as an end of its call is read.
+/// Returns a request to a model without its messages, as an end of its call is read.
 fn without_messages(arguments: &str, transition: &TaskTransition) -> String {
     let Ok(turn) = TurnOnRecord::read(arguments) else { return arguments.to_owned() };
     let offered = transition.offers.iter().find(|offer| Some(offer.hash.as_str()) == turn.tools());

@@ -25,9 +25,9 @@ pub(super) const TIMER: TimeDelta = TimeDelta::seconds(2);
 /// A worker considers its lease over this long before the database does: longer than it may take to notice.
 const LEASE_MARGIN: TimeDelta = TimeDelta::seconds(3);
 
-/// A claim is granted so long after its worker asks for it,
+/// A claim is granted for so long after its worker asks for it.
 const CLAIM_LASTS: TimeDelta = TimeDelta::seconds(5);
-/// and not longer than this after the worker's last answer.
+/// A claim is granted no longer than this after the worker's last answer.
 pub(super) const CLAIMS_LAST: TimeDelta = TimeDelta::seconds(10);
 /// A worker that heard nothing for so long claims nothing.
 const SILENCE: TimeDelta = TimeDelta::milliseconds(7_500);
@@ -97,7 +97,6 @@ pub(super) struct Outcome {
     pub(super) pauses: bool,
 }
 
-/// A worker's report.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Report {
     pub(super) grant: GrantRef,
@@ -105,7 +104,6 @@ pub(super) struct Report {
     pub(super) outcome: Outcome,
 }
 
-/// A request of a worker.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Claim { worker: Process, claim: ClaimId, jobs: Vec<JobRef>, not_after: Time },
@@ -118,7 +116,7 @@ impl World {
         Worker { process: self.new_number(), cut: false, heard_at: self.now }
     }
 
-    /// A worker process is killed; another one starts.
+    /// Kills a worker process; another one starts.
     pub(super) fn kill_worker(&mut self, w: usize) {
         let Worker { process, heard_at, .. } = self.workers[w];
         self.gone.push((process, heard_at));
@@ -140,7 +138,7 @@ impl World {
         if cut { 0 } else { PERMITS.saturating_sub(taken) }
     }
 
-    /// Workers that reach a database hear of it.
+    /// Lets workers that reach a database hear of it.
     pub(super) fn hear(&mut self) {
         if self.nats_up && self.postgres_up {
             let now = self.now;
@@ -206,7 +204,7 @@ impl World {
         }
     }
 
-    /// The first answer to a claim arrives: what is granted starts, and the jobs are acknowledged.
+    /// Takes the first answer to a claim: what is granted starts, and the jobs are acknowledged.
     fn take_grants(&mut self, w: usize, claim: ClaimId, granted: Vec<JobRef>) {
         let Some(open) = self.claims.iter_mut().find(|one| one.claim == claim && !one.answered) else { return };
         open.answered = true;
@@ -245,7 +243,7 @@ impl World {
         !is_lost && self.serve(request, pick)
     }
 
-    /// A dispatcher serves a request; false if no reply arrived.
+    /// Serves a request as a dispatcher does; false if no reply arrived.
     pub(super) fn serve(&mut self, request: Request, pick: u32) -> bool {
         let (d, commit) = ((pick >> 16) as usize % self.dispatchers.len(), CommitOutcome::of(pick));
         let is_lost = !self.is_prompt() && pick >> 8 & 15 == 2;
@@ -281,7 +279,7 @@ impl World {
         }
     }
 
-    /// After an answer that is not late, no lease of a worker outlasts that on record.
+    /// Checks that after an answer that is not late, no lease of a worker outlasts that on record.
     fn check_leases(&mut self, worker: Process) {
         let outlasts = |one: &&Execution| {
             let record = &self.call(one.grant.call).record;
@@ -295,14 +293,14 @@ impl World {
         }
     }
 
-    /// An answer to a heartbeat arrives, perhaps late: the leases count from when it was asked for.
+    /// Takes an answer to a heartbeat, perhaps late: the leases count from when it was asked for.
     pub(super) fn take_answer(&mut self, LateAnswer { worker, renewed }: LateAnswer) {
         for (grant, renewal) in renewed {
             self.renewed(worker, grant, renewal);
         }
     }
 
-    /// The lease is renewed, and perhaps the user wants to stop the attempt; or it is lost.
+    /// Renews the lease, and perhaps stops the attempt for its user; or takes it for lost.
     fn renewed(&mut self, worker: Process, grant: GrantRef, renewal: Renewal) {
         let any_grant = self.has(Mutation::AnswersWithoutClaim);
         let is_meant = |one: &Execution| one.grant == grant || (any_grant && job_of(one.grant) == job_of(grant));
@@ -341,7 +339,7 @@ impl World {
         self.request(w, Request::Release { worker, grant }, self.chance());
     }
 
-    /// A dispatcher has dealt with a release.
+    /// Takes note that a dispatcher has dealt with a release.
     pub(super) fn released(&mut self, worker: Process, grant: GrantRef) {
         if self.reached(worker).is_some() {
             self.releases.retain(|release| *release != (worker, grant));
@@ -350,7 +348,7 @@ impl World {
 
     // ---- Timers ----
 
-    /// Whether a worker has something to do as time passes.
+    /// True if a worker has something to do as time passes.
     pub(super) fn has_timers(&self) -> bool {
         !self.releases.is_empty() || !self.claims.is_empty() || self.executions.iter().any(|one| one.held)
     }
@@ -433,7 +431,7 @@ impl World {
         self.results.push(ResultMessage { number, report, redeliver_at });
     }
 
-    /// The worker learns that a report is on record.
+    /// Tells the worker that a report is on record.
     pub(super) fn recorded(&mut self, worker: Process, grant: GrantRef) {
         if self.reached(worker).is_some()
             && let Some(n) = self.held(worker, grant).filter(|n| self.executions[*n].reported.is_some())

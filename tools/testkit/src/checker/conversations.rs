@@ -11,7 +11,7 @@ use super::{
     violation::{Invariant, Subject, Violation},
 };
 
-/// Every invariant that does not hold of tasks and conversations.
+/// Returns every invariant that does not hold of tasks and conversations.
 pub(super) fn check(tasks: &[TaskFacts], claims: &Claims) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |invariant, task, found| violations.push(Violation { invariant, about: Subject::Task(task), found });

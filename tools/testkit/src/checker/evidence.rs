@@ -12,13 +12,10 @@ use super::{tasks::TaskFacts, walls::Stray};
 /// A call as it stands.
 #[derive(Clone, Debug)]
 pub struct CallFacts {
-    /// Its id.
     pub id: CallId,
     /// Whose it is.
     pub tenant: String,
-    /// Its tool.
     pub tool: String,
-    /// Its state.
     pub state: CallState,
     /// Attempts started.
     pub attempt: u32,
@@ -26,7 +23,6 @@ pub struct CallFacts {
     pub max_attempts: u32,
     /// What its tool does to the world.
     pub effect: ToolEffect,
-    /// Its idempotency key.
     pub key: Option<String>,
     /// When it was accepted.
     pub submitted_at: DateTime<Utc>,
@@ -43,9 +39,7 @@ pub struct CallFacts {
 /// A tool call that a model asked for.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// In this task.
     pub task: TaskId,
-    /// In this turn.
     pub turn: u32,
     /// With these arguments: JSON.
     pub arguments: String,
@@ -53,7 +47,6 @@ pub struct Asked {
     pub polling: bool,
 }
 
-/// An ended attempt.
 #[derive(Clone, Debug)]
 pub struct AttemptFacts {
     /// From 1.
@@ -68,14 +61,12 @@ pub struct AttemptFacts {
     pub class: Option<String>,
     /// When the next one was due.
     pub retry_at: Option<DateTime<Utc>>,
-    /// It has an output.
     pub has_output: bool,
 }
 
 /// Everything that the tables say of calls.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// By id.
     pub calls: HashMap<CallId, CallFacts>,
     /// Tasks with their steps and messages.
     pub tasks: Vec<TaskFacts>,
@@ -124,17 +115,17 @@ impl Evidence {
         Self { calls, tasks, late_reports: late.try_into().unwrap(), strays }
     }
 
-    /// Calls in this state.
+    /// Counts the calls in this state.
     pub fn count(&self, state: CallState) -> usize {
         self.calls.values().filter(|call| call.state == state).count()
     }
 
-    /// All ended attempts.
+    /// Returns all ended attempts.
     pub fn attempts(&self) -> impl Iterator<Item = &AttemptFacts> {
         self.calls.values().flat_map(|call| &call.attempts)
     }
 
-    /// Attempts that were taken for lost.
+    /// Counts the attempts that were taken for lost.
     pub fn lost(&self) -> usize {
         self.attempts().filter(|attempt| attempt.class.as_deref() == Some("lost")).count()
     }

@@ -17,7 +17,7 @@ const REMEMBERED: TimeDelta = TimeDelta::hours(1);
 /// at fault for passes, and a `business_rule` may be lifted by another call.
 const FOR_GOOD: [&str; 5] = ["auth", "configuration", "invalid_arguments", "output_invalid", "output_too_large"];
 
-/// Every call that ran although the same one had failed before.
+/// Finds every call that ran although the same one had failed before.
 pub(super) fn check(evidence: &Evidence) -> Vec<Violation> {
     let conversations: HashMap<TaskId, &(String, String)> =
         evidence.tasks.iter().map(|task| (task.id, &task.conversation)).collect();
@@ -42,8 +42,8 @@ pub(super) fn check(evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// The same arguments, and the end of the earlier one was known when the later one was asked for: a model sees what
-/// became of a turn's calls only in the next turn.
+/// True for the same arguments, if the end of the earlier one was known when the later one was asked for: a model sees
+/// what became of a turn's calls only in the next turn.
 fn is_same((first, asked): &(&CallFacts, &Asked), (later, again): &(&CallFacts, &Asked)) -> bool {
     let is_known =
         first.finished_at.is_some_and(|end| end < later.submitted_at && later.submitted_at < end + REMEMBERED);

@@ -19,7 +19,7 @@ use crate::{Entry, ToolEvent};
 /// What a rule finds wrong with a call.
 type Finding = Option<(Invariant, String)>;
 
-/// Every invariant that does not hold, by call.
+/// Returns every invariant that does not hold, by call.
 pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     let mut entries: HashMap<CallId, Vec<&Entry>> = HashMap::new();
     for entry in &claims.tool_events {
@@ -60,7 +60,7 @@ pub fn check(evidence: &Evidence, claims: &Claims) -> Vec<Violation> {
     violations
 }
 
-/// What users received and the tables contradict.
+/// Returns what users received and the tables contradict.
 fn broken_guarantees(evidence: &Evidence, claims: &Claims, entries: &HashMap<CallId, Vec<&Entry>>) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut add = |invariant, call, found| violations.push(Violation { invariant, about: Subject::Call(call), found });
@@ -95,8 +95,8 @@ fn broken_guarantees(evidence: &Evidence, claims: &Claims, entries: &HashMap<Cal
     violations
 }
 
-/// The cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can be asked to
-/// stop only after that. Once the attempt has ended on record, nothing of it may start.
+/// True if the cancel found the attempt running, and was answered so: its grant was on the way to the worker, which can
+/// be asked to stop only after that. Once the attempt has ended on record, nothing of it may start.
 fn was_under_way(attempt: &AttemptFacts, start: &Entry, cancelled: DateTime<Utc>) -> bool {
     attempt.attempt == start.attempt && attempt.started_at <= cancelled && attempt.ended_at >= start.at
 }
@@ -142,8 +142,8 @@ fn success_without_output(call: &CallFacts) -> Finding {
     (outputs != wanted).then(|| (Invariant::SuccessHasOutput, format!("is {} with {outputs} outputs", call.state)))
 }
 
-/// An execution that its own worker stopped is left out: a tool that may run twice is then released, and runs again
-/// under the same number.
+/// Finds effects beyond the attempts. An execution that its own worker stopped is left out: a tool that may run twice
+/// is then released, and runs again under the same number.
 fn effects_beyond_attempts(call: &CallFacts, entries: &[&Entry]) -> Finding {
     let stopped: HashSet<Uuid> =
         entries.iter().filter(|entry| entry.event == ToolEvent::Stopped).map(|entry| entry.execution).collect();
@@ -193,8 +193,8 @@ fn too_early(call: &CallFacts) -> Finding {
     })
 }
 
-/// Executions whose process was killed have no end in the ledger, and are left out; so are those of a process that stood
-/// still.
+/// Finds executions that overlap. Those whose process was killed have no end in the ledger, and are left out; so are
+/// those of a process that stood still.
 fn overlapping_executions(call: &CallFacts, entries: &[&Entry], claims: &Claims) -> Finding {
     let paused = |number: u32| {
         let mut attempts = call.attempts.iter().filter(|attempt| attempt.attempt == number);

@@ -10,11 +10,8 @@ use uuid::Uuid;
 /// A task as it stands.
 #[derive(Clone, Debug)]
 pub struct TaskFacts {
-    /// Its id.
     pub id: TaskId,
-    /// Its tenant and conversation.
     pub conversation: (String, String),
-    /// Its state.
     pub state: TaskState,
     /// When work on it began and ended.
     pub worked_on: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),

@@ -52,25 +52,20 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    /// Every invariant.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 }
 
 /// An invariant that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
     pub invariant: Invariant,
-    /// About what.
     pub about: Subject,
-    /// What was found.
     pub found: String,
 }
 
 /// What a violation is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// A call.
     Call(CallId),
     /// A task, or its conversation.
     Task(TaskId),

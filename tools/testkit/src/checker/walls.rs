@@ -13,7 +13,7 @@ use super::violation::{Invariant, Subject, Violation};
 /// The beginning of each canary; the tenant follows. `strays.sql` looks for the same.
 const MARK: &[u8] = b"canary-of-";
 
-/// A word that only this tenant may see.
+/// Returns a word that only this tenant may see.
 pub fn canary(tenant: &str) -> String {
     format!("canary-of-{tenant}")
 }
@@ -29,7 +29,8 @@ pub struct Stray {
 }
 
 impl Stray {
-    /// A row that is known to belong to no tenant, such as a report that could not be read, is nobody's to see.
+    /// Reads the rows. One that is known to belong to no tenant, such as a report that could not be read, is nobody's
+    /// to see.
     pub(super) async fn read(db: &mut PgConnection) -> Vec<Self> {
         let rows = sqlx::query(include_str!("strays.sql")).fetch_all(db).await.unwrap();
         let stray = |row: &sqlx::postgres::PgRow| {
@@ -45,7 +46,6 @@ impl Stray {
 /// What somebody received, as far as it carries canaries.
 #[derive(Clone, Debug, Default)]
 pub struct Heard {
-    /// Who.
     pub by: String,
     /// The tenant whose canary it may receive; `None` if it may receive none.
     pub tenant: Option<String>,
@@ -60,7 +60,7 @@ pub struct Heard {
 pub struct Ear(Arc<Mutex<Heard>>);
 
 impl Ear {
-    /// For somebody of a tenant, or of none.
+    /// Listens for somebody of a tenant, or of none.
     pub fn new(by: impl Into<String>, tenant: Option<&str>) -> Self {
         let heard = Heard { by: by.into(), tenant: tenant.map(str::to_owned), ..Heard::default() };
         Self(Arc::new(Mutex::new(heard)))
@@ -78,13 +78,13 @@ impl Ear {
         }
     }
 
-    /// What it heard so far.
+    /// Returns what it heard so far.
     pub fn heard(&self) -> Heard {
         self.0.lock().clone()
     }
 }
 
-/// The tenants whose canaries occur.
+/// Returns the tenants whose canaries occur.
 fn owners(message: &[u8]) -> Vec<String> {
     let mut owners = Vec::new();
     let mut rest = message;
@@ -97,7 +97,7 @@ fn owners(message: &[u8]) -> Vec<String> {
     owners
 }
 
-/// Everything of one tenant that reached another one.
+/// Finds everything of one tenant that reached another one.
 pub(super) fn check(strays: &[Stray], heard: &[Heard]) -> Vec<Violation> {
     let rows = strays.iter().map(|stray| {
         let Stray { table, tenant, owner, about } = stray;

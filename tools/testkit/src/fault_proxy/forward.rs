@@ -85,7 +85,6 @@ async fn unheard(mut stream: TcpStream, mut faults: watch::Receiver<Faults>, cut
     }
 }
 
-/// One direction.
 struct Way<'a> {
     to: Side,
     faults: watch::Receiver<Faults>,
