@@ -138,7 +138,7 @@ pub fn retry_policy(tools: &Tools, tool: &str) -> RetryPolicy {
     tools.get(tool).map_or_else(RetryPolicy::default, |tool| tool.spec.retry)
 }
 
-/// Returns how many retries of a tool run.
+/// Returns how many retries of a tool may run.
 pub fn retry_budget(tools: &Tools, tool: &str) -> RetryBudget {
     tools.get(tool).map_or_else(RetryBudget::default, |tool| tool.spec.retry_budget)
 }

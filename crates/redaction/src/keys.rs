@@ -52,7 +52,7 @@ fn masks(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Extends the mask over the parts of the secret on both sides.
+/// Extends the mask over the parts of the secret on both sides; `None` if these have too few bytes together.
 fn part(text: &str, mask: &Range<usize>, secret: &str) -> Option<Range<usize>> {
     let (before, after) = (&text[..mask.start], &text[mask.end..]);
     let longest = secret.len().min(MAX_PART);

@@ -159,7 +159,7 @@ fn start(config: &PostgresConfig) -> Result<Postgres, ServerError> {
     Ok(Postgres { running, password, programs, home })
 }
 
-/// True if no setting makes it lose commits; the last value of a setting counts.
+/// True if `fsync` is on; the last value of a setting counts.
 fn is_durable(settings: &[(String, String)]) -> bool {
     settings.iter().rfind(|(name, _)| name == "fsync").is_none_or(|(_, value)| value == "on")
 }

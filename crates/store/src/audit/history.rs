@@ -160,12 +160,12 @@ pub(super) fn known(class: Option<&str>) -> Option<ErrorClass> {
     class?.parse().ok()
 }
 
-/// Returns the smallest id of calls that were submitted then or later.
+/// Returns an id that no call submitted then or later is below.
 pub(super) fn since_id(since: Option<Time>) -> Option<Uuid> {
     since.map(|since| first_id_after(since - SPREAD))
 }
 
-/// Returns an id that all calls submitted before are below.
+/// Returns an id that every call submitted before is below.
 pub(super) fn until_id(until: Option<Time>) -> Option<Uuid> {
     until.map(first_id_after)
 }

@@ -28,7 +28,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Returns the record at the start of the conversation's next task.
+    /// Begins the record of the conversation's next task.
     pub(super) fn next_task(&mut self) {
         let (messages, ids) = (std::mem::take(&mut self.messages), std::mem::take(&mut self.ids));
         *self = Self { messages, ids, ..Self::default() };
