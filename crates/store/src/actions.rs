@@ -62,7 +62,6 @@ impl Store {
         })
     }
 
-    /// Records how an action ended.
     pub async fn end_action(&self, id: i64, result: &str, changed: Option<u64>) -> Result<(), StoreError> {
         let changed = changed.map(|changed| i32::try_from(changed).unwrap_or(i32::MAX));
         on_connection!(self, |db| {

@@ -59,7 +59,6 @@ pub async fn create_database(server_url: &str, name: &str) -> Result<(), StoreEr
     Ok(connection.close().await?)
 }
 
-/// Fails unless there is a server that answers.
 pub async fn ping(url: &str) -> Result<(), StoreError> {
     let mut connection = connect_once(url).await?;
     sqlx::raw_sql("SELECT").execute(&mut connection).await?;

@@ -140,7 +140,6 @@ impl Store {
     }
 }
 
-/// Reads the errors of a dead letter.
 fn listed<T: DeserializeOwned>(errors: &str) -> Vec<T> {
     serde_json::from_str(errors).unwrap_or_default()
 }

@@ -85,7 +85,6 @@ pub enum Purpose {
     Audit,
 }
 
-/// Where the database is.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// `postgres://user:password@host:port/name`. Of several `host:port`, separated by commas, the primary is used.
@@ -354,7 +353,6 @@ impl Store {
         Ok(Transaction::new(db, began))
     }
 
-    /// Reads the database's clock.
     pub async fn now(&self) -> Result<Time, StoreError> {
         let now = once_on_connection!(self, |db| sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(db).await)?;
         self.clock.seen(now, SystemTime::now());

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use sqlx::{migrate::MigrateError, postgres::PgConnectOptions};
 
-/// What went wrong in the database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The address cannot be used.
     #[error("database address: {0}; allowed: postgres://user:password@host:port/name, several host:port with commas")]
     BadAddress(String),
     /// The server, or a pooler before it, refused the login, or has no such database. Trying again would not help.
@@ -17,7 +15,6 @@ pub enum StoreError {
         address: String,
         user: String,
         reason: String,
-        /// What to set.
         remedy: &'static str,
     },
     /// The login lacks a right.

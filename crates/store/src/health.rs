@@ -51,7 +51,6 @@ impl LockedHealth {
         self.now
     }
 
-    /// Writes the health of tools, and commits.
     pub async fn commit(mut self, store: &Store, health: &[ToolHealth]) -> Result<(), StoreError> {
         let mut sorted: Vec<&ToolHealth> = health.iter().collect();
         sorted.sort_unstable_by(|a, b| a.tool.cmp(&b.tool));

@@ -34,7 +34,6 @@ pub enum CreatedRedrive {
 }
 
 impl TenantStore<'_> {
-    /// Puts a redrive on record.
     pub async fn create_redrive(&self, user: &User, create: &CreateRedrive) -> Result<CreatedRedrive, StoreError> {
         let filter = serde_json::to_string(&create.filter).map_err(|error| StoreError::BadData(error.to_string()))?;
         let rate = create.rate.unwrap_or(CreateRedrive::DEFAULT_RATE);

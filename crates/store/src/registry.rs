@@ -34,7 +34,6 @@ pub struct WorkerHeartbeat<'a> {
     pub lease_ms: u64,
 }
 
-/// What a registration changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registered {
     /// Tools that are new, or that are registered differently now.
@@ -54,7 +53,6 @@ pub enum Forgotten {
         /// The calls of it that wait in the backlog.
         waiting: u64,
     },
-    /// A live worker has it.
     Served,
     /// It was not registered.
     Unknown,

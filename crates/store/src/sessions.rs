@@ -6,7 +6,6 @@ use redial_proto::TokenId;
 
 use crate::{StoreError, Time, connect::Store};
 
-/// Most sessions of a token.
 const MAX_SESSIONS: i32 = 20;
 
 /// A session as a gateway needs it.
@@ -61,7 +60,6 @@ impl Store {
         Ok(Some(SessionRecord { token, expires_at: row.expires_at, read_at: row.read_at }))
     }
 
-    /// Signs a browser out.
     pub async fn end_session(&self, hash: [u8; 32]) -> Result<(), StoreError> {
         on_connection!(self, |db| {
             sqlx::query!("DELETE FROM sessions WHERE sha256 = $1", hash.as_slice()).execute(db).await

@@ -21,7 +21,6 @@ pub struct TenantStore<'a> {
 }
 
 impl Store {
-    /// Returns the store as this tenant sees it.
     pub const fn of<'a>(&'a self, tenant: &'a Tenant) -> TenantStore<'a> {
         TenantStore { store: self, tenant }
     }
@@ -43,7 +42,6 @@ impl TenantStore<'_> {
         self.store.load(&self.own(calls).await?).await
     }
 
-    /// True if the tenant has this call.
     pub async fn has_call(&self, call: CallId) -> Result<bool, StoreError> {
         Ok(!self.own(&[call]).await?.is_empty())
     }

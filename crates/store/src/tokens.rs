@@ -10,7 +10,6 @@ use crate::{StoreError, Time, columns::bigint, connect::Store};
 /// Tokens of a tenant that may be on record, those included that ended.
 const MAX_TOKENS: i64 = 10_000;
 
-/// A token to create.
 #[derive(Clone, Debug)]
 pub struct NewToken<'a> {
     /// Made by whoever asks.
@@ -29,16 +28,12 @@ pub struct NewToken<'a> {
     pub by: &'a Caller,
 }
 
-/// What became of a token that was to be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreatedToken {
-    /// It is on record.
     Done {
         /// Since then.
         created_at: Time,
-        /// When it ends.
         expires_at: Option<Time>,
-        /// It was not on record before.
         is_new: bool,
     },
     /// Another token has this id.
@@ -49,10 +44,8 @@ pub enum CreatedToken {
     ParentEnded,
 }
 
-/// A token that was revoked.
 #[derive(Clone, Debug)]
 pub struct RevokedToken {
-    /// When it was.
     pub revoked_at: Time,
     /// How many were revoked now: with it, those that were created with it.
     pub changed: u64,
@@ -78,7 +71,6 @@ pub struct TokenRecord {
 }
 
 impl TokenRecord {
-    /// True if this is the hash of its secret.
     pub fn has_hash(&self, hash: TokenHash) -> bool {
         self.hash == hash
     }

@@ -22,7 +22,6 @@ pub struct Found {
     pub ended: bool,
 }
 
-/// A call that matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundCall {
     pub call: CallId,

@@ -18,7 +18,6 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// True if there is no condition.
     pub fn is_empty(&self) -> bool {
         self.arguments.is_empty() && self.output.is_empty() && self.text.is_none()
     }

@@ -35,7 +35,6 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// A part of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Searched {
     /// The calls that match, newest first.

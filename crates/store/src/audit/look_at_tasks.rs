@@ -32,7 +32,6 @@ pub struct TaskSearch {
     pub text: Option<String>,
 }
 
-/// A part of a search.
 #[derive(Clone, Debug, Default)]
 pub struct SearchedTasks {
     /// The tasks that match, newest first.

@@ -14,7 +14,6 @@ use crate::{
 /// Tasks that one look for conversations reads at most.
 const TASKS: i64 = 2_000;
 
-/// A part of the conversations of a tenant.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations {
     /// The conversation whose newest task is newest comes first.

@@ -15,7 +15,6 @@ const CALLS_OF_WORKER: u32 = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub tool: Option<String>,
-    /// Where the calls stand.
     pub state: Option<CallState>,
     /// Why they ended without success.
     pub class: Option<ErrorClass>,
@@ -45,7 +44,6 @@ impl Filter {
 /// Which tasks to list. Every field narrows.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
-    /// Where the tasks stand.
     pub state: Option<TaskState>,
     /// The conversation, of tenant `default` unless `tenant` names another.
     pub conversation: Option<String>,
@@ -61,7 +59,6 @@ pub struct TaskFilter {
 /// One call with its attempts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallAudit {
-    /// The line of the history.
     #[serde(flatten)]
     pub line: CallItem,
     /// What it waits for, in state `ready`; in state `retry_wait` only if it will be held back.
@@ -75,14 +72,12 @@ pub struct CallAudit {
     /// The user who submitted it, or who had an ended call run again; `None` if a task asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<String>,
-    /// The pool it goes to.
     pub pool: String,
     pub effect: String,
     /// The ended call that this one runs again.
     pub redrive_of: Option<Uuid>,
     /// No attempt starts later.
     pub deadline_at: Time,
-    /// The user asked to stop it while it ran.
     pub cancel_requested: bool,
     /// How often the job of the current attempt was published.
     pub publish_no: i32,
@@ -108,7 +103,6 @@ pub struct CallAudit {
 pub struct AttemptRecord {
     /// From 1.
     pub attempt: i32,
-    /// Who ran it.
     pub worker: String,
     /// When it was granted.
     pub started_at: Time,
@@ -118,7 +112,6 @@ pub struct AttemptRecord {
     pub duration_ms: Option<i64>,
     /// `running`, `succeeded` or `failed`.
     pub outcome: String,
-    /// Why it failed.
     pub class: Option<String>,
     /// The class in words.
     pub message: Option<String>,
@@ -139,7 +132,6 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// A tool of the registry.
 #[derive(Clone, Debug, Serialize)]
 pub struct ToolRecord {
     pub name: String,
@@ -176,7 +168,6 @@ pub struct PendingTool {
     pub worker: String,
     /// Since when it waits as it is.
     pub since: Time,
-    /// Why, in words.
     pub reasons: Vec<String>,
     /// As it is registered.
     pub spec: Box<RawValue>,

@@ -11,15 +11,12 @@ pub struct Search {
     pub filter: Filter,
     pub not_tools: Vec<String>,
     pub not_states: Vec<CallState>,
-    /// Not ended with these error classes.
     pub not_classes: Vec<ErrorClass>,
     /// Of a task of this declared agent.
     pub agent: Option<String>,
-    /// Not of a task of these declared agents.
     pub not_agents: Vec<String>,
     pub effect: Option<ToolEffect>,
     pub not_effects: Vec<ToolEffect>,
-    /// Not with an attempt on these workers.
     pub not_workers: Vec<String>,
     /// Submitted by this user, or asked for by a task that was.
     pub submitted_by: Option<String>,

@@ -41,12 +41,10 @@ pub struct Gap {
     pub since: Option<Time>,
 }
 
-/// Which jobs to publish, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
     /// From where on to take calls.
     pub from: Position,
-    /// The consumer whose workers have the tool.
     pub consumer: String,
     pub pool: String,
     /// How many at most, up to [`MAX_FED`].

@@ -10,7 +10,6 @@ use crate::{
     connect::Store,
 };
 
-/// One granted attempt.
 #[derive(Clone, Debug)]
 pub struct Granted {
     pub job: JobRef,
@@ -21,7 +20,6 @@ pub struct Granted {
     pub arguments: Option<String>,
     pub effect: ToolEffect,
     pub tenant: String,
-    /// The conversation that its submitter named.
     pub conversation: Option<String>,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,

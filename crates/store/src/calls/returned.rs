@@ -15,7 +15,6 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct ReturnedJob<'a> {
     pub job: JobRef,
-    /// The tool's name, as the worker says.
     pub tool: &'a str,
     /// The consumer that brought it, as the worker says.
     pub consumer: &'a str,

@@ -16,7 +16,6 @@ use crate::{
     connect::Store,
 };
 
-/// What became of a new call.
 #[derive(Clone, Debug)]
 pub enum Submitted {
     Written,

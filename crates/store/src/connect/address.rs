@@ -7,7 +7,6 @@ use crate::StoreError;
 /// What stands in an error instead of a part of the address, which may be a part of a password.
 const ENCODE: &str = "a password with one of `:/?#@,` in it must be percent-encoded";
 
-/// Where a database is.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     /// Its hosts, at least one, in the order of the address.

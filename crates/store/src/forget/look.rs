@@ -14,7 +14,6 @@ pub(super) struct Looked {
     pub(super) last: Option<Uuid>,
 }
 
-/// Looks at the next `limit` calls.
 pub(super) async fn calls(db: &mut PgConnection, of: &Tombstone, limit: u32) -> Result<Looked, sqlx::Error> {
     let rows = sqlx::query_file!(
         "sql/forget_look_at_calls.sql",

@@ -12,13 +12,11 @@ use crate::{StoreError, Time, columns::bigint, connect::Store};
 /// The next calls of a scope, and those among them that have not ended.
 #[derive(Clone, Debug, Default)]
 pub struct OpenCalls {
-    /// Those that have not ended.
     pub open: Vec<CallId>,
     /// The last one that was looked at; `None` at the end.
     pub last: Option<CallId>,
 }
 
-/// A task that has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenTask {
     pub task: TaskId,

@@ -18,13 +18,11 @@ pub struct Scope {
 pub enum Phase {
     /// It makes sure that nothing is open. Nothing is deleted yet.
     Open,
-    /// It deletes dead letters.
     Letters,
     /// It deletes tasks with their messages and steps.
     Tasks,
     /// It deletes calls with their attempts and late reports.
     Calls,
-    /// It deletes statistics of a tenant.
     Statistics,
     /// It deletes dead letters that named calls which were deleted meanwhile.
     LastLetters,
@@ -54,7 +52,6 @@ impl Phase {
     }
 }
 
-/// An erasure to begin.
 #[derive(Clone, Debug)]
 pub struct NewErasure<'a> {
     /// Made by whoever asks.
@@ -67,7 +64,6 @@ pub struct NewErasure<'a> {
     pub verb: &'a str,
     /// The conversation; `None`: everything of the tenant.
     pub conversation: Option<&'a str>,
-    /// Cancel what is open.
     pub cancels: bool,
 }
 
@@ -75,9 +71,7 @@ pub struct NewErasure<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     pub id: Uuid,
-    /// What is erased.
     pub scope: Scope,
-    /// Who asked for it.
     pub user: String,
     /// What is open is cancelled.
     pub cancels: bool,
@@ -93,7 +87,6 @@ pub struct Tombstone {
     pub(super) position: Option<String>,
     /// When the oldest and the newest of what was erased had been submitted.
     pub submitted: Option<(Time, Time)>,
-    /// What was erased so far.
     pub counts: ForgetCounts,
 }
 

@@ -46,7 +46,6 @@ pub struct RedriveWork {
 /// How far a redrive is after a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedriveStep {
-    /// The state then.
     pub state: RedriveState,
     /// See [`RedriveWork::pass`].
     pub pass: u32,

@@ -35,7 +35,6 @@ pub(super) struct Judged {
     pub(super) unasked: BTreeMap<String, Vec<String>>,
 }
 
-/// A change that was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedTool {
     /// The identity that may serve the tool now.
@@ -44,7 +43,6 @@ pub struct AcceptedTool {
     pub reasons: Vec<String>,
 }
 
-/// Why no change was accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAccepted {
     UnknownTool,

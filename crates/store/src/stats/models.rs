@@ -35,7 +35,7 @@ pub struct ModelStats {
 /// A place in the arguments of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlaceLine {
-    /// JSON pointer; `*` stands for any index.
+    /// `*` stands for any index.
     pub pointer: String,
     /// The broken rule, or the kind of the repair.
     pub rule: String,

@@ -33,7 +33,6 @@ pub struct StatsQuestion {
     pub tenant: Option<String>,
 }
 
-/// What a group has in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// A tool, a class, a model or a worker.
@@ -90,7 +89,6 @@ impl GroupSums {
         self.attempts.add(&other.attempts);
     }
 
-    /// Counts its calls that ended in this state.
     pub fn ended_as(&self, state: &str) -> u64 {
         self.states.get(state).copied().unwrap_or(0)
     }

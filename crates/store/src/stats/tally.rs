@@ -109,7 +109,7 @@ pub struct UsageSums {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttemptSums {
     pub attempts: u64,
-    /// Those that did not succeed.
+    /// Attempts that did not succeed.
     pub failed: u64,
     /// How long their tools ran, as far as their workers told it.
     pub durations: Histogram,
@@ -133,7 +133,6 @@ pub struct ModelSums {
     pub usage: UsageSums,
 }
 
-/// What happened at a place in arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// A rule was broken.

@@ -13,7 +13,6 @@ use crate::{
     columns::{bigint, clean, column, int},
 };
 
-/// What is to be written in one transaction.
 pub(super) struct Commit<'a> {
     pub(super) now: Time,
     pub(super) writes: Vec<TaskWrite<'a>>,

@@ -57,7 +57,6 @@ impl TryFrom<RawMessage> for StoredMessage {
     }
 }
 
-/// A conversation to read, and how far.
 pub(super) struct Wanted<'a> {
     pub(super) tenant: &'a str,
     pub(super) conversation: &'a str,

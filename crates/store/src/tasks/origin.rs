@@ -5,7 +5,6 @@ use redial_proto::{AgentSpec, Language, StoredMessage, TaskId, tolerant};
 use super::messages::RawMessage;
 use crate::{Store, StoreError};
 
-/// Where a task began.
 #[derive(Clone, Debug)]
 pub struct TaskOrigin {
     /// Scope of its conversation.

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use crate::columns::uint;
 
-/// Tasks that may start.
 #[derive(Default)]
 pub(super) struct Starts {
     pub(super) tasks: HashMap<TaskId, StartInfo>,

@@ -13,18 +13,12 @@ use crate::{
     connect::Store,
 };
 
-/// What became of a new task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmittedTask {
     /// It is on record, and waits for its turn.
     Written,
     /// Another one with its key was there before.
-    Existing {
-        id: TaskId,
-        conversation: String,
-        state: TaskState,
-        content: Option<Uuid>,
-    },
+    Existing { id: TaskId, conversation: String, state: TaskState, content: Option<Uuid> },
     /// It was not written: its conversation is being erased, or everything of its tenant.
     BeingErased {
         /// Everything of the tenant is.

@@ -41,7 +41,6 @@ impl TurnRoom {
     pub const ALL: Self = Self { each: u64::MAX, together: u64::MAX };
 }
 
-/// Why a turn was not put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unexpanded {
     NoRoom,

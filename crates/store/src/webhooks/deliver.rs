@@ -26,7 +26,6 @@ pub struct PendingEvent {
     pub url: String,
     /// Which key the webhook's secrets are derived from.
     pub key: String,
-    /// The version of its current secret.
     pub version: u32,
     /// Until then the version before signs, too.
     pub previous_until: Option<Time>,
@@ -50,11 +49,9 @@ pub struct DeliveryLimits {
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
     pub event: PendingEvent,
-    /// The call that delivers it.
     pub call: Option<NewCall>,
 }
 
-/// What became of a batch of deliveries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliverOutcome {
     /// The calls with these ids are on record. Others had a delivery by then, or wait for an erasure.

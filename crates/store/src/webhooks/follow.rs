@@ -9,7 +9,6 @@ use crate::{StoreError, Time, columns::bigint, connect::Store, pass::Pass};
 /// What one step of following ends did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Ends that were taken from the queue.
     pub ends: usize,
     /// The receivers whose webhooks were disabled.
     pub disabled: Vec<Gone>,

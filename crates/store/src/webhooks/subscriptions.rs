@@ -8,7 +8,6 @@ use crate::{
     columns::{int, uint, unsigned},
 };
 
-/// A webhook to write.
 #[derive(Clone, Debug)]
 pub struct NewWebhook<'a> {
     pub id: Uuid,
@@ -37,7 +36,6 @@ pub struct WebhookOnRecord {
     content: Uuid,
 }
 
-/// What became of a new webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookCreated {
     /// It is on record, now or since the same request came before; `true` if now.
@@ -54,15 +52,12 @@ pub struct WebhookChange {
     /// Where events are posted.
     pub url: Option<String>,
     pub events: Option<Vec<WebhookEvent>>,
-    /// Only calls of these tools.
     pub tools: Option<Vec<String>>,
-    /// Only tasks of these agents.
     pub agents: Option<Vec<String>>,
     /// Whether events are delivered.
     pub state: Option<WebhookState>,
 }
 
-/// What became of a rotation.
 #[derive(Clone, Debug)]
 pub enum Rotated {
     /// It has the next version now.
@@ -127,7 +122,6 @@ impl TenantStore<'_> {
         Ok(self.read_webhooks(None).await?.into_iter().map(|webhook| webhook.view).collect())
     }
 
-    /// Returns one webhook of the tenant.
     pub async fn webhook(&self, id: Uuid) -> Result<Option<WebhookOnRecord>, StoreError> {
         Ok(self.read_webhooks(Some(id)).await?.pop())
     }

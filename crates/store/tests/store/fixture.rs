@@ -159,7 +159,6 @@ pub(crate) async fn connect(database: &Database, purpose: Purpose) -> Store {
     Store::connect(&config).await.unwrap()
 }
 
-/// A locked task with its conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Locked {
     record: TaskRecord,
@@ -328,7 +327,6 @@ pub(crate) fn answered(task: &Locked) -> TaskTransition {
     TaskTransition { status: TaskStatus::Ended(outcome), ..stepped(task, vec![(seq, answer)]) }
 }
 
-/// A call of a task.
 pub(crate) fn new_call(task: TaskId, turn: u32, call_index: u32) -> NewCall {
     NewCall { task: Some(TaskCall { task, turn, call_index }), ..bare_call() }
 }

@@ -15,7 +15,6 @@ use super::{
     made::{Attempt, Made},
 };
 
-/// Inserts calls of every kind, in three hours.
 async fn of_every_kind() -> Fixture {
     let fixture = Fixture::empty().await;
     let at = |hour| fixture.begin + TimeDelta::hours(hour) + TimeDelta::minutes(5);
