@@ -43,9 +43,7 @@ pub enum Repeated<'a> {
         times: u32,
     },
     /// The very same call gave the very same result this often.
-    SameResult {
-        times: u32,
-    },
+    SameResult { times: u32 },
     /// Two calls take turns and nothing changes.
     PingPong {
         /// The other tool.
@@ -58,7 +56,6 @@ pub enum Repeated<'a> {
 pub enum Nudge<'a> {
     /// The answer had no usable form.
     Problem(&'a str),
-    /// The answer was empty.
     Empty,
     /// The answer was cut off at the limit of tokens: a shorter one.
     CutOff,
@@ -72,7 +69,6 @@ pub enum Nudge<'a> {
     /// A limit is reached: answer now, without tools.
     LastAnswer {
         code: TaskCode,
-        /// The tool whose corrections are used up.
         tool: Option<&'a str>,
     },
 }

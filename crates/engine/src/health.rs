@@ -32,7 +32,6 @@ const RECOVERED_AFTER: TimeDelta = TimeDelta::minutes(10);
 /// What a dispatcher observed of a tool since it last said so.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// Attempts that succeeded.
     pub successes: u32,
     /// Attempts that failed because the service was not there: [`is_outage`].
     pub failures: u32,

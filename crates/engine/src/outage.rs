@@ -13,7 +13,6 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Something that a dispatcher observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Observation {
-    /// A sweep begins.
     SweepBegan {
         /// NATS is connected, and was so without a break since the last sweep began.
         connected: bool,
@@ -23,7 +22,6 @@ pub enum Observation {
         after: Duration,
     },
     SweepEnded {
-        /// The database failed.
         failed: bool,
     },
     /// The database's clock was read.
@@ -31,7 +29,6 @@ pub enum Observation {
         /// Its time, since some fixed moment.
         since_epoch: Duration,
     },
-    /// A check of the streams and the database ended.
     CheckEnded {
         began: Duration,
         /// One of the two failed.

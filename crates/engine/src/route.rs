@@ -22,7 +22,6 @@ pub enum Route {
     Bug,
 }
 
-/// Returns the route of a class.
 pub const fn route(class: ErrorClass) -> Route {
     match class {
         ErrorClass::RateLimited | ErrorClass::Unavailable => Route::Retry,

@@ -68,10 +68,8 @@ pub const MAX_SCHEMAS: u64 = 128 << 20;
 /// The worker identities that may serve each tool.
 pub type Identities = HashMap<String, HashSet<String>>;
 
-/// Why a tool is left out.
 #[derive(Debug, thiserror::Error)]
 pub enum LeftOut {
-    /// Its schema is wrong.
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// See [`MAX_SCHEMAS`].

@@ -43,7 +43,6 @@ pub use self::{
 
 /// The least window: so many unclaimed jobs of one tool a consumer may have.
 pub const LEAST: u64 = 2_048;
-/// The largest window.
 pub const LARGEST: u64 = 32_768;
 /// No publication takes longer, and none of a submission begins later. Room that was kept for a job that is not published
 /// after all is free again after once or twice this time.

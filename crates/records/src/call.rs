@@ -46,7 +46,6 @@ pub struct CallRecord {
     pub started_at: Option<Time>,
     /// The first call of a chain of redrives; `None` if this is the first.
     pub origin: Option<CallId>,
-    /// When this record was read.
     pub read_at: Time,
 }
 
@@ -74,7 +73,6 @@ pub enum Backlog {
 impl Backlog {
     pub const ALL: [Self; 2] = [Self::Retry, Self::Job];
 
-    /// True for the part of the retries.
     pub const fn is_retry(self) -> bool {
         matches!(self, Self::Retry)
     }
@@ -84,13 +82,11 @@ impl Backlog {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BacklogPart {
     pub tool: String,
-    /// Whose calls they are.
     pub tenant: String,
     /// First attempts or retries.
     pub backlog: Backlog,
 }
 
-/// What a call was asked to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallContent {
     /// Scope of its key.
@@ -165,12 +161,10 @@ impl NewCall {
     }
 }
 
-/// A worker asks for an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The call, and the number that its next attempt would have.
     pub job: JobRef,
-    /// The request that asks.
     pub claim: ClaimId,
     pub worker: WorkerId,
     /// The tool that the worker believes the call to be of, and may serve.
@@ -179,7 +173,6 @@ pub struct Claim {
     pub not_after: Time,
 }
 
-/// The ended call that a new one runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redrive {
     pub call: CallId,

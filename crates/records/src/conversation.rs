@@ -23,7 +23,6 @@ pub struct Reach {
     pub hidden: Vec<String>,
 }
 
-/// The part of a conversation that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadConversation {
     /// In order. Of the messages before `from` only the last system message and the user's newest one.

@@ -34,7 +34,6 @@ pub struct TaskRecord {
     pub wake_at: Option<Time>,
     /// W3C trace context of the submission.
     pub traceparent: Option<String>,
-    /// When this record was read.
     pub read_at: Time,
     /// What its inbox holds, in order.
     pub inbox: Vec<InboxItem>,
@@ -54,12 +53,10 @@ pub struct StartInfo {
     pub carried: Option<String>,
 }
 
-/// An item of a task's inbox.
 #[derive(Clone, Debug)]
 pub enum InboxItem {
     /// It was submitted, or the task before it in its conversation has ended.
     Start,
-    /// Its user wants it stopped.
     Cancel,
     /// A call of it ended.
     Ended(EndedCall),
@@ -79,7 +76,6 @@ pub enum InboxItem {
     },
 }
 
-/// A call of a task that ended.
 #[derive(Clone, Debug)]
 pub struct EndedCall {
     pub call: CallId,
@@ -97,7 +93,6 @@ pub struct EndedCall {
     pub arguments: Option<String>,
 }
 
-/// A task to write.
 #[derive(Clone, Debug)]
 pub struct NewTask {
     /// Chosen by the caller, so that writing the same batch twice writes it once.
@@ -116,7 +111,6 @@ pub struct NewTask {
     pub language: Language,
     /// The whole agent: a [`redial_proto::AgentSpec`] as JSON.
     pub spec: String,
-    /// What the user wants.
     pub input: String,
     /// The client's own notes.
     pub metadata: BTreeMap<String, String>,
@@ -171,24 +165,20 @@ pub enum TaskStatus {
         /// When it is due again, whatever its inbox holds.
         wake_at: Option<Time>,
     },
-    /// It ended.
     Ended(TaskOutcome),
 }
 
-/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskOutcome {
     /// A terminal state.
     pub state: TaskState,
     pub code: TaskCode,
-    /// The same in words, unless it was simply answered.
+    /// The code in words, unless it was simply answered.
     pub message: Option<String>,
-    /// The model's last answer.
     pub answer: Option<String>,
 }
 
 impl TaskStatus {
-    /// The state that goes on record.
     pub const fn state(&self) -> TaskState {
         match self {
             Self::Waiting { .. } => TaskState::Waiting,

@@ -65,9 +65,7 @@ pub enum Judgement {
         /// What would have waited for an operator, in words.
         unasked: Vec<String>,
     },
-    /// It waits for an operator.
     Waits {
-        /// Why, in words.
         reasons: Vec<String>,
     },
 }

@@ -10,7 +10,6 @@ pub struct Transition {
     pub call: CallId,
     /// What the call must still be; otherwise nothing happens.
     pub guard: Guard,
-    /// What happens to it.
     pub change: Change,
 }
 
@@ -27,7 +26,6 @@ pub struct Guard {
     pub cancel_requested: Option<bool>,
 }
 
-/// What happens to a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// It is `ready`, and waits in the backlog until its job is published: for the first time in this attempt, or again.
@@ -38,28 +36,19 @@ pub enum Change {
         check_at: Time,
     },
     /// Its deadline moves: it waits only because retries are held back after an outage of its tool.
-    Extend {
-        deadline_at: Time,
-    },
+    Extend { deadline_at: Time },
     /// Only the time of the sweeper's next check changes.
-    Postpone {
-        wake_at: Time,
-    },
+    Postpone { wake_at: Time },
     /// Its user wants it stopped: its worker is notified.
     RequestCancel,
     /// Its attempt failed, and another one is planned.
-    Retry {
-        /// How the attempt ended.
-        attempt: EndedAttempt,
-        due_at: Time,
-    },
+    Retry { attempt: EndedAttempt, due_at: Time },
     /// Its client has answered it: it ends, after an attempt that no worker ran.
     Answer {
         /// Who answered, as the record of the attempt names it.
         by: String,
         attempt: EndedAttempt,
     },
-    /// It ends.
     End {
         /// A terminal state.
         state: CallState,
@@ -100,7 +89,6 @@ impl Transition {
     }
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedAttempt {
     /// How long the tool ran, in ms, if its worker reported it.

@@ -28,7 +28,6 @@ pub struct TurnOnRecord {
     request: TurnRequest,
 }
 
-/// Messages of a view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Seen {

@@ -50,7 +50,6 @@ pub enum CallEvent<'a> {
         /// Why it waits, if it is in the backlog.
         waiting: Waiting,
     },
-    /// The user wants it stopped.
     Cancel,
     /// The client answered a call of its function: the output as JSON, or why there is none.
     Answered {
@@ -73,7 +72,6 @@ pub enum JobState {
 pub enum Waiting {
     /// Others of its tool are before it.
     InBacklog,
-    /// No live worker has its tool.
     ForWorker {
         /// When one was last seen, if that is known.
         last_seen: Option<Time>,
@@ -153,7 +151,6 @@ fn guard(call: &CallRecord) -> Guard {
     }
 }
 
-/// What follows a failed attempt.
 enum Next {
     Retry { due_at: Time },
     End { state: CallState, failure: Failure },

@@ -7,7 +7,6 @@ use super::{Words, failure::CallFailure, fill::Values};
 /// Paths of wrong values that are named.
 const MAX_NAMED: usize = 5;
 
-/// Writes the guidance of a failed call.
 pub(super) fn guidance(words: Words<'_>, failed: &CallFailure<'_>, values: &Values<'_>) -> String {
     let class = failed.failure.class.as_str();
     if failed.failure.effect_possible {

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::feedback::{self, Nudge};
 
-/// How long a last answer may take.
 const LAST_ANSWER: TimeDelta = TimeDelta::seconds(300);
 
 impl StepBuilder<'_> {

@@ -19,7 +19,6 @@ use crate::{
 /// Bytes of a call's arguments that are remembered while it runs.
 const MAX_WRITTEN: usize = 4096;
 
-/// How a call is answered.
 struct Answer<'a> {
     result: Result<&'a str, &'a Failure>,
     /// What helps to correct refused arguments.
@@ -28,7 +27,6 @@ struct Answer<'a> {
     ran: bool,
 }
 
-/// Why a call does not run.
 #[derive(Clone, Copy)]
 struct Refusal<'a> {
     failure: &'a Failure,
@@ -148,7 +146,6 @@ impl StepBuilder<'_> {
         id
     }
 
-    /// Takes the end of a call.
     pub(super) fn call_ended(&mut self, mut calling: Calling, call_index: u32, end: &Result<String, Failure>) -> Phase {
         let n = usize::try_from(call_index).unwrap_or(usize::MAX).wrapping_sub(1);
         if calling.calls.get(n).is_none_or(|call| !matches!(call.status, Status::Running(_))) {

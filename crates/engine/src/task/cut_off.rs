@@ -122,7 +122,6 @@ fn times(times: u32) -> String {
     if times == 1 { "once".to_owned() } else { format!("{times} times") }
 }
 
-/// Returns the end of a text.
 fn ending(text: &str) -> &str {
     let text = text.trim_end();
     let start = text.char_indices().rev().nth(ENDING - 1).map_or(0, |(at, _)| at);

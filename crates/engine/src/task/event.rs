@@ -2,7 +2,6 @@
 
 use redial_proto::{Failure, Finish, Help, Repair, Usage};
 
-/// Something that happens to a task.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// Its turn has come in its conversation.
@@ -15,13 +14,11 @@ pub enum Event {
         /// What the conversation's earlier tasks left behind: [`super::Task::carried`] of the last one, or null.
         carried: serde_json::Value,
     },
-    /// A model turn ended.
     TurnEnded {
         turn: u32,
         /// Its reply, or why there is none.
         end: Result<Reply, Failure>,
     },
-    /// A tool call ended.
     CallEnded {
         turn: u32,
         /// Its index in that turn, from 1.
@@ -43,7 +40,6 @@ pub struct Reply {
     pub text: Option<String>,
     /// Its visible reasoning.
     pub thought: Option<String>,
-    /// Why it stopped.
     pub finish: Finish,
     pub problem: Option<String>,
     /// What it cost: what the provider told, and estimates of the rest.
@@ -68,14 +64,12 @@ pub struct Proposed {
     pub name: String,
     /// The arguments as written.
     pub arguments: String,
-    /// Whether it may run.
     pub verdict: Verdict,
 }
 
 /// The verdict of the arguments' pipeline on a call.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// It may run.
     Run {
         /// The tool's own name.
         tool: String,
@@ -92,7 +86,6 @@ pub enum Verdict {
         /// Calls of one turn to tools like this run one after the other.
         sequential: bool,
     },
-    /// It must not run.
     Refused {
         tool: Option<String>,
         /// Fingerprint of the tool's spec; empty if there is no such tool.

@@ -106,7 +106,6 @@ impl Memory {
             .or_else(|| self.ping_pong(call))
     }
 
-    /// Returns the failure of the very same call.
     pub(super) fn same_call(&self, call: &TurnCall, now: Time) -> Option<Repeated<'_>> {
         let key = CallKey::of(call);
         let failure = self.failures.iter().find(|failure| failure.call == key && now < failure.until)?;

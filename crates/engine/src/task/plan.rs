@@ -101,7 +101,6 @@ impl Paused {
         &self.needs
     }
 
-    /// Continues with what was read.
     pub fn resume(self, known: Known, context: &mut PlanContext<'_>) -> Planning {
         let mut planner = self.planner;
         match (self.needs, known) {

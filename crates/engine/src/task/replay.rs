@@ -19,7 +19,6 @@ pub struct Recorded<'a> {
     /// Its agent, as it was pinned.
     pub spec: &'a AgentSpec,
     pub language: Language,
-    /// What the user wanted.
     pub input: &'a str,
     pub steps: &'a [TaskStep],
     /// The messages of its whole conversation, in order; those of later tasks do no harm.

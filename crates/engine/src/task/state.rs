@@ -63,7 +63,6 @@ pub(super) struct Partial {
 pub(super) struct Asking {
     /// The turn, from 1.
     pub(super) turn: u32,
-    /// The call that asks the model.
     pub(super) call: CallId,
     /// Set if this is the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +106,6 @@ impl Calling {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Model {
-    /// The agent's model.
     #[default]
     First,
     /// The fallback model, until a call of this tool succeeds.
@@ -120,16 +118,13 @@ pub(super) enum Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stop {
-    /// The user wants it.
     Cancel,
-    /// A limit is reached.
     Limit(TaskCode),
 }
 
 /// Why and until when a model is asked for a last answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LastAnswer {
-    /// The limit that was reached.
     pub(super) code: TaskCode,
     pub(super) until: Time,
 }
@@ -139,7 +134,6 @@ pub(super) struct LastAnswer {
 pub(super) struct Chain {
     /// Turns in which a call failed.
     pub(super) failures: u32,
-    /// The failed calls.
     pub(super) calls: Vec<String>,
 }
 
@@ -170,7 +164,6 @@ impl Task {
         self.turns
     }
 
-    /// Counts the tool calls that were run.
     pub const fn tool_calls(&self) -> u32 {
         self.tool_calls
     }

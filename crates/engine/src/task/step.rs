@@ -31,7 +31,6 @@ pub struct StepContext<'a> {
     /// Language of the texts for its model.
     pub language: Language,
     pub now: Time,
-    /// Makes the ids of new calls.
     pub new_id: &'a mut dyn FnMut() -> CallId,
 }
 
@@ -46,7 +45,6 @@ pub struct Step {
     pub calls: Vec<WantedCall>,
     /// A model to ask.
     pub turn: Option<WantedTurn>,
-    /// Calls to stop.
     pub cancel: Vec<CallId>,
     /// How the task ended, if it did.
     pub ended: Option<TaskOutcome>,

@@ -10,12 +10,10 @@ pub(super) struct TurnCall {
     pub(super) id: String,
     /// The tool's own name, or the name as written.
     pub(super) tool: String,
-    /// Fingerprint of the arguments.
     pub(super) key: String,
     /// The start of the arguments as the model wrote them: what the model knows already need not be hidden from it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) written: String,
-    /// Fingerprint of the tool.
     pub(super) version: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) polling: bool,
@@ -26,7 +24,6 @@ pub(super) struct TurnCall {
     pub(super) status: Status,
 }
 
-/// The arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Arguments {
     /// Checked, or as they were written if the call is refused.
@@ -46,7 +43,6 @@ pub(super) enum Status {
     Queued(Arguments),
     /// It is on record under this id, and has not ended.
     Running(CallId),
-    /// Answered with a result.
     Succeeded,
     /// Answered with an error that the model can correct.
     Correctable {

@@ -16,7 +16,6 @@ use super::{
 /// No text is cut to less.
 const LEAST: usize = 200;
 
-/// A message of the view.
 struct Entry {
     seq: u32,
     message: Message,

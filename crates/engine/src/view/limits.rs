@@ -9,7 +9,6 @@ pub const fn whole_feedback(result_bytes: u32) -> usize {
     result_bytes as usize * 2
 }
 
-/// Limits of a view.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Longest view, in estimated tokens.

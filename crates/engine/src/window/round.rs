@@ -15,7 +15,6 @@ pub struct Order {
     /// Whose calls of which tool.
     pub part: BacklogPart,
     pub consumer: String,
-    /// The pool of that consumer.
     pub pool: String,
     /// How many at most.
     pub most: u32,
@@ -120,7 +119,6 @@ impl OfTool {
         kinds.filter(|(_, kind)| kind.backlog.is_retry())
     }
 
-    /// True if it could use room.
     fn is_ready(&self, kind: &OfKind) -> bool {
         self.tokens > 0 || !kind.backlog.is_retry()
     }

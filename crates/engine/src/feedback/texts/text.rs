@@ -5,6 +5,5 @@ pub struct Text {
     pub key: &'static str,
     /// In English, with placeholders such as `{tool}`.
     pub en: &'static str,
-    /// The text in Chinese.
     pub zh: &'static str,
 }

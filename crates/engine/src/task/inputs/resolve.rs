@@ -27,7 +27,6 @@ const MAX_CALLS: usize = 128;
 /// What the model of a reply was shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<'a> {
-    /// The tools that it was offered.
     pub(crate) offers: &'a [ToolOffer],
     pub(crate) conversation: &'a Conversation,
     /// Longest tool result, in bytes.
@@ -39,7 +38,6 @@ pub(crate) struct Shown<'a> {
 /// Runs a check of arguments that may take long.
 pub type Aside = fn(&mut dyn FnMut());
 
-/// Resolves replies.
 pub(crate) struct Resolver<'a> {
     /// The tools that are known now; most offers are of one of them, whose schema is compiled already.
     tools: &'a Tools,
@@ -123,7 +121,6 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// Resolves a call of an offered tool.
     fn run(
         &mut self,
         call: &ReplyCall,

@@ -201,7 +201,6 @@ impl Play {
         messages.filter_map(answer).filter(|(call, _)| calls.contains(call)).collect()
     }
 
-    /// Writes down what was planned.
     fn write(&mut self, planned: Planned) {
         let transition = planned.transition;
         let (task, at) = (self.record.id, self.record.read_at);
