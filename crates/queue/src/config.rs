@@ -7,7 +7,6 @@ use redial_proto::{Tenant, User};
 
 use crate::QueueError;
 
-/// How to reach NATS.
 #[derive(Clone, Default)]
 pub struct QueueConfig {
     /// `nats://host:port` or `tls://host:port`; several are separated by commas. May hold `user:password@`.

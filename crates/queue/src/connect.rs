@@ -125,7 +125,6 @@ impl Queue {
         &self.inner.tenant
     }
 
-    /// Returns the user that requests are sent as.
     pub fn user(&self) -> &User {
         &self.inner.user
     }
@@ -134,7 +133,6 @@ impl Queue {
         Arc::clone(&self.inner.live.read())
     }
 
-    /// True if there is a connection now.
     pub fn is_connected(&self) -> bool {
         let live = self.live();
         // The state of a client that failed stays the last one.

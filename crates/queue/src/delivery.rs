@@ -14,7 +14,6 @@ pub struct Delivery {
     pub payload: Bytes,
     /// How often it was delivered, this time included. A restarted server may count from 1 again.
     pub delivered: u64,
-    /// Its sequence number in the stream.
     pub stream_sequence: u64,
     /// When the server stored it, by the server's clock.
     pub stored_at: DateTime<Utc>,

@@ -11,28 +11,20 @@ const BELONGS: &str = "`redial env` prints the login, the tenant, the user and t
 
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// The URL cannot be used.
     #[error("NATS URL {url:?}: {reason}; allowed: nats://host:port or tls://host:port, several separated by commas")]
     Url {
         /// Without the password.
         url: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// The credentials file cannot be read.
     #[error("NATS credentials file {path}: {reason}")]
-    Credentials {
-        path: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Credentials { path: String, reason: String },
     /// The server refused user, password or credentials. Trying again would not help.
     #[error("NATS at {address} refused the login{}; set the right user and password in nats_url, or the right file in \
              nats_credentials", of(.user.as_deref()))]
     Refused {
         /// Without the password.
         address: String,
-        /// The user in the URL.
         user: Option<String>,
     },
     /// There is no connection; the client is reconnecting.
@@ -43,19 +35,14 @@ pub enum QueueError {
     Timeout {
         /// What was tried.
         what: String,
-        /// How long.
         after: Duration,
     },
     /// No process serves the subject.
     #[error("{subject}: no dispatcher is listening")]
-    NoResponders {
-        subject: String,
-    },
+    NoResponders { subject: String },
     /// The server's permissions do not allow this login to send to the subject: nobody has got it.
     #[error("{subject}: the NATS server does not allow this login to send to it; {BELONGS}")]
-    Forbidden {
-        subject: String,
-    },
+    Forbidden { subject: String },
     /// The server's permissions do not allow this login to hear the answers: what was asked may have happened.
     #[error(
         "{inbox}: the NATS server does not allow this login to receive answers here; set its inbox prefix in \
@@ -70,12 +57,7 @@ pub enum QueueError {
     Api(ApiError),
     /// The message is over the limit; sending it would have closed the connection.
     #[error("{subject}: a message of {bytes} bytes; at most {max} are allowed")]
-    TooLarge {
-        subject: String,
-        /// Its size.
-        bytes: usize,
-        max: usize,
-    },
+    TooLarge { subject: String, bytes: usize, max: usize },
     /// The stream or its disk is full: try again later.
     #[error("{subject}: the stream accepts no more messages: {reason}")]
     Full {
@@ -116,7 +98,6 @@ pub enum QueueError {
     Decode {
         /// The subject that it arrived on.
         subject: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// Any other answer of the server or the client library.

@@ -26,7 +26,6 @@ impl Refusals {
         Self { subjects: broadcast::Sender::new(KEPT), answers: Arc::default(), inbox_prefix: inbox_prefix.into() }
     }
 
-    /// Takes note of what the server said.
     pub(crate) fn note(&self, said: &str) {
         let Some((what, subject)) = refused(said) else { return };
         let subject: Arc<str> = subject.into();

@@ -25,7 +25,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Where a request comes from, besides its subject.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin<'a> {
-    /// Its W3C trace context.
     pub traceparent: Option<&'a str>,
     /// The token that a gateway was shown for it.
     pub token: Option<&'a TokenId>,
@@ -157,7 +156,6 @@ impl Queue {
     }
 }
 
-/// What a request is sent with.
 pub(crate) struct Outgoing {
     pub(crate) payload: Bytes,
     pub(crate) headers: HeaderMap,

@@ -203,7 +203,6 @@ impl Request {
         self.send(headers, Bytes::new()).await;
     }
 
-    /// Replies that the reply is too large.
     pub async fn reply_too_large(&self, bytes: usize) {
         let error = match self.queue.check_size(&self.subject, bytes) {
             Err(error) => error.into_api(),

@@ -14,7 +14,6 @@ pub struct Unreadable {
     /// The subject that it was published on.
     pub subject: String,
     pub payload: Vec<u8>,
-    /// Its sequence number in the stream.
     pub stream_sequence: u64,
     stream: &'static str,
 }

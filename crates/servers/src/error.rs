@@ -11,14 +11,7 @@ use std::{
 pub enum ServerError {
     /// A program is not on this machine, or not at the path that the environment sets.
     #[error("{program} is not installed: it is not in {looked}. {remedy}")]
-    MissingProgram {
-        program: &'static str,
-        /// Where it was searched.
-        looked: String,
-        /// What the user can do.
-        remedy: String,
-    },
-    /// Several programs are missing.
+    MissingProgram { program: &'static str, looked: String, remedy: String },
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     MissingPrograms(Vec<ServerError>),
     /// Postgres refuses to run as root, and the user it would run as cannot reach it.
@@ -27,10 +20,7 @@ pub enum ServerError {
          Open it, or install Postgres elsewhere and set REDIAL_POSTGRES_BIN",
         program.display()
     )]
-    UnreachableProgram {
-        program: PathBuf,
-        user: String,
-    },
+    UnreachableProgram { program: PathBuf, user: String },
     /// This process runs as root, and there is neither a user `postgres` nor `nobody`.
     #[error("Postgres refuses to run as root, and /etc/passwd has neither a user \"postgres\" nor \"nobody\"; add one")]
     NoUnprivilegedUser,
@@ -41,25 +31,16 @@ pub enum ServerError {
         /// The process that started that server; `?` if unknown.
         owner: String,
     },
-    /// The configured port is taken.
     #[error("port {port} of 127.0.0.1, wanted for {server}, is taken by another program; free it or choose another")]
-    PortTaken {
-        server: &'static str,
-        port: u16,
-    },
-    /// No port is free.
+    PortTaken { server: &'static str, port: u16 },
     #[error("no free port on 127.0.0.1 for {server}")]
-    NoPort {
-        server: &'static str,
-    },
-    /// The server ended before it was ready.
+    NoPort { server: &'static str },
     #[error("{server} ended at once ({status}); the end of {}:\n{tail}", log.display())]
     Ended {
         /// The server, or the program that prepares it.
         server: &'static str,
         status: ExitStatus,
         log: PathBuf,
-        /// The last lines of the log.
         tail: String,
     },
     /// The server runs but did not become ready in time.
@@ -70,7 +51,6 @@ pub enum ServerError {
         /// How long it was waited for.
         seconds: u64,
         log: PathBuf,
-        /// The last lines of the log.
         tail: String,
     },
     /// The data exists, but not the password that was created with it.
@@ -78,17 +58,12 @@ pub enum ServerError {
         "{} is missing, but its data exists; restore the file, or remove {} to begin with an empty database",
         file.display(), data.display()
     )]
-    PasswordLost {
-        /// The password file.
-        file: PathBuf,
-        data: PathBuf,
-    },
+    PasswordLost { file: PathBuf, data: PathBuf },
     /// The operating system refused an action.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
-        /// The file or program.
         path: PathBuf,
         source: io::Error,
     },

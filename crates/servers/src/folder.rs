@@ -109,7 +109,6 @@ impl Folder {
         Ok(password)
     }
 
-    /// Opens a log to append to.
     pub(crate) fn log(&self, name: &str) -> Result<Log, ServerError> {
         let path = self.join(name);
         if fs::metadata(&path).is_ok_and(|found| found.len() > LOG_BYTES) {

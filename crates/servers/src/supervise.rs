@@ -22,10 +22,8 @@ pub trait Server: Sized + Send + Sync + 'static {
     fn start(config: Self::Config) -> impl Future<Output = Result<Self, ServerError>> + Send;
     /// Returns the same configuration with this port.
     fn on_port(config: Self::Config, port: u16) -> Self::Config;
-    /// Returns its address with credentials.
     fn url(&self) -> String;
     fn port(&self) -> u16;
-    /// Returns the id of its main process.
     fn pid(&self) -> u32;
     /// Waits until it has ended, for whatever reason.
     fn ended(&self) -> impl Future<Output = ExitStatus> + Send;

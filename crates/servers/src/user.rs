@@ -8,7 +8,6 @@ use std::{
 
 use crate::ServerError;
 
-/// An unprivileged user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) name: String,

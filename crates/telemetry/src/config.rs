@@ -11,7 +11,6 @@ pub struct TelemetryConfig {
     pub service: &'static str,
     /// `service.instance.id`: tells the processes of one service apart.
     pub instance: String,
-    /// The format of log lines.
     pub format: LogFormat,
     /// What is logged, as directives of `EnvFilter`: `info`, or `info,redial_worker=debug`. Default: `info`. Traces do
     /// not depend on it.

@@ -8,12 +8,8 @@ pub const ALLOWED_FILTERS: &str =
 /// A setting is wrong, or telemetry was started twice.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The log filter cannot be parsed.
     #[error("log filter {filter:?}: {reason}; allowed: {ALLOWED_FILTERS}")]
-    Filter {
-        filter: String,
-        reason: String,
-    },
+    Filter { filter: String, reason: String },
     #[error("log format {0:?}; allowed: auto, text, json")]
     Format(String),
     /// A standard variable has a value that Redial cannot follow.
@@ -26,11 +22,7 @@ pub enum TelemetryError {
     },
     /// An endpoint is not a URL that spans or metrics could be sent to. The value is not shown: it may hold a password.
     #[error("{variable}: {reason}; allowed: an http:// or https:// URL")]
-    Endpoint {
-        variable: &'static str,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Endpoint { variable: &'static str, reason: &'static str },
     /// The exporter could not be built for another reason.
     #[error("the OTLP exporter of {signal} cannot be built: {reason}")]
     Exporter {
@@ -39,10 +31,7 @@ pub enum TelemetryError {
         reason: String,
     },
     #[error("log file {}: {reason}", path.display())]
-    File {
-        path: std::path::PathBuf,
-        reason: String,
-    },
+    File { path: std::path::PathBuf, reason: String },
     /// Telemetry can be started once in a process.
     #[error("telemetry was started twice in this process")]
     AlreadyStarted,

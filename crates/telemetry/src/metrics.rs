@@ -180,14 +180,12 @@ const SECONDS: [f64; 15] =
 /// Upper bounds of the buckets for batch sizes, turns and corrections.
 const SIZES: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 
-/// What an instrument counts or measures.
 pub struct Instrument {
     pub name: &'static str,
     /// `counter`, `histogram` or `gauge`.
     pub kind: &'static str,
     /// Its unit, in the notation of UCUM.
     pub unit: &'static str,
-    /// The attributes that its values have.
     pub attributes: &'static [&'static str],
     pub about: &'static str,
 }

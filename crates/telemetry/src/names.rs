@@ -3,7 +3,6 @@
 //! A name is that of OpenTelemetry's GenAI conventions where they have one; names of retries, queues and leases start with
 //! `redial.`.
 
-/// Attribute: the tool's name.
 pub const TOOL_NAME: &str = "gen_ai.tool.name";
 /// Attribute: the model that answered, by the provider's own name.
 pub const RESPONSE_MODEL: &str = "gen_ai.response.model";
@@ -16,15 +15,11 @@ pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 /// Attribute: the error class; absent when there is no error.
 pub const ERROR_TYPE: &str = "error.type";
 
-/// Attribute: the consumer of a set of workers.
 pub const CONSUMER: &str = "redial.consumer";
-/// Attribute: the pool of workers.
 pub const POOL: &str = "redial.pool";
 /// Attribute: state in which a call ended.
 pub const CALL_STATE: &str = "redial.call.state";
-/// Attribute: the status of a submission.
 pub const SUBMIT_STATUS: &str = "redial.submit.status";
-/// Attribute: why a task ended.
 pub const TASK_CODE: &str = "redial.task.code";
 /// Attribute: what was set aside.
 pub const SET_ASIDE: &str = "redial.set_aside.kind";

@@ -151,7 +151,6 @@ pub(crate) async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> 
     tokio::time::timeout(Duration::from_secs(seconds), future).await.expect("took too long")
 }
 
-/// Returns once the connection is lost.
 pub(crate) async fn lost(queue: &Queue) {
     within(20, async {
         while queue.is_connected() {

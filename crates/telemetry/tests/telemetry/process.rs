@@ -18,7 +18,6 @@ pub(crate) async fn run(name: &str, variables: &[(&str, &str)]) -> Output {
     output
 }
 
-/// Returns everything that the child printed.
 pub(crate) fn everything(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
