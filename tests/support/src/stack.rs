@@ -55,7 +55,6 @@ pub struct Stack {
     finished: bool,
 }
 
-/// A running dispatcher or worker.
 #[derive(Debug)]
 struct Role {
     is_dispatcher: bool,

@@ -40,9 +40,7 @@ pub(crate) enum Side {
     TwoWorkers,
     /// Two dispatchers, four workers.
     FourWorkers,
-    /// Beside a long history.
     History,
-    /// Through a gateway.
     Http,
     /// A worker whose HTTP calls all wait for their answers at the same time.
     WaitingHttp,
@@ -100,7 +98,6 @@ pub(crate) const PACKED: &str = "packed baseline";
 pub(crate) const PLAIN: &str = "message per call";
 pub(crate) const BEFORE: &str = "older program";
 
-/// Returns every row of every case.
 pub(crate) fn table(history: u32, waiting_http: u32) -> Vec<Row> {
     use Case::{A, B, C, E, H, L, M};
     use Metric::{Calls, Cpu, Memory, P50, P99, Tables, Wal};

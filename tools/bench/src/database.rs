@@ -57,7 +57,6 @@ impl Database {
         self.pool.close().await;
     }
 
-    /// Runs statements without results.
     pub(crate) async fn execute(&self, statements: &'static str) -> anyhow::Result<()> {
         self.pool.execute(statements).await?;
         Ok(())

@@ -66,7 +66,6 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Starts workers with these arguments.
     pub(crate) async fn add_workers(&mut self, workers: usize, args: &[&str]) -> anyhow::Result<()> {
         for _ in 0..workers {
             let (process, _) = self.spawn(args).await?;

@@ -27,7 +27,6 @@ pub(crate) enum Part {
     Other,
 }
 
-/// What 1,000 calls cost.
 #[derive(Debug)]
 pub(crate) struct Cost {
     /// Seconds of processor time of all processes; empty where `/proc` is missing.

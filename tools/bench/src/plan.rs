@@ -8,7 +8,6 @@ use crate::{
     cli::RunArgs,
 };
 
-/// Which cases, and their sizes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
     pub(crate) cases: Vec<Case>,

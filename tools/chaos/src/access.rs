@@ -71,7 +71,6 @@ impl Login {
     }
 }
 
-/// Returns the login of the hostile user.
 pub(crate) fn mallory() -> anyhow::Result<Login> {
     Ok(Login::user(&named(MALLORY.0)?, &named(MALLORY.1)?))
 }

@@ -62,7 +62,6 @@ pub(crate) struct Clients {
     live: AtomicU64,
 }
 
-/// The clients of a tenant.
 pub(crate) struct Customer {
     /// As its user, through the proxy.
     queue: Queue,

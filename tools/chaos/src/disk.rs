@@ -30,7 +30,6 @@ pub(crate) fn live_apart() {
     let _failed = again.exec();
 }
 
-/// Where the store of NATS is.
 #[derive(Debug)]
 pub(crate) struct Disk {
     folder: PathBuf,
@@ -61,7 +60,6 @@ impl Disk {
         self.small
     }
 
-    /// Fills the disk.
     pub(crate) fn fill(&self) -> io::Result<()> {
         let mut ballast = File::create(self.ballast())?;
         let block = vec![0; 64 * 1024];

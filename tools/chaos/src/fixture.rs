@@ -24,7 +24,6 @@ pub(crate) const LEASE: Duration = Duration::from_secs(3);
 /// How long a process may take to stop.
 const STOPS: Duration = Duration::from_mins(1);
 
-/// A dispatcher and its connections.
 pub(crate) struct Dispatcher {
     pub(crate) process: Process,
     pub(crate) nats: FaultProxy,
@@ -33,7 +32,6 @@ pub(crate) struct Dispatcher {
     database_url: String,
 }
 
-/// A worker and its connection.
 pub(crate) struct Worker {
     pub(crate) process: Process,
     pub(crate) id: String,
@@ -50,7 +48,6 @@ pub(crate) struct Fixture {
     pub(crate) observer: Observer,
     /// As the user of faults; it does not go through a proxy.
     pub(crate) control: Queue,
-    /// The proxy of the clients' connection.
     pub(crate) client: FaultProxy,
     pub(crate) client_url: String,
     pub(crate) dispatchers: Vec<Dispatcher>,
@@ -167,7 +164,6 @@ impl Fixture {
         (process, id)
     }
 
-    /// Replaces a dispatcher that has ended.
     pub(crate) fn replace_dispatcher(&mut self, n: usize) {
         let Dispatcher { nats_url, database_url, .. } = &self.dispatchers[n];
         let new = self.dispatcher_process(n, nats_url, database_url);
@@ -175,7 +171,6 @@ impl Fixture {
         self.outputs.push((format!("dispatcher-{}", n + 1), old.output()));
     }
 
-    /// Replaces a worker that has ended.
     pub(crate) async fn replace_worker(&mut self, n: usize) {
         let (nats_url, tools) = (self.workers[n].nats_url.clone(), self.workers[n].tools);
         let (process, id) = self.worker_process(&nats_url, tools).await;
@@ -185,7 +180,6 @@ impl Fixture {
         self.outputs.push((format!("worker-{old_id}"), old.output()));
     }
 
-    /// Waits until a dispatcher answers requests.
     pub(crate) async fn dispatcher_is_ready(&self, n: usize) {
         self.dispatchers[n].process.line("Dispatcher started").await;
     }
@@ -268,7 +262,6 @@ impl Fixture {
     }
 }
 
-/// Starts Postgres and NATS.
 async fn servers(disk: &Disk, redundancy: Redundancy) -> anyhow::Result<Servers> {
     let mut servers = Servers::start_own_on(Some(disk.store()), Some(access::accounts()?)).await;
     if redundancy.cluster {

@@ -139,7 +139,6 @@ pub(crate) fn tasks(seed: u64, tenant: &str, count: u32) -> Vec<TaskSubmission> 
 
 const PLANS: [&str; 4] = ["both", "damaged", "stubborn", "slow"];
 
-/// Writes the script of the model.
 pub(crate) fn script() -> String {
     TENANTS.map(|(tenant, _)| script_of(&canary(tenant))).concat()
 }

@@ -7,7 +7,6 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 pub(crate) use fault::{Damage, Fault, Line, Redundancy, Victim};
 
 pub(crate) const DISPATCHERS: usize = 2;
-/// Workers of the run.
 pub(crate) const WORKERS: usize = TOOL_WORKERS + 1;
 /// Those of the main pool come first.
 pub(crate) const TOOL_WORKERS: usize = 3;

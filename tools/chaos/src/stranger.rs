@@ -55,7 +55,6 @@ impl Stranger {
         format!("{}.answers", self.inbox)
     }
 
-    /// Counts what the server refused so far.
     pub(crate) fn refusals(&self) -> usize {
         self.nats.refusals.len()
     }

@@ -47,7 +47,6 @@ pub(crate) struct Standstills {
 }
 
 impl Watchdog {
-    /// Begins to watch.
     pub(crate) fn start() -> Self {
         let (seen, over) = (Arc::<Mutex<Vec<Standstill>>>::default(), Arc::<AtomicBool>::default());
         let (shared, stop) = (Arc::clone(&seen), Arc::clone(&over));
@@ -63,7 +62,6 @@ impl Watchdog {
         Self { from: Utc::now(), seen, over, thread }
     }
 
-    /// Returns what it saw so far.
     pub(crate) fn seen(&self) -> Standstills {
         let all = self.seen.lock().clone();
         Standstills { all, watched: (Utc::now() - self.from).to_std().unwrap_or_default() }

@@ -109,10 +109,8 @@ pub struct Move {
     pub pick: u32,
 }
 
-/// A whole history before it is played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What it starts with.
     pub setup: Setup,
     /// The moves, in order.
     pub moves: Vec<Move>,

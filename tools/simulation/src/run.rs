@@ -50,7 +50,6 @@ pub struct Tally {
 #[derive(Clone, Debug)]
 pub struct Failed {
     pub seed: u64,
-    /// The first violation.
     pub violation: Violation,
     /// The shortest plan found that violates the same invariant.
     pub shortest: Plan,

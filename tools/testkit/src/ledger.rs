@@ -18,17 +18,14 @@ use crate::{home, wait};
 /// What a tool did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString)]
 pub enum ToolEvent {
-    /// It began.
     Started,
     /// It had its effect.
     Effect,
-    /// It returned.
     Ended,
     /// It was stopped before it returned.
     Stopped,
 }
 
-/// One line of the ledger.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The time by the kernel's clock.
@@ -49,7 +46,6 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Creates an empty ledger.
     pub fn create() -> Self {
         Self::open(&home::unique_path("ledger"))
     }

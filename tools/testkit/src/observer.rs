@@ -34,7 +34,6 @@ pub struct Progress {
 /// The longest time in which nothing succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// How long.
     pub time: Duration,
     /// When it was over.
     pub until: DateTime<Utc>,
@@ -134,7 +133,6 @@ impl Observer {
         usize::try_from(known).ok()
     }
 
-    /// Returns how far these calls have come.
     pub async fn progress(&self, calls: &[CallId]) -> Option<Progress> {
         let progress = "SELECT count(*) FILTER (WHERE started_at IS NULL), count(*) FILTER (WHERE wake_at IS NOT NULL),
                                max(started_at)
@@ -204,7 +202,6 @@ impl Observer {
         self.ask(async |db| sqlx::query_scalar(counted).bind(until).fetch_one(db).await).await
     }
 
-    /// Locks the rows of calls.
     pub async fn lock(&self, calls: &[CallId]) -> Option<OpenTransaction> {
         let ids: Vec<Uuid> = calls.iter().map(|call| call.0).collect();
         self.open(async |db| {

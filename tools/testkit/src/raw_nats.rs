@@ -64,7 +64,6 @@ impl RawNats {
         Ok(client)
     }
 
-    /// Subscribes to a subject.
     pub async fn subscribe(&mut self, subject: &str) {
         self.subscriptions += 1;
         self.send_raw(format!("SUB {subject} {}\r\n", self.subscriptions).as_bytes()).await;
@@ -112,7 +111,6 @@ impl RawNats {
         Ok(self.received.remove(before))
     }
 
-    /// Sends a request to JetStream's API.
     pub async fn jetstream(&mut self, verb: &str, request: &Value) -> Value {
         let answer = self.request(&format!("$JS.API.{verb}"), request.to_string()).await;
         serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{verb}: {error}: {answer:?}"))

@@ -19,7 +19,6 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 /// How long requests that a test waits for may take.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// An answer of the server.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
@@ -65,7 +64,6 @@ impl Reply {
     }
 }
 
-/// A request to the server.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `GET`, `POST`, …
@@ -88,7 +86,6 @@ impl Request {
         self.headers.iter().find(|(found, _)| *found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -126,7 +123,6 @@ impl ScriptedHttp {
         self.scripts.lock().unwrap().insert(path.to_owned(), replies.into_iter().collect());
     }
 
-    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.borrow().clone()
     }

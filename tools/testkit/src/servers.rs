@@ -161,7 +161,6 @@ impl Servers {
         &self.nats_url
     }
 
-    /// Kills NATS, as a crash does.
     pub async fn kill_nats(&mut self) {
         self.nats_crashed = true;
         if let Some(cluster) = &mut self.redundant.cluster {

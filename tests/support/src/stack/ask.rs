@@ -32,7 +32,6 @@ impl Stack {
         subjects::intake(self.queue().tenant(), self.queue().user(), role, what)
     }
 
-    /// Submits one call.
     pub async fn submit(&self, submission: &Submission) -> SubmitResult {
         let result: SubmitResult = self.queue().ask(Verb::CallSubmit, submission, ANSWER).await.unwrap();
         self.remember(submission, &result);
@@ -78,7 +77,6 @@ impl Stack {
         self.claims().intake_keys.push(submission.key.clone().expect("a key, by which it can be found again"));
     }
 
-    /// Returns the state of a call.
     pub async fn get(&self, call: CallId) -> CallView {
         self.queue()
             .ask(Verb::CallGet, &GetRequest { call, language: redial_proto::Language::default() }, ANSWER)
@@ -129,7 +127,6 @@ impl Stack {
         result
     }
 
-    /// Submits one task.
     pub async fn submit_task(&self, submission: &TaskSubmission) -> TaskResult {
         let result: TaskResult =
             self.queue().ask_as(submission.role(), Verb::TaskSubmit, submission, ANSWER).await.unwrap();

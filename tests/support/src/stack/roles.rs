@@ -96,12 +96,10 @@ impl Stack {
         self.counts(wanted, &format!("tools WHERE name IN ('{}')", tools.join("', '"))).await;
     }
 
-    /// Stops all dispatchers in order.
     pub async fn stop_dispatchers(&mut self) {
         self.stop(true).await;
     }
 
-    /// Drains all workers.
     pub async fn stop_workers(&mut self) {
         self.stop(false).await;
     }

@@ -18,7 +18,6 @@ impl Stack {
         .await;
     }
 
-    /// Returns the rows of a query.
     pub async fn rows<R: for<'r> FromRow<'r, PgRow> + Send + Unpin>(&self, query: &str) -> Vec<R> {
         sqlx::query_as(AssertSqlSafe(query.to_owned())).fetch_all(&self.db).await.unwrap()
     }

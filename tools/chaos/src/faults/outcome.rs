@@ -64,7 +64,6 @@ impl From<Option<Duration>> for Recovery {
     }
 }
 
-/// The outcome of a step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) recovery: Recovery,
@@ -81,13 +80,11 @@ impl Outcome {
         Self { recovery: recovery.into(), ..Self::default() }
     }
 
-    /// Counts its recovery for a target.
     pub(super) fn counts_for(self, target: Target) -> Self {
         let recovery = self.recovery;
         self.with((target, recovery))
     }
 
-    /// Adds something else that was measured.
     pub(super) fn with(mut self, measured: (Target, Recovery)) -> Self {
         self.measured.push(measured);
         self
@@ -97,7 +94,6 @@ impl Outcome {
         Self { note: note.into(), ..self }
     }
 
-    /// True if there was no recovery.
     pub(crate) fn is_down(&self) -> bool {
         self.measured.iter().map(|(_, recovery)| recovery).chain([&self.recovery]).any(|one| *one == Recovery::Never)
     }

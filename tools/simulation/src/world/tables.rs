@@ -86,7 +86,6 @@ impl CallRow {
         self.record.retry.max_attempts.unwrap_or(1)
     }
 
-    /// Puts it back into the backlog.
     pub(super) const fn put_back(&mut self) {
         (self.record.backlog, self.wake_at) = (Some(Backlog::Job), self.record.deadline_at);
     }
@@ -138,7 +137,6 @@ impl Default for TaskRow {
     }
 }
 
-/// An item of a task's inbox.
 #[derive(Clone, Debug)]
 pub(super) struct InboxRow {
     pub(super) id: u32,

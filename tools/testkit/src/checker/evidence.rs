@@ -51,7 +51,6 @@ pub struct Asked {
 pub struct AttemptFacts {
     /// From 1.
     pub attempt: u32,
-    /// Who ran it.
     pub worker: String,
     /// When its lease began.
     pub started_at: DateTime<Utc>,
@@ -70,7 +69,6 @@ pub struct Evidence {
     pub calls: HashMap<CallId, CallFacts>,
     /// Tasks with their steps and messages.
     pub tasks: Vec<TaskFacts>,
-    /// Reports that came too late.
     pub late_reports: u64,
     /// Rows with something of another tenant.
     pub strays: Vec<Stray>,

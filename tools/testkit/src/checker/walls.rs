@@ -78,7 +78,6 @@ impl Ear {
         }
     }
 
-    /// Returns what it heard so far.
     pub fn heard(&self) -> Heard {
         self.0.lock().clone()
     }
