@@ -34,11 +34,8 @@ pub struct Account {
     pub password: Password,
     /// Below which it receives replies.
     pub inbox_prefix: String,
-    /// What it may publish to.
     pub publish: Vec<String>,
-    /// What it may subscribe to.
     pub subscribe: Vec<String>,
-    /// What other accounts may import.
     pub exports: Vec<Export>,
     /// What it may use of other accounts.
     pub imports: Vec<Import>,
@@ -70,7 +67,6 @@ pub enum Direction {
     Stream,
 }
 
-/// What others may import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     pub direction: Direction,
@@ -81,7 +77,6 @@ pub struct Export {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     pub direction: Direction,
-    /// The account that exports it.
     pub account: String,
     pub subject: String,
 }

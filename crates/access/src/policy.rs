@@ -13,12 +13,10 @@ pub struct TenantPolicy {
     pub agents: Option<Vec<String>>,
     /// The most that an agent that a user sends may set.
     pub budgets: BudgetLimits,
-    /// The most that a submission of a call may set.
     pub calls: CallLimits,
 }
 
 impl TenantPolicy {
-    /// True if its users may call this tool.
     pub fn allows_tool(&self, tool: &str) -> bool {
         allows(self.tools.as_deref(), tool)
     }

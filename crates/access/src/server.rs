@@ -78,7 +78,6 @@ fn import(import: &Import) -> String {
     format!("{{ {kind}: {{ account: {}, subject: {} }} }}", quoted(&import.account), quoted(&import.subject))
 }
 
-/// Writes as many subjects on a line as fit.
 fn subjects(subjects: &[String]) -> String {
     const INDENT: &str = "              ";
     let (mut text, mut line) = (String::new(), String::from(INDENT));

@@ -30,7 +30,6 @@ pub struct TenantEntry {
     pub users: BTreeMap<User, UserEntry>,
 }
 
-/// The credentials of a group of workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerEntry {
     /// The pools that it may serve; at least one.
@@ -40,11 +39,10 @@ pub struct WorkerEntry {
     pub password: Password,
 }
 
-/// A valid file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     pub dispatcher: ServiceLogin,
-    /// The gateways, if there are any.
+    /// `None`: there are no gateways.
     pub gateway: Option<ServiceLogin>,
     pub tenants: BTreeMap<Tenant, TenantEntry>,
     pub workers: BTreeMap<WorkerIdentity, WorkerEntry>,

@@ -52,7 +52,6 @@ impl Steps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Costly;
 
-/// What a schema costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Costs {
     graph: Graph,
@@ -156,7 +155,6 @@ impl Hasher for QuickHasher {
     }
 }
 
-/// Counts the steps for one value.
 struct Count<'g> {
     graph: &'g Graph,
     /// Of objects and lists.

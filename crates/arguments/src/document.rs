@@ -49,7 +49,6 @@ pub(crate) struct Parts {
     pub(crate) unevaluated: u64,
 }
 
-/// The schemas that apply to a child.
 #[derive(Default)]
 pub(crate) struct Children {
     /// Each applies to another child.

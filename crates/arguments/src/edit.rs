@@ -7,7 +7,6 @@ use redial_proto::{Repair, RepairKind, limits::shorten, repair::MAX_QUOTED};
 
 use crate::pointer;
 
-/// An edit of one name or value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fix {
     /// JSON pointer to the value in the text before the edit.

@@ -2,7 +2,6 @@
 
 use redial_proto::{FieldError, Language};
 
-/// Returns the text in the given language.
 pub(crate) fn pick(language: Language, english: impl Into<String>, chinese: impl Into<String>) -> String {
     match language {
         Language::En => english.into(),

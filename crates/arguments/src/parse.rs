@@ -14,7 +14,6 @@ use serde_json::{Map, Number, Value};
 
 use crate::{language::pick, location::Location, refusal::Refusal};
 
-/// Reads the JSON object in `raw`.
 pub(crate) fn parse(raw: &str, language: Language) -> Result<Value, Refusal> {
     let value = any_value(raw, language)?;
     if value.is_object() { Ok(value) } else { Err(not_an_object(&value, language).quoting(raw, None, language)) }

@@ -7,7 +7,6 @@ pub(crate) fn join(base: &str, key: &str) -> String {
     format!("{base}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// Removes the last key of a pointer.
 pub(crate) fn parent(pointer: &str) -> &str {
     pointer.rfind('/').map_or("", |end| &pointer[..end])
 }

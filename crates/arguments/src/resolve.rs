@@ -214,7 +214,6 @@ impl Check<'_> {
     }
 }
 
-/// Arguments that are being repaired.
 struct Draft<'a> {
     json: Cow<'a, str>,
     /// The value of `json`.

@@ -81,7 +81,6 @@ impl Schema {
         self.memory
     }
 
-    /// Returns the schema as it was written.
     pub(crate) fn root(&self) -> &Value {
         &self.root
     }

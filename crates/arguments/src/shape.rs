@@ -48,7 +48,6 @@ pub(crate) struct Findings {
 }
 
 impl Shapes {
-    /// Inspects every value in the arguments.
     pub(crate) fn inspect(&self, arguments: &Value) -> Findings {
         let mut findings = Findings::default();
         if let Some(root) = self.0.first() {

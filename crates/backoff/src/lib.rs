@@ -84,7 +84,6 @@ impl Waits {
         self.waits.next_backoff().unwrap_or(self.longest).min(self.longest)
     }
 
-    /// Begins again with the first wait.
     pub fn reset(&mut self) {
         self.waits.reset();
     }

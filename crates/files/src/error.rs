@@ -56,7 +56,6 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 impl FileError {
-    /// Makes an error of the file as a whole.
     pub fn of_file(file: &Path, message: String) -> Self {
         Self { file: file.to_owned(), line: None, column: None, entry: None, field: None, message, place: Place::File }
     }

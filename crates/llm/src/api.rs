@@ -11,7 +11,6 @@ use crate::{anthropic, openai, piece::Piece, settings::Settings};
 pub enum Api {
     /// The chat completions interface of OpenAI and many compatible servers.
     OpenAi,
-    /// The messages interface of Anthropic.
     Anthropic,
 }
 
@@ -88,7 +87,6 @@ impl Stream {
         }
     }
 
-    /// True if the response is complete.
     pub(crate) fn complete(&self) -> bool {
         match self {
             Self::OpenAi(stream) => stream.complete(),

@@ -22,7 +22,6 @@ const MAX_ERROR_BODY: usize = 64 * 1024;
 /// At most this many bytes of a body are read: more than a reply may have, because a body has more fields.
 const MAX_BODY: usize = 4 * MAX_REPLY;
 
-/// The endpoint of a model's requests.
 pub(crate) struct Endpoint {
     pub(crate) route: Route,
     pub(crate) url: Url,

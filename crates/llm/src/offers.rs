@@ -6,7 +6,6 @@ use redial_proto::TurnRequest;
 
 use crate::names::Names;
 
-/// The offered tools of one request.
 pub(crate) struct Offers {
     names: Names,
     offered: HashSet<String>,

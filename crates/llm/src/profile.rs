@@ -132,7 +132,6 @@ impl Profile {
     }
 }
 
-/// The predefined profiles.
 #[derive(Clone, Copy, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 enum Preset {

@@ -7,7 +7,6 @@ use crate::json::extent::{Search, Style};
 /// Longer runs of backticks are not read as code.
 const MAX_RUN: usize = 8;
 
-/// The quoted parts of a text.
 pub(crate) struct Quoted<'a> {
     text: &'a str,
     /// In order; they may overlap.
@@ -110,7 +109,6 @@ fn code_in(line: &str) -> impl Iterator<Item = Range<usize>> {
     spans.into_iter()
 }
 
-/// Finds the JSON objects of a text.
 fn objects(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut search = Search::of(text);

@@ -42,7 +42,6 @@ fn events(api: Api, request: &TurnRequest, body: &[u8]) -> Result<TurnReply, Fai
     streamed.end(request, Some(failure::incomplete()))
 }
 
-/// A streamed response that is being received.
 pub(crate) struct StreamedResponse {
     events: Events,
     stream: Stream,

@@ -76,7 +76,6 @@ fn end(tags: &mut [Tag], length: usize) -> Option<usize> {
     }
 }
 
-/// Finds the tags of a text, in order.
 fn tags(text: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut at = 0;

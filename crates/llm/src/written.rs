@@ -29,10 +29,8 @@ use crate::{
 /// What servers leave at the end of a text.
 const ENDS: [&str; 6] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|endoftext|>", "</s>"];
 
-/// A text with calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// The text without the calls.
     pub(crate) rest: String,
     /// At least one.
     pub(crate) calls: Vec<ReplyCall>,

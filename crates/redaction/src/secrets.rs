@@ -12,7 +12,6 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{find::Finder, keys};
 
-/// The replacement for a secret.
 const MARK: &str = "[secret]";
 
 /// Values that must not be stored or shown, in each form in which a service may return them. Cheap to clone.
@@ -77,7 +76,6 @@ impl Secrets {
         keys::replaced(text, self.find(text.as_bytes()), MARK)
     }
 
-    /// Redacts bytes of any kind.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(bytes.len());
         let mut at = 0;

@@ -12,7 +12,6 @@ use tokio::{fs, sync::Mutex};
 /// Minimum time between two reads of the file's metadata.
 pub const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A file, and its last valid version.
 pub struct Reread<T> {
     file: Option<PathBuf>,
     /// What it holds, for the log and for errors.
@@ -32,7 +31,6 @@ struct LastRead<T> {
 /// What shows that a file has changed: when it was written, and its size.
 type Version = (Option<SystemTime>, u64);
 
-/// What the file says now.
 #[derive(Debug)]
 pub struct Current<T> {
     /// Of its last valid version; `None` without a file.

@@ -27,7 +27,6 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// Adds an item of a sender.
     pub(crate) fn push(&mut self, of: &str, item: T) {
         if let Some(items) = self.waiting.get_mut(of) {
             items.push_back(item);

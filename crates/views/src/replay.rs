@@ -41,7 +41,6 @@ impl SavedTask {
         })
     }
 
-    /// Counts the decisions on record.
     pub fn decisions(&self) -> usize {
         self.steps.iter().map(|step| step.decisions.len()).sum()
     }

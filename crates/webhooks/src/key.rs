@@ -17,7 +17,6 @@ const ID: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {found} bytes; allowed: {MIN_KEY} to {MAX_KEY}, such as the output of `openssl rand -base64 32`")]
 pub struct KeyError {
-    /// How many bytes it has.
     pub found: usize,
 }
 

@@ -17,7 +17,6 @@ pub(crate) struct Stream {
     size: usize,
 }
 
-/// A block that is being written.
 #[derive(Debug)]
 struct Block {
     index: u64,

@@ -34,7 +34,6 @@ const TIMEOUT_MS: u64 = 120_000;
 /// Largest accepted answer limit in tokens; no provider allows more.
 const MAX_TOKENS: u32 = 1_000_000;
 
-/// Builds the models of one file.
 pub(super) struct Builder<'a> {
     /// The file's folder; paths of scripts are relative to it.
     folder: &'a Path,
@@ -149,7 +148,6 @@ fn check_fields(entry: &Entry, location: &Location<'_>) -> Result<(), FileError>
     Ok(())
 }
 
-/// Returns the URL of requests.
 fn url(entry: &Entry, provider: Provider, api: Api, location: &Location<'_>) -> Result<Url, FileError> {
     let Some(base) = &entry.base_url else {
         return match provider {

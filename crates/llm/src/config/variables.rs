@@ -9,7 +9,6 @@ pub(super) enum Filled {
         /// The values of the variables, which must not be shown.
         values: Vec<String>,
     },
-    /// This variable is not set.
     Missing(String),
 }
 

@@ -5,11 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::{json::halves, offers::Offers};
 
-/// The calls so far.
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Call>);
 
-/// A call that is being written.
 #[derive(Debug, Default)]
 struct Call {
     index: Option<u64>,

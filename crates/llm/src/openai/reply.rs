@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::{KIND, message::Message};
 use crate::{finish, json as provider_json, offers::Offers, text, thoughts};
 
-/// A response, received whole or in pieces.
 pub(super) struct Response<'a> {
     pub(super) message: Message,
     pub(super) finish: Option<&'a str>,
@@ -35,7 +34,6 @@ pub(super) fn choice(body: &Value) -> &Value {
     choices.iter().find(|choice| choice["index"].as_u64().unwrap_or_default() == 0).unwrap_or(&Value::Null)
 }
 
-/// Makes the reply for a response.
 pub(super) fn of(request: &TurnRequest, response: &Response<'_>) -> TurnReply {
     let message = &response.message;
     let offers = Offers::of(request);

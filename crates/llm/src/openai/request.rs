@@ -54,7 +54,6 @@ fn offered(tool: &ToolOffer, names: &Names) -> Value {
     })
 }
 
-/// Builds the messages of a request.
 struct Messages<'a> {
     names: &'a Names,
     profile: Profile,

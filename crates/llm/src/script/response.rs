@@ -50,7 +50,6 @@ pub(super) enum Content {
     },
 }
 
-/// Arguments of a call.
 pub(super) enum Arguments {
     /// Any text.
     Raw(Template),

@@ -10,7 +10,6 @@ use super::context::Context;
 const ALLOWED: &str = "{{date}}, {{date+30}}, {{date-1}}, {{user}}, {{last}}, {{last.path.to.it}}, {{result.1}}, \
                        {{result.1.path.to.it}}, {{match.1}}, {{match.name}}";
 
-/// A text with variables.
 #[derive(Debug)]
 pub(super) struct Template(Vec<Part>);
 

@@ -31,7 +31,6 @@ pub(super) const MARKERS: [(&str, Form); 5] = [
     ("<|python_tag|>", Form::Objects),
 ];
 
-/// Calls after a marker.
 pub(super) struct Calls {
     pub(super) calls: Vec<ReplyCall>,
     /// Bytes that they take after the marker.

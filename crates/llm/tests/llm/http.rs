@@ -35,7 +35,6 @@ fn asked() -> TurnRequest {
     }
 }
 
-/// Returns the path of a provider's requests.
 fn path(provider: &str) -> &'static str {
     if provider == "anthropic" { "/v1/messages" } else { "/chat/completions" }
 }
