@@ -76,8 +76,10 @@ pub struct Export {
 /// What is used of another account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
+    /// Never [`Direction::Replies`].
     pub direction: Direction,
     pub account: String,
+    /// In both accounts.
     pub subject: String,
 }
 

@@ -43,6 +43,7 @@ pub struct CallRecord {
     pub consumer: Option<String>,
     /// It is ready, and its job is not published yet: it waits in the backlog.
     pub backlog: Option<Backlog>,
+    /// When the current or last attempt was granted.
     pub started_at: Option<Time>,
     /// The first call of a chain of redrives; `None` if this is the first.
     pub origin: Option<CallId>,

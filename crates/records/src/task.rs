@@ -67,6 +67,7 @@ pub enum InboxItem {
         turn: u32,
         /// Its index in that turn; 0 is the model turn itself.
         call_index: u32,
+        /// The tool's name, or the model's registered one.
         tool: String,
         attempt: u32,
         class: ErrorClass,
@@ -145,6 +146,7 @@ pub struct TaskTransition {
     pub messages: Vec<(u32, Message)>,
     /// What happened and what was decided, numbered from `last_step + 1`.
     pub steps: Vec<TaskStep>,
+    /// The refused ones included.
     pub calls: Vec<NewCall>,
     /// What models are offered in new turns.
     pub offers: Vec<TurnTools>,

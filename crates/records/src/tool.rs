@@ -37,6 +37,7 @@ pub struct ToolHealth {
 /// Live workers of one pool that have the same tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveConsumer {
+    /// Its name on the job stream.
     pub name: String,
     pub pool: String,
     /// The tools that all of these workers have.

@@ -22,6 +22,7 @@ pub struct NewAction<'a> {
     pub caller: &'a Caller,
     /// The way in, such as `nats`.
     pub door: &'a str,
+    /// Such as `calls.redrive`.
     pub verb: &'a str,
     /// What it is about: ids or names. The first hundred are kept, and the number of all.
     pub targets: &'a [String],
@@ -33,6 +34,7 @@ pub struct ActionFilter {
     pub tenant: Option<String>,
     pub user: Option<String>,
     pub verb: Option<String>,
+    /// Asked for then or later.
     pub since: Option<Time>,
     /// Only actions before this one, to page on.
     pub before: Option<i64>,

@@ -89,6 +89,7 @@ pub enum Purpose {
 pub struct StoreConfig {
     /// `postgres://user:password@host:port/name`. Of several `host:port`, separated by commas, the primary is used.
     pub url: String,
+    /// At most.
     pub connections: u32,
     pub purpose: Purpose,
 }

@@ -48,7 +48,9 @@ const MAX_NAMED_AT_ONCE: usize = 4_000;
 pub struct DeadLetter {
     pub rejections: Rejections,
     source: &'static str,
+    /// Of a submission.
     tenant: Option<String>,
+    /// Of the worker that sent reports.
     identity: Option<String>,
     payload: Vec<u8>,
     /// The calls that reports name; `None` if they are too many.
@@ -131,6 +133,7 @@ impl Rejections {
         self.count
     }
 
+    /// Returns code and words of the first error.
     pub fn first(&self) -> (&str, &str) {
         let first = self.first.first();
         first.map_or((Code::Internal.as_str(), ""), |first| (first.code.as_str(), first.message.as_str()))

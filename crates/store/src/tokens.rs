@@ -14,6 +14,7 @@ const MAX_TOKENS: i64 = 10_000;
 pub struct NewToken<'a> {
     /// Made by whoever asks.
     pub id: &'a TokenId,
+    /// Of its secret.
     pub hash: TokenHash,
     pub tenant: &'a Tenant,
     /// The user that it stands for.

@@ -14,6 +14,7 @@ pub struct TaskAudit {
     pub language: Language,
     /// Its agent at the time of its submission.
     pub spec: AgentSpec,
+    /// In order.
     pub steps: Vec<TaskStep>,
     /// The messages that the steps wrote, in order.
     pub messages: Vec<StoredMessage>,

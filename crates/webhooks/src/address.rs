@@ -53,6 +53,7 @@ impl Allowed {
         is_public(address) || self.contains(address)
     }
 
+    /// True if this address is in a network of the list.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(address))

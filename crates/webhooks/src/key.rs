@@ -8,7 +8,9 @@ use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha2::Sha256;
 use uuid::Uuid;
 
+/// Fewest bytes of a key.
 const MIN_KEY: usize = 32;
+/// Most bytes of a key.
 const MAX_KEY: usize = 1024;
 /// Bytes of [`WebhookKey::id`], before they are written as hexadecimal digits.
 const ID: usize = 6;
@@ -17,6 +19,7 @@ const ID: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it has {found} bytes; allowed: {MIN_KEY} to {MAX_KEY}, such as the output of `openssl rand -base64 32`")]
 pub struct KeyError {
+    /// In bytes.
     pub found: usize,
 }
 

@@ -6,6 +6,7 @@ use url::{Host, Url};
 
 use crate::address::Allowed;
 
+/// In bytes.
 pub const MAX_URL: usize = 2_000;
 
 /// Why nothing is delivered to a URL.

@@ -10,10 +10,12 @@ pub(super) struct TurnCall {
     pub(super) id: String,
     /// The tool's own name, or the name as written.
     pub(super) tool: String,
+    /// Fingerprint of the arguments.
     pub(super) key: String,
     /// The start of the arguments as the model wrote them: what the model knows already need not be hidden from it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) written: String,
+    /// Fingerprint of the tool.
     pub(super) version: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) polling: bool,

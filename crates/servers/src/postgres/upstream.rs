@@ -5,6 +5,7 @@ use std::fmt;
 /// The server that a standby follows.
 #[derive(Clone)]
 pub struct Upstream {
+    /// Its port on 127.0.0.1.
     pub port: u16,
     /// The password of its user `redial`, which is that of the standby, too.
     pub password: String,

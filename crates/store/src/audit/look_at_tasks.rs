@@ -22,6 +22,7 @@ const COMPARED: i64 = 200;
 pub struct TaskSearch {
     /// The fields of the task; `tenant` is not looked at.
     pub filter: TaskFilter,
+    /// That began with this model.
     pub model: Option<String>,
     pub code: Option<TaskCode>,
     /// The user who submitted them.

@@ -20,6 +20,7 @@ pub struct Filter {
     pub class: Option<ErrorClass>,
     /// Submitted then or later.
     pub since: Option<Time>,
+    /// Submitted before.
     pub until: Option<Time>,
     /// A worker that ran an attempt of them, or runs one.
     pub worker: Option<String>,
@@ -51,6 +52,7 @@ pub struct TaskFilter {
     pub agent: Option<String>,
     /// Submitted then or later.
     pub since: Option<Time>,
+    /// Submitted before.
     pub until: Option<Time>,
     /// Only tasks submitted before this one, to page on.
     pub before: Option<TaskId>,

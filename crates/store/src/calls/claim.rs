@@ -18,6 +18,7 @@ pub struct Granted {
     pub tool: String,
     /// A JSON object; `None` if it has more than [`limits::MAX_INLINE`] bytes.
     pub arguments: Option<String>,
+    /// As it is pinned in the call.
     pub effect: ToolEffect,
     pub tenant: String,
     pub conversation: Option<String>,

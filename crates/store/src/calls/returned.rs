@@ -15,6 +15,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct ReturnedJob<'a> {
     pub job: JobRef,
+    /// As the worker says.
     pub tool: &'a str,
     /// The consumer that brought it, as the worker says.
     pub consumer: &'a str,

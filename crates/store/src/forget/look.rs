@@ -8,6 +8,7 @@ use super::tombstone::Tombstone;
 /// The next calls behind the position of an erasure.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
+    /// Those of the scope.
     pub(super) calls: Vec<Uuid>,
     pub(super) open: Vec<Uuid>,
     /// The last one that was looked at; `None` at the end.

@@ -20,6 +20,7 @@ pub(super) struct Received {
 pub(super) struct Inboxes {
     /// The database's time.
     pub(super) now: Time,
+    /// In order.
     pub(super) received: Vec<Received>,
     /// Tasks with items that there was no room for.
     pub(super) left: HashSet<TaskId>,

@@ -200,6 +200,7 @@ fn cut(report: &mut TaskReport, room: usize) {
     }
 }
 
+/// Returns the size as JSON, in bytes.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_vec(value).map_or(0, |json| json.len())
 }

@@ -32,6 +32,7 @@ pub struct Claims {
 /// A time in which a worker may have lost what it held: it was killed, stopped, or cut off.
 #[derive(Clone, Debug)]
 pub struct Disturbance {
+    /// `None` if it may have been any of them.
     pub worker: Option<String>,
     /// A time before that.
     pub from: DateTime<Utc>,
