@@ -168,7 +168,8 @@ impl<'g> Count<'g> {
         Self { graph, known: HashMap::default(), sizes: HashMap::default(), pairs: 0 }
     }
 
-    /// Recursion ends at the value's depth times the longest chain of schemas for one value.
+    /// Counts the steps of a schema for a value. Recursion ends at the value's depth times the longest chain of schemas
+    /// for one value.
     fn pair(&mut self, index: usize, value: &Value) -> Result<Cost, Costly> {
         let key = (index, std::ptr::from_ref(value));
         let is_container = value.is_object() || value.is_array();

@@ -22,7 +22,7 @@ fn arguments() -> impl Iterator<Item = String> {
 const NAMES: [&str; 7] =
     ["get_weather", "Get_Weather", "get wether", "订 机 票", "GETTIME", "functions.get_weather", "poll-job:0"];
 
-/// Returns schemas of tools, and some that would take for ever.
+/// Returns schemas of tools, and some whose checks would never end.
 fn hostile_schemas() -> Vec<String> {
     let twice = json!({"properties": {"a": {"$ref": "#"}}});
     let filter = |op: &str| json!({"properties": {"op": {"const": op}, "of": {"items": {"$ref": "#/$defs/F"}}}, "required": ["op"]});

@@ -39,7 +39,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// The part of a file at this byte.
+    /// Returns the part of a file at this byte.
     pub fn part(byte: usize) -> Self {
         Self::At { byte: u32::try_from(byte).unwrap_or(u32::MAX), whole: false }
     }

@@ -48,7 +48,7 @@ impl Jobs {
         self.puller.next(max, wait).await
     }
 
-    /// Takes what the open request of the last pull still brings; waits for ever if there is none. Can be cancelled
+    /// Takes what the open request of the last pull still brings; never returns if there is none. Can be cancelled
     /// without loss.
     pub async fn late(&mut self) -> Vec<Delivery> {
         self.puller.late().await

@@ -101,7 +101,7 @@ impl Puller {
         }
     }
 
-    /// Takes what arrives without a new request; waits for ever if none is open. Can be dropped at any await, too.
+    /// Takes what arrives without a new request; never returns if none is open. Can be dropped at any await, too.
     pub(crate) async fn late(&mut self) -> Vec<Delivery> {
         loop {
             self.collect();

@@ -291,7 +291,7 @@ impl Store {
         }
     }
 
-    /// Like [`Store::run`], but tries again what passes by itself, a few times.
+    /// Runs statements like [`Store::run`], but tries again what passes by itself, a few times.
     pub(crate) async fn run_again<T, F>(&self, work: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, sqlx::Error>>,

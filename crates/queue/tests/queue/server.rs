@@ -96,7 +96,7 @@ impl Server {
         queue
     }
 
-    /// In the place of a killed server, refuses the next logins.
+    /// Refuses the next logins in the place of a killed server.
     pub(crate) async fn refuse_logins(&self, count: usize) {
         let url: async_nats::ServerAddr = self.url.parse().unwrap();
         let listener = TcpListener::bind((url.host(), url.port())).await.unwrap();

@@ -15,7 +15,7 @@ fn configs(folder: &Path) -> (PostgresConfig, NatsConfig) {
     (PostgresConfig::new(folder.join("postgres")).setting("fsync", "off"), NatsConfig::new(folder.join("nats")))
 }
 
-/// Not a test: the process that [`the_servers_die_with_a_killed_parent`] runs and kills.
+/// Is the process that [`the_servers_die_with_a_killed_parent`] runs and kills; not a test.
 #[tokio::test]
 #[ignore = "the other process of a test"]
 async fn parent() {

@@ -39,12 +39,12 @@ impl Fixture {
         Self { store, tenant: Tenant::default(), db, database }
     }
 
-    /// What belongs to the tenant of the tests.
+    /// Returns the store as the tenant of the tests sees it.
     pub(crate) const fn own(&self) -> TenantStore<'_> {
         self.store.of(&self.tenant)
     }
 
-    /// Another dispatcher's connections.
+    /// Opens another dispatcher's connections.
     pub(crate) async fn another_store(&self) -> Store {
         connect(&self.database, Purpose::Dispatch).await
     }

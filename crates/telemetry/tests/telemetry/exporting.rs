@@ -20,7 +20,7 @@ use crate::{
 
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// A dispatcher that accepts a call, with the context of its sender in `CALL`, and prints the call's own.
+/// Accepts a call as a dispatcher, with the context of its sender in `CALL`, and prints the call's own.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn dispatcher() {
@@ -44,7 +44,7 @@ fn only_asks() {
     assert!(tracing::dispatcher::get_default(|dispatch| dispatch.enabled(metadata)), "the log wants it, the trace not");
 }
 
-/// A worker that runs two attempts of the call whose context is in `CALL`.
+/// Runs two attempts of the call whose context is in `CALL`, as a worker.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn worker() {
@@ -62,7 +62,7 @@ async fn worker() {
     telemetry.shutdown().await;
 }
 
-/// A worker that asks a model twice; the second attempt is answered.
+/// Asks a model twice, as a worker; the second attempt is answered.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn model_worker() {

@@ -10,7 +10,7 @@ use tracing::info_span;
 
 use crate::{Reply, collector, process::run};
 
-/// A process that counts and traces, and looks for its own exporter threads.
+/// Counts and traces, and looks for its own exporter threads.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn silent() {
@@ -28,14 +28,14 @@ async fn silent() {
     telemetry.shutdown().await;
 }
 
-/// Names of threads are cut to 15 characters by the kernel.
+/// Lists the exporter threads. Names of threads are cut to 15 characters by the kernel.
 fn exporter_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
     names.filter(|name| name.starts_with("OpenTelemetry") || name.starts_with("reqwest")).collect()
 }
 
-/// A process that exports has the threads that [`silent`] looks for.
+/// Exports, so that it has the threads that [`silent`] looks for.
 #[tokio::test]
 #[ignore = "a process that the other tests start"]
 async fn exporting() {
