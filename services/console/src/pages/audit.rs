@@ -44,7 +44,7 @@ fn shown(action: &ActionItem) -> Vec<(String, Option<String>)> {
             _ if is_id => Some(format!("/console/find?q={target}")),
             _ => None,
         };
-        let text = if is_id { show::short_id(target).clone() } else { show::line(target, 60) };
+        let text = if is_id { show::short_id(target) } else { show::line(target, 60) };
         (text, page)
     };
     action.targets.iter().take(5).map(shown).collect()
