@@ -62,7 +62,7 @@ impl Client {
         let base = base.ok_or_else(|| ClientError::Address(address.to_owned()))?;
         let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {}", token.trim())));
         let mut authorization = authorization.transpose().map_err(|_| ClientError::Token)?;
-        for value in &mut authorization {
+        if let Some(value) = &mut authorization {
             value.set_sensitive(true);
         }
         Ok(Self { http: Http::new(CONNECT, variable)?, base, authorization })
