@@ -225,22 +225,26 @@ impl Request {
 
     async fn send(&self, headers: HeaderMap, body: Bytes) {
         let Some(reply) = &self.reply else { return };
-        let publish = async || {
-            let (client, body) = (self.queue.live().client.clone(), body.clone());
+        let (queue, reply) = (self.queue.clone(), reply.clone());
+        let publish = async move || {
+            let (client, reply, body) = (queue.live().client.clone(), reply.clone(), body.clone());
             if headers.is_empty() {
-                client.publish(reply.clone(), body).await
+                client.publish(reply, body).await
             } else {
-                client.publish_with_headers(reply.clone(), headers.clone(), body).await
+                client.publish_with_headers(reply, headers.clone(), body).await
             }
         };
-        let mut sent = publish().await;
-        // A client that failed takes nothing; another one takes its place.
-        if sent.is_err() && self.queue.connected(ANSWER).await.is_ok() {
-            sent = publish().await;
+        if publish().await.is_ok() {
+            return;
         }
-        if let Err(error) = sent {
-            tracing::warn!(subject = %self.subject, %error, "Failed to send a reply");
-        }
+        // A client that failed takes nothing; another one takes its place. Others' replies must not wait for that.
+        let (queue, subject) = (self.queue.clone(), self.subject.clone());
+        tokio::spawn(async move {
+            let connected = queue.connected(ANSWER).await.is_ok();
+            if let Err(error) = publish().await {
+                tracing::warn!(%subject, connected, %error, "Failed to send a reply");
+            }
+        });
     }
 }
 

@@ -39,14 +39,19 @@ pub fn reveals_secret(text: &str, known: &Known<'_>) -> bool {
     scrub(text, known).matches(mark).count() > text.matches(mark).count()
 }
 
+/// Arguments of at most so many bytes are compared with an error, which may quote what was sent. In more, somebody could list
+/// hosts to see which of them stays; and each word of an error is looked for in them.
+const MAX_SENT: usize = 4 * 1024;
+
 /// Returns the failure as it may be stored, without hosts and without secrets that nobody declared; its message and
 /// diagnostics are within the limit. `own` is the host that requests are sent to, which may be a public one; `sent` are
-/// the arguments, whose words stay, as do values that were sent.
+/// the arguments, whose words stay if they have at most 4 KiB, as do values that were sent.
 ///
 /// Call it after [`Secrets::redact_failure`](crate::Secrets::redact_failure), because a secret may contain a host.
 #[must_use]
 pub fn redact_failure(mut failure: Failure, own: Option<&str>, sent: &str) -> Failure {
     let details = std::mem::take(&mut failure.details);
+    let sent = if sent.len() <= MAX_SENT { sent } else { "" };
     let (own, known) = (own.map(hosts::own), Known::new(sent, &details));
     let redact = |text: &str| {
         let text = apply_all(&own, cut(text), &Known::nothing());
@@ -65,13 +70,14 @@ pub fn redact_failure(mut failure: Failure, own: Option<&str>, sent: &str) -> Fa
     }
 }
 
-/// Cuts a text, not in the middle of a word: half a secret might not look like one.
+/// Cuts a text, not in the middle of what may be a secret: half of one might not look like it.
 fn cut(text: &str) -> &str {
     if text.len() <= MAX_BYTES {
         return text;
     }
     let start = &text[..text.floor_char_boundary(MAX_BYTES)];
-    start.rfind(char::is_whitespace).map_or("", |blank| &start[..blank])
+    let ends = |c: char| !c.is_ascii_alphanumeric() && !"-_+/=.~%".contains(c);
+    start.rfind(char::is_whitespace).or_else(|| start.rfind(ends)).map_or("", |end| &start[..end])
 }
 
 fn apply_all<'a>(rules: impl IntoIterator<Item = &'a Rule>, text: &str, known: &Known<'_>) -> String {

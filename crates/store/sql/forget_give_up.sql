@@ -1,6 +1,6 @@
--- Takes a tombstone back before anything was deleted, and writes that its action was refused with the code $2.
+-- Takes a tombstone back before anything was deleted, unless it was told to cancel meanwhile, and writes that its action was refused with the code $2.
 WITH gone AS (
-    DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND counts IS NULL
+    DELETE FROM tombstones WHERE id = $1 AND phase = 'open' AND NOT cancels AND counts IS NULL
     RETURNING id
 )
 UPDATE actions a SET result = $2, changed = 0

@@ -84,7 +84,6 @@ impl Store {
         lease_ms: u64,
         judge: impl Fn(&ToolOnRecord, &ToolSpec) -> Judgement + Sync,
     ) -> Result<Registered, StoreError> {
-        self.check_workers(&registration.worker).await?;
         // A tool may be forgotten between the two transactions. They are two because their locks are taken in other orders.
         loop {
             let judged = self.judge_tools(registration, &judge).await?;
@@ -96,7 +95,7 @@ impl Store {
     }
 
     /// Fails if the identity of a worker has as many others as it may have. Some at once may pass this together.
-    async fn check_workers(&self, worker: &WorkerId) -> Result<(), StoreError> {
+    pub async fn check_workers(&self, worker: &WorkerId) -> Result<(), StoreError> {
         let (identity, most) = (worker.identity(), i64::from(MAX_ON_RECORD));
         let others = on_connection!(self, |db| {
             sqlx::query_file!("sql/other_workers.sql", identity.as_str(), worker.as_str(), most).fetch_one(db).await

@@ -1,6 +1,6 @@
 //! Says whether this dispatcher can do its work.
 
-use redial_proto::{ApiError, DispatcherHealth, subjects::Verb};
+use redial_proto::{ApiError, Code, DispatcherHealth, subjects::Verb};
 use redial_queue::QueueError;
 use tokio::time::Instant;
 
@@ -26,6 +26,9 @@ pub(crate) async fn start(running: &Running) -> Result<(), QueueError> {
 }
 
 async fn health(context: &Context) -> Result<DispatcherHealth, ApiError> {
+    if !context.workers.is_connected() {
+        return Err(ApiError::new(Code::Unavailable, "the connection to NATS on which workers are heard is lost"));
+    }
     context.store.takes_writes().await.map_err(|error| store_failed(&error))?;
     Ok(DispatcherHealth { jobs_fail_since: context.publishing.fail_since(Instant::now()) })
 }

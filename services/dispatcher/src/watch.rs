@@ -82,8 +82,14 @@ struct LastCheck {
 }
 
 async fn check(context: &Context, last: &mut LastCheck) -> Result<(), DispatcherError> {
-    let (streams, shared) = tokio::join!(context.queue.ensure_job_stream(), context.queue.ensure_shared_streams());
+    let (streams, shared, heartbeats) = tokio::join!(
+        context.queue.ensure_job_stream(),
+        context.queue.ensure_shared_streams(),
+        context.workers.health()
+    );
     let streams = streams?;
+    // A server that is silent on the workers' connection keeps their heartbeats from this dispatcher.
+    heartbeats?;
     let consumers = ensure_consumers(context).await;
     let now = context.store.now().await?;
     context.observe_clock(now);

@@ -256,25 +256,26 @@ pub(super) fn by_hour(tally: Tally) -> BTreeMap<Time, Tally> {
 /// [`OTHER`]; `most` is the room of each kind.
 pub(super) fn merge(hour: &mut Tally, slice: Tally, most: usize) -> Tally {
     let mut changed = Tally::new();
-    let mut of_kinds: HashMap<Kind, usize> = HashMap::new();
-    let mut of_tools: HashMap<(String, String), usize> = HashMap::new();
-    for key in hour.keys() {
-        *of_kinds.entry(key.kind).or_default() += 1;
+    // Rows of each kind, and of places of each tool.
+    let mut rows: HashMap<(Kind, Option<(String, String)>), usize> = HashMap::new();
+    let place = |key: &Key| (Kind::Place, Some((key.tenant.clone(), key.tool.clone())));
+    let count = |rows: &mut HashMap<_, usize>, key: &Key| {
+        *rows.entry((key.kind, None)).or_default() += 1;
         if key.kind == Kind::Place {
-            *of_tools.entry((key.tenant.clone(), key.tool.clone())).or_default() += 1;
+            *rows.entry(place(key)).or_default() += 1;
         }
-    }
+    };
+    hour.keys().for_each(|key| count(&mut rows, key));
     for (mut key, sums) in slice {
         if !hour.contains_key(&key) {
-            let of_kind = of_kinds.entry(key.kind).or_default();
-            let of_tool = of_tools.entry((key.tenant.clone(), key.tool.clone())).or_default();
-            if *of_kind >= most {
+            if rows.get(&(key.kind, None)).is_some_and(|rows| *rows >= most) {
                 key = key.other();
-            } else if key.kind == Kind::Place && *of_tool >= PLACES_OF_TOOL {
+            } else if key.kind == Kind::Place && rows.get(&place(&key)).is_some_and(|rows| *rows >= PLACES_OF_TOOL) {
                 key = key.without_names();
             }
-            *of_kind += 1;
-            *of_tool += 1;
+            if !hour.contains_key(&key) {
+                count(&mut rows, &key);
+            }
         }
         let all = hour.entry(key.clone()).or_default();
         all.add(&sums);
@@ -346,14 +347,22 @@ mod tests {
     #[test]
     fn invented_places_of_one_tool_leave_room_for_others() {
         let place = |tool: &str, pointer: &str| key(Kind::Place, "default", tool, ["error", pointer, "type"]);
-        let mut hour = Tally::new();
-        for n in 0..1_000 {
-            let rows = [place("noisy", &format!("/invented_{n}")), place("quiet", &format!("/{}", n % 3))];
-            merge(&mut hour, rows.into_iter().map(|key| (key, Sums::new([1]))).collect(), 200);
+        let workers = (0..60).map(|n| key(Kind::Attempt, "default", "quiet", [&format!("w{n}"), "", ""]));
+        let workers: Vec<Key> = workers.collect();
+        for at_once in [1, 500] {
+            let mut hour = Tally::new();
+            for first in (0..1_000).step_by(at_once) {
+                let invented = (first..first + at_once).map(|n| place("noisy", &format!("/invented_{n}")));
+                let slice = invented.chain(workers.clone()).map(|key| (key, Sums::new([1]))).collect();
+                merge(&mut hour, slice, 200);
+            }
+            for n in 0..1_000 {
+                merge(&mut hour, Tally::from([(place("quiet", &format!("/{}", n % 3)), Sums::new([1]))]), 200);
+            }
+            let places = |tool: &str| sum(hour.iter().filter(|(key, _)| key.kind == Kind::Place && key.tool == tool));
+            assert_eq!((places("noisy"), places("quiet")), ((PLACES_OF_TOOL + 1, 1_000), (3, 1_000)), "{at_once}");
+            let other = key(Kind::Place, "default", "noisy", ["error", OTHER, OTHER]);
+            assert_eq!(hour[&other].count(0), 950);
         }
-        let of = |tool: &str| sum(hour.iter().filter(|(key, _)| key.tool == tool));
-        assert_eq!((of("noisy"), of("quiet")), ((PLACES_OF_TOOL + 1, 1_000), (3, 1_000)));
-        let other = key(Kind::Place, "default", "noisy", ["error", OTHER, OTHER]);
-        assert_eq!(hour[&other].count(0), 950);
     }
 }

@@ -43,8 +43,9 @@ impl Positions {
     pub(super) fn wake(&mut self, part: BacklogPart, since: Option<Time>) {
         let searched = self.searched.get(&part.tool).copied().unwrap_or_default();
         let mark = self.marks.entry(part.clone()).or_insert(searched);
-        if let Some(since) = since {
-            mark.lower(since);
+        if since.is_some_and(|since| mark.lower(since)) {
+            // What was taken before says nothing of what lies before it now.
+            self.taken.remove(&part);
         }
         self.touched.insert(part);
     }
@@ -61,7 +62,10 @@ impl Positions {
         let lowest: HashMap<&BacklogPart, Option<Time>> = waiting.iter().map(|one| (&one.part, one.since)).collect();
         for part in asked.iter().map(|one| &one.part).filter(|part| !self.touched.contains(part)) {
             match lowest.get(part).copied().flatten() {
-                None => drop(self.marks.remove(part)),
+                None => {
+                    self.marks.remove(part);
+                    self.taken.remove(part);
+                }
                 Some(lowest) => {
                     let (mark, taken) = (self.marks.entry(part.clone()).or_default(), self.taken.remove(part));
                     // What is the first again although calls behind it were taken is locked. While it is, looks begin behind it; the
@@ -131,6 +135,7 @@ impl Positions {
                 None => self.marks.insert(part.clone(), Mark::new(since)).is_none(),
             };
             if news {
+                self.taken.remove(&part);
                 self.touched.insert(part);
             }
             is_new |= news;

@@ -83,6 +83,8 @@ fn a_call_that_stays_locked_is_passed_until_the_search_finds_it() {
     assert_eq!(round(100, Some(200)), begin(100), "somebody else may take it now");
     assert_eq!(round(100, Some(300)), begin(200), "it is locked still");
     assert_eq!(round(310, Some(400)), begin(310));
+    feeder.found(vec![waits("acme", 305)]);
+    assert_eq!(round(305, None), begin(305), "one that came back is not locked because later ones were taken before");
     assert!(feeder.search(at).parts.is_empty());
     feeder.search_all();
     assert_eq!(feeder.search(at).parts.len(), 1);

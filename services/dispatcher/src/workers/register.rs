@@ -30,6 +30,11 @@ pub(crate) async fn register(
     check_own(&caller, &registration.worker)?;
     agree(context.queue.contract(), &registration)?;
     check_pools(&caller, &registration)?;
+    // First, because it costs less than the check of many schemas.
+    context.store.check_workers(&registration.worker).await.map_err(|error| match error {
+        StoreError::TooManyWorkers(most) => too_many_workers(&caller, most),
+        error => store_failed(&error),
+    })?;
     check_aside(&context, &caller, &registration).await?;
     let accept_all = context.config.accept_tools;
     let judge = |on_record: &_, spec: &_| judge(on_record, spec, &caller.identity, accept_all);
@@ -37,7 +42,6 @@ pub(crate) async fn register(
     let on_record = Instant::now();
     let mut registered = registered.map_err(|error| match error {
         StoreError::FullPool(pool) => full_pool(&pool),
-        StoreError::TooManyWorkers(most) => too_many_workers(&caller, most),
         StoreError::TooManyTools(most) => {
             too_many(&caller, &format!("may have at most {most} tools"), "redial tools forget")
         }
