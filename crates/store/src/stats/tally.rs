@@ -265,7 +265,9 @@ pub(super) fn merge(hour: &mut Tally, slice: Tally, most: usize) -> Tally {
             *rows.entry(place(key)).or_default() += 1;
         }
     };
-    hour.keys().for_each(|key| count(&mut rows, key));
+    for key in hour.keys() {
+        count(&mut rows, key);
+    }
     for (mut key, sums) in slice {
         if !hour.contains_key(&key) {
             if rows.get(&(key.kind, None)).is_some_and(|rows| *rows >= most) {
