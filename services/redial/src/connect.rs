@@ -91,7 +91,7 @@ pub(crate) async fn note_missing_dispatcher(settings: &Settings) {
     }
 }
 
-/// Sends an idempotent request, a second time if the first reply did not come.
+/// Sends a request, a second time if the first reply did not come and the verb is idempotent.
 pub(crate) async fn request<R: DeserializeOwned>(
     queue: &Queue,
     verb: Verb,
@@ -107,6 +107,10 @@ pub(crate) async fn request_as<R: DeserializeOwned>(
     verb: Verb,
     request: &impl Serialize,
 ) -> Result<R, QueueError> {
+    // Asked twice, these would send two pings, or answer that there is nothing to delete.
+    if matches!(verb, Verb::WebhookTest | Verb::WebhookDelete | Verb::ToolForget) {
+        return queue.ask_as(role, verb, request, REQUEST).await;
+    }
     match queue.ask_as(role, verb, request, FIRST_REPLY).await {
         Err(error) if error.is_retryable() => {
             tracing::debug!(%error, verb = verb.name(), "Request failed; trying again");
